@@ -150,11 +150,9 @@ void __real_kith_worker_close(struct kith_worker *worker);
 void __wrap_kith_worker_close(struct kith_worker *worker);
 void __wrap_kith_worker_close(struct kith_worker *worker)
 {
-    for (kith_id id = 0; tape.on && id < PEERS; id++) {
-        if (tape.workers[id] == worker) {
+    for (kith_id id = 0; tape.on && id < PEERS; id++)
+        if (tape.workers[id] == worker)
             tape.models[id] = model_of(worker);
-        }
-    }
     __real_kith_worker_close(worker);
 }
 

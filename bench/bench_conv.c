@@ -157,10 +157,9 @@ int main(int argc, char **argv)
         kith_backend_threads(threads);
         printf("# peak on %u thread(s): %.1f GFLOP/s\n", threads,
                1e-9 * peak_measure(threads));
-        for (size_t i = 0; i < SHAPES; i++) {
+        for (size_t i = 0; i < SHAPES; i++)
             for (int pass = 0; pass < PASSES; pass++)
                 measure(&shapes[i], pass, threads);
-        }
     }
     return 0;
 }

@@ -63,10 +63,9 @@ static double chain_plain(void)
     float a[CHAINS];
     for (int i = 0; i < CHAINS; i++)
         a[i] = (float)i;
-    for (int turn = 0; turn < TURNS; turn++) {
+    for (int turn = 0; turn < TURNS; turn++)
         for (int i = 0; i < CHAINS; i++)
             a[i] = a[i] * 0.999f + 0.001f;
-    }
     for (int i = 0; i < CHAINS; i++)
         sink += a[i];
     return 2.0 * CHAINS * TURNS;

@@ -104,10 +104,9 @@ static size_t status_bytes(const char *key)
     char line[256];
     size_t kilobytes = 0;
     FILE *file = fopen("/proc/self/status", "r");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
         if (strncmp(line, key, strlen(key)) == 0)
             kilobytes = strtoull(line + strlen(key), NULL, 10);
-    }
     if (file != NULL)
         (void)fclose(file);
     return kilobytes << 10;
@@ -284,10 +283,9 @@ static int serve(const char *name)
         trainer_open(&trainer, &specs[i]);
         printf("%.6g\n", flops_of(&specs[i]));
         fflush(stdout);
-        while (fgets(line, sizeof line, stdin) != NULL) {
+        while (fgets(line, sizeof line, stdin) != NULL)
             if (!answer(&trainer, line))
                 return 1;
-        }
         return 0;
     }
     fprintf(stderr, "bench_train: no case \"%s\"\n", name);
@@ -324,10 +322,9 @@ int main(int argc, char **argv)
         return serve(argv[2]);
     printf("# whole training steps, products by %s\n",
            kith_backend_product_name());
-    for (unsigned threads = 1; threads <= 2; threads++) {
+    for (unsigned threads = 1; threads <= 2; threads++)
         for (size_t i = 0; i < SPECS; i++)
             measure(&specs[i], threads);
-    }
     const char *script = BENCH_FOLDER "/train_torch.py";
     execlp("python3", "python3", script, argv[0], (char *)NULL);
     perror("bench_train: python3");

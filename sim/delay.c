@@ -20,9 +20,8 @@ uint32_t sim_threshold(double share)
 /* Without an intermediate above 64 bits. */
 kith_ns sim_wire_time(uint64_t bytes, uint64_t rate_bits)
 {
-    if (rate_bits == 0) {
+    if (rate_bits == 0)
         return 0;
-    }
     const uint64_t bits = 8 * bytes;
     uint64_t whole = bits / rate_bits, rest = bits % rate_bits;
     for (int digits = 0; digits < 3; digits++) {
@@ -40,9 +39,8 @@ kith_ns sim_mishaps(const struct kith_experiment *experiment,
                     struct kith_rng *rng)
 {
     kith_ns delay_ns = 0;
-    if (experiment->network.jitter_ns > 0) {
+    if (experiment->network.jitter_ns > 0)
         delay_ns = kith_rng_exponential(rng, experiment->network.jitter_ns);
-    }
     if (loss_threshold > 0) {
         const kith_ns timer_ns =
             RETRANSMIT_NS + 2 * experiment->network.latency_ns;
@@ -52,10 +50,8 @@ kith_ns sim_mishaps(const struct kith_experiment *experiment,
         unsigned worst = 0;
         for (uint64_t i = 0; i < records; i++) {
             unsigned lost = 0;
-            while (lost < RETRANSMITS_MAX &&
-                   kith_rng_u32(rng) < loss_threshold) {
+            while (lost < RETRANSMITS_MAX && kith_rng_u32(rng) < loss_threshold)
                 lost++;
-            }
             worst = lost > worst ? lost : worst;
         }
         delay_ns += ((1 << worst) - 1) * timer_ns;

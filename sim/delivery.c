@@ -26,12 +26,10 @@ uint64_t sim_message_bytes(const struct kith_message *message)
     if (message->kind == KITH_MESSAGE_MODEL) {
         const uint64_t bursts = message->payload_bytes / KITH_BURST_BYTES;
         const uint64_t rest = message->payload_bytes % KITH_BURST_BYTES;
-        if (bursts > 0) {
+        if (bursts > 0)
             bytes += bursts * kith_session_burst_size(KITH_BURST_BYTES);
-        }
-        if (rest > 0) {
+        if (rest > 0)
             bytes += kith_session_burst_size((size_t)rest);
-        }
     }
     return bytes;
 }
@@ -84,9 +82,8 @@ kith_ns sim_uplink_take(struct sim_world *world, kith_id from, kith_ns at_ns,
     struct sim_access_link *access = world->network.access;
     world->peers[from].bytes_sent += bytes;
     *left_ns = at_ns;
-    if (!access || bytes == 0) {
+    if (!access || bytes == 0)
         return at_ns;
-    }
     const kith_ns leaves_ns = occupy(world, &access[from].up_ns, at_ns, bytes);
     *left_ns = access[from].up_ns;
     return leaves_ns;
@@ -112,9 +109,8 @@ void sim_transmit(struct sim_world *world, uint32_t index, kith_ns at_ns)
     kith_ns left_ns;
     const kith_ns leaves_ns =
         sim_uplink_take(world, packet->from, at_ns, packet->bytes, &left_ns);
-    if (packet->flags & SIM_PACKET_CARRIES) {
+    if (packet->flags & SIM_PACKET_CARRIES)
         sim_transfer_list(world, index, left_ns);
-    }
     const kith_ns arrives_ns = sim_link_arrival(world, index, leaves_ns);
     sim_schedule(world, packet->from, packet->to, arrives_ns,
                  world->network.access ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER,
@@ -127,9 +123,8 @@ void sim_arrive(struct sim_world *world, uint32_t index)
 {
     KITH_ASSERT(sim_packet_at(world, index)->to < world->machine_count);
     const struct sim_packet *packet = sim_packet_at(world, index);
-    if (!sim_link_is_clear(&world->links) && sim_link_stops(world, index)) {
+    if (!sim_link_is_clear(&world->links) && sim_link_stops(world, index))
         return;
-    }
     kith_ns there_ns = sim_time(world);
     if (packet->bytes > 0) {
         kith_ns *down_ns = &world->network.access[packet->to].down_ns;
@@ -185,12 +180,10 @@ static void deliver_message(struct sim_world *world, uint32_t index)
     struct sim_packet *packet = sim_packet_at(world, index);
     const kith_id peer = packet->to;
     KITH_ASSERT(peer < world->peer_count && world->network.lost == NULL);
-    if (packet->flags & SIM_PACKET_LISTED) {
+    if (packet->flags & SIM_PACKET_LISTED)
         sim_transfer_unlist(world, index);
-    }
-    if (world->channels) {
+    if (world->channels)
         sim_channel_open(world, index);
-    }
     if (packet->flags & SIM_PACKET_CANCELLED) {
         sim_packet_free(world, index);
         return;
@@ -237,24 +230,21 @@ static void deliver_central(struct sim_world *world, uint32_t index)
 void sim_deliver(struct sim_world *world, uint32_t index)
 {
     const struct sim_packet *packet = sim_packet_at(world, index);
-    if (!sim_link_is_clear(&world->links) && sim_link_stops(world, index)) {
+    if (!sim_link_is_clear(&world->links) && sim_link_stops(world, index))
         return;
-    }
     KITH_ASSERT(packet->to < world->machine_count);
     if (world->peers[packet->to].state == SIM_PEER_PAUSED) {
         sim_hold(world, packet->to, index);
         return;
     }
-    if (world->totals) {
+    if (world->totals)
         sim_totals_bytes(world, packet->to, packet->bytes);
-    }
-    if (packet->kind == SIM_PACKET_MESSAGE) {
+    if (packet->kind == SIM_PACKET_MESSAGE)
         deliver_message(world, index);
-    } else if (packet->kind == SIM_PACKET_CENTRAL) {
+    else if (packet->kind == SIM_PACKET_CENTRAL)
         deliver_central(world, index);
-    } else {
+    else
         sim_link_step(world, index);
-    }
 }
 
 /* Sealed as late as this, because a session's counters run in the order in
@@ -278,9 +268,8 @@ static bool push_drops(const struct sim_world *world, kith_id from,
 {
     const uint32_t threshold = world->network.drop_threshold;
     if (threshold == 0 || send->message.kind != KITH_MESSAGE_MODEL ||
-        send->message.pattern != KITH_PATTERN_PUSH) {
+        send->message.pattern != KITH_PATTERN_PUSH)
         return false;
-    }
     struct kith_rng rng;
     kith_rng_init(&rng, world->experiment->seed, KITH_STREAM_DROP,
                   (uint64_t)from << 32 | send->to);
@@ -296,21 +285,18 @@ static uint32_t pack(struct sim_world *world, kith_id from,
     KITH_ASSERT(send->to < world->peer_count);
     const struct kith_message *lost = world->network.lost;
     const uint32_t index = sim_packet_take(world);
-    if (index == 0) {
+    if (index == 0)
         return 0;
-    }
     struct sim_packet *packet = sim_packet_at(world, index);
     packet->message = send->message;
     packet->from = from;
     packet->to = send->to;
     packet->kind = SIM_PACKET_MESSAGE;
     if (lost && send->message.kind == KITH_MESSAGE_ABORTED &&
-        send->message.id.counter == lost->id.counter) {
+        send->message.id.counter == lost->id.counter)
         packet->message.kind = KITH_MESSAGE_ACK;
-    }
-    if (push_drops(world, from, send)) {
+    if (push_drops(world, from, send))
         packet->flags |= SIM_PACKET_DROPPED;
-    }
     if (send->message.kind == KITH_MESSAGE_MODEL && world->work) {
         struct sim_payload *payload = sim_payload_at(world, index);
         packet->flags |= SIM_PACKET_CARRIES;
@@ -328,7 +314,6 @@ void sim_send(struct sim_world *world, kith_id from,
               const struct kith_send *send)
 {
     const uint32_t index = pack(world, from, send);
-    if (index != 0) {
+    if (index != 0)
         sim_link_post(world, index);
-    }
 }

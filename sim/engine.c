@@ -174,9 +174,8 @@ static void step_event(struct sim_world *world, const struct sim_event *event)
 SIM_INLINE void prefetch_far(const struct sim_world *world,
                              const struct sim_event *event)
 {
-    if (!event || event->peer >= world->machine_count) {
+    if (!event || event->peer >= world->machine_count)
         return;
-    }
     sim_fetch(&world->peers[event->peer]);
     sim_nodes_fetch(world, event->peer);
     if (event->kind == SIM_EVENT_DELIVER) {
@@ -204,9 +203,8 @@ static void prefetch(struct sim_world *world)
     const struct sim_queue *queue = &engine->queue;
     if (engine->prefetched_day != queue->day) {
         engine->prefetched_day = queue->day;
-        for (size_t next = 0; next < PREFETCH_FAR; next++) {
+        for (size_t next = 0; next < PREFETCH_FAR; next++)
             prefetch_far(world, sim_queue_peek(queue, next));
-        }
     }
     prefetch_far(world, sim_queue_peek(queue, PREFETCH_FAR));
     prefetch_near(world, sim_queue_peek(queue, PREFETCH_NEAR));
@@ -231,9 +229,8 @@ static bool next_event(struct sim_world *world, struct sim_event *event)
     const kith_ns due_ns =
         sim_link_due_ns(&world->links, world->experiment->network.latency_ns);
     if (due_ns != KITH_NEVER &&
-        sim_queue_next_ns(&world->engine.queue) >= due_ns) {
+        sim_queue_next_ns(&world->engine.queue) >= due_ns)
         sim_link_flush(world);
-    }
     return sim_queue_pop(&world->engine.queue, event);
 }
 
@@ -260,9 +257,8 @@ bool sim_loop(struct sim_world *world, bool *stalled)
     *stalled = false;
     while (!world->engine.over &&
            !(world->engine.ending && protocol->ended(world))) {
-        if (world->options.stop && *world->options.stop) {
+        if (world->options.stop && *world->options.stop)
             return false;
-        }
         if (++since_shown >= shown_after) {
             since_shown = 0;
             sim_progress(world);
@@ -272,9 +268,8 @@ bool sim_loop(struct sim_world *world, bool *stalled)
             break;
         }
         take(world, &event);
-        if (watched) {
+        if (watched)
             observe(world, event.peer);
-        }
     }
     sim_link_flush(world);
     return !*stalled && sim_failure(world) == KITH_OK;

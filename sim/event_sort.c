@@ -17,9 +17,8 @@ static void insertion_sort(struct sim_event *events, size_t count)
     for (size_t i = 1; i < count; i++) {
         const struct sim_event event = events[i];
         size_t at = i;
-        for (; at > 0 && sim_event_before(&event, &events[at - 1]); at--) {
+        for (; at > 0 && sim_event_before(&event, &events[at - 1]); at--)
             events[at] = events[at - 1];
-        }
         events[at] = event;
     }
 }
@@ -45,11 +44,9 @@ static bool runs_follow(const struct sim_event *events, size_t run,
                         size_t count)
 {
     KITH_ASSERT(run > 0);
-    for (size_t at = run; at < count; at += run) {
-        if (sim_event_before(&events[at], &events[at - 1])) {
+    for (size_t at = run; at < count; at += run)
+        if (sim_event_before(&events[at], &events[at - 1]))
             return false;
-        }
-    }
     return true;
 }
 
@@ -74,9 +71,8 @@ static void merge_sort(struct sim_event *events, struct sim_event *scratch,
         to = from;
         from = sorted;
     }
-    if (from != events) {
+    if (from != events)
         memcpy(events, from, count * sizeof *events);
-    }
 }
 
 /* A day is sorted in 2^bits parts, about two events each if they are spread
@@ -85,9 +81,8 @@ static unsigned part_bits(size_t count, unsigned shift)
 {
     KITH_ASSERT(shift < 64);
     unsigned bits = 0;
-    while (bits < PART_BITS_MAX && bits < shift && count >> (bits + 1) > 1) {
+    while (bits < PART_BITS_MAX && bits < shift && count >> (bits + 1) > 1)
         bits++;
-    }
     return bits;
 }
 
@@ -95,17 +90,15 @@ struct sim_event *sim_sort(struct sim_event *events, struct sim_event *scratch,
                            size_t count, unsigned shift)
 {
     KITH_ASSERT(shift < 64 && count < UINT32_MAX);
-    if (runs_follow(events, 1, count)) {
+    if (runs_follow(events, 1, count))
         return events;
-    }
     const unsigned bits = part_bits(count, shift);
     const uint64_t mask = (UINT64_C(1) << bits) - 1;
     uint32_t ends[1u << PART_BITS_MAX];
     shift -= bits;
     memset(ends, 0, (mask + 1) * sizeof *ends);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         ends[(uint64_t)events[i].time_ns >> shift & mask]++;
-    }
     uint32_t start = 0;
     for (size_t part = 0; part <= mask; part++) {
         const uint32_t size = ends[part];
@@ -117,8 +110,7 @@ struct sim_event *sim_sort(struct sim_event *events, struct sim_event *scratch,
         scratch[ends[part]++] = events[i];
     }
     start = 0;
-    for (size_t part = 0; part <= mask; start = ends[part++]) {
+    for (size_t part = 0; part <= mask; start = ends[part++])
         merge_sort(scratch + start, events, ends[part] - start);
-    }
     return scratch;
 }

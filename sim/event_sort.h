@@ -7,12 +7,10 @@
 static inline bool sim_event_before(const struct sim_event *a,
                                     const struct sim_event *b)
 {
-    if (a->time_ns != b->time_ns) {
+    if (a->time_ns != b->time_ns)
         return a->time_ns < b->time_ns;
-    }
-    if (a->peer != b->peer) {
+    if (a->peer != b->peer)
         return a->peer < b->peer;
-    }
     return a->sequence < b->sequence;
 }
 

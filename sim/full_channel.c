@@ -55,9 +55,8 @@ static enum kith_suite suite_of(const struct sim_world *world)
 {
     KITH_ASSERT(world->options.wire == KITH_WIRE_FULL);
     const char *name = world->experiment->network.suite;
-    if (strcmp(name, "ChaChaPoly") == 0 || !kith_aead_best(KITH_SUITE_AESGCM)) {
+    if (strcmp(name, "ChaChaPoly") == 0 || !kith_aead_best(KITH_SUITE_AESGCM))
         return KITH_SUITE_CHACHAPOLY;
-    }
     return KITH_SUITE_AESGCM;
 }
 
@@ -119,23 +118,19 @@ size_t sim_channel_handshake_bytes(const struct sim_world *world,
 enum kith_err sim_channels_open(struct sim_world *world)
 {
     KITH_ASSERT(world->channels == NULL);
-    if (sodium_init() < 0) {
+    if (sodium_init() < 0)
         return KITH_EUNSUPPORTED;
-    }
-    if (world->options.wire == KITH_WIRE_SIZED) {
+    if (world->options.wire == KITH_WIRE_SIZED)
         return KITH_OK;
-    }
     struct sim_channels *channels = sim_alloc(world, 1, sizeof *channels);
-    if (!channels) {
+    if (!channels)
         return KITH_ENOMEM;
-    }
     world->channels = channels;
     channels->suite = suite_of(world);
     channels->identities =
         sim_alloc(world, world->peer_count, sizeof *channels->identities);
-    if (!channels->identities) {
+    if (!channels->identities)
         return KITH_ENOMEM;
-    }
     struct authority authority;
     authority_make(world, &authority);
     memcpy(channels->trust.cluster, authority.cluster,
@@ -166,9 +161,8 @@ static void end_close(struct end *end)
 void sim_channels_close(struct sim_world *world)
 {
     struct sim_channels *channels = world->channels;
-    if (!channels) {
+    if (!channels)
         return;
-    }
     for (uint32_t i = 0; i < channels->capacity; i++) {
         end_close(&channels->ends[i][0]);
         end_close(&channels->ends[i][1]);
@@ -193,17 +187,14 @@ void sim_channel_reset(struct sim_world *world, uint32_t link)
 static bool ends_grow(struct sim_channels *channels, uint32_t link)
 {
     KITH_ASSERT(channels->capacity == 0 || channels->ends != NULL);
-    if (link < channels->capacity) {
+    if (link < channels->capacity)
         return true;
-    }
     uint32_t capacity = channels->capacity > 0 ? channels->capacity : 16;
-    while (capacity <= link) {
+    while (capacity <= link)
         capacity *= 2;
-    }
     struct end(*ends)[2] = realloc(channels->ends, capacity * sizeof *ends);
-    if (!ends) {
+    if (!ends)
         return false;
-    }
     memset(ends + channels->capacity, 0,
            (capacity - channels->capacity) * sizeof *ends);
     channels->ends = ends;
@@ -257,9 +248,8 @@ void sim_channel_dial(struct sim_world *world, uint32_t link, kith_id from,
     if (ends_grow(channels, link)) {
         struct end *ends = channels->ends[link];
         err = end_open(world, &ends[from > to], from, true);
-        if (err == KITH_OK) {
+        if (err == KITH_OK)
             err = end_open(world, &ends[to > from], to, false);
-        }
     }
     if (err != KITH_OK) {
         sim_fail(world, err, "cannot open a session for peer %u: %s", from,
@@ -284,9 +274,8 @@ void sim_channel_write_flight(struct sim_world *world, uint32_t index)
     const struct sim_packet *packet = sim_packet_at(world, index);
     struct sim_payload *payload = sim_payload_at(world, index);
     struct end *end = end_of(world, packet, false);
-    if (!end->session) {
+    if (!end->session)
         return; /* the run has failed already */
-    }
     payload->sealed = malloc(OUTPUT_BYTES);
     if (!payload->sealed) {
         sim_fail(world, KITH_ENOMEM, "no memory for a handshake");
@@ -296,11 +285,10 @@ void sim_channel_write_flight(struct sim_world *world, uint32_t index)
         kith_session_output(end->session, payload->sealed, OUTPUT_BYTES);
     end->written += payload->sealed_bytes;
     /* What `sized` charges is what was really written. */
-    if (packet->kind == SIM_PACKET_THIRD) {
+    if (packet->kind == SIM_PACKET_THIRD)
         KITH_ASSERT(end->written == world->handshake_bytes[1]);
-    } else if (packet->kind == SIM_PACKET_HELLO) {
+    else if (packet->kind == SIM_PACKET_HELLO)
         KITH_ASSERT(end->written == world->handshake_bytes[0]);
-    }
 }
 
 /* Reads all of the packet's bytes; `message` and `target` are for what a
@@ -417,9 +405,8 @@ void sim_channel_open(struct sim_world *world, uint32_t index)
     struct sim_payload *payload = sim_payload_at(world, index);
     const struct kith_message sent = packet->message;
     memset(&packet->message, 0, sizeof packet->message);
-    if (payload->vector) {
+    if (payload->vector)
         memset(payload->vector, 0xff, world->vector_bytes);
-    }
     read_bytes(world, index, &packet->message, payload->vector);
     packet->message.slot = sent.slot; /* local: whose chain it stood in */
 }

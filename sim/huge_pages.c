@@ -29,21 +29,17 @@ static void *map(size_t whole)
     KITH_ASSERT(whole % HUGE_PAGE == 0);
     char *start = mmap(NULL, whole + HUGE_PAGE, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (start == MAP_FAILED) {
+    if (start == MAP_FAILED)
         return NULL;
-    }
     const size_t before =
         (HUGE_PAGE - (uintptr_t)start % HUGE_PAGE) % HUGE_PAGE;
-    if (before > 0) {
+    if (before > 0)
         (void)munmap(start, before);
-    }
-    if (before < HUGE_PAGE) {
+    if (before < HUGE_PAGE)
         (void)munmap(start + before + whole, HUGE_PAGE - before);
-    }
 #ifdef MADV_HUGEPAGE
-    if (whole >= 5 * HUGE_PAGE) {
+    if (whole >= 5 * HUGE_PAGE)
         (void)madvise(start + before, whole, MADV_HUGEPAGE);
-    }
 #endif
     return start + before;
 }
@@ -52,9 +48,8 @@ static void *map(size_t whole)
  * page fault and a hole each. */
 void *sim_pages(size_t bytes)
 {
-    if (bytes >= LARGE) {
+    if (bytes >= LARGE)
         return map(rounded(bytes, HUGE_PAGE));
-    }
     const size_t whole = rounded(bytes > 0 ? bytes : 1, LINE);
     void *pages = aligned_alloc(LINE, whole);
     return pages ? memset(pages, 0, whole) : NULL;
@@ -63,11 +58,10 @@ void *sim_pages(size_t bytes)
 /* By size, as it was taken: the size says where the pages came from. */
 void sim_pages_free(void *pages, size_t bytes)
 {
-    if (pages && bytes >= LARGE) {
+    if (pages && bytes >= LARGE)
         (void)munmap(pages, rounded(bytes, HUGE_PAGE));
-    } else {
+    else
         free(pages);
-    }
 }
 
 /* The old pages are copied, not remapped: mremap() would keep small ones. */

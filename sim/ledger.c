@@ -31,11 +31,10 @@ struct account {
 static void book(struct account *account, double value)
 {
     const double total = account->sum + value;
-    if (fabs(account->sum) >= fabs(value)) {
+    if (fabs(account->sum) >= fabs(value))
         account->rest += (account->sum - total) + value;
-    } else {
+    else
         account->rest += (value - total) + account->sum;
-    }
     account->sum = total;
 }
 
@@ -83,21 +82,17 @@ enum kith_err sim_ledger_open(struct sim_world *world)
     const enum sim_ledger_kind strongest =
         experiment->backend->element_bytes == 8 ? SIM_LEDGER_SUM
                                                 : SIM_LEDGER_PAIRS;
-    for (uint32_t i = 0; i < experiment->check_count; i++) {
-        if (strcmp(experiment->checks[i].quantity, "conserved") == 0) {
+    for (uint32_t i = 0; i < experiment->check_count; i++)
+        if (strcmp(experiment->checks[i].quantity, "conserved") == 0)
             kind = strongest > kind ? strongest : kind;
-        }
-    }
     /* A central method conserves nothing: its updates are not exchanges. */
     if (kind == SIM_LEDGER_NONE || world->central ||
         kith_model_size_of(experiment->model, &experiment->model_config).dim ==
-            0) {
+            0)
         return KITH_OK;
-    }
     struct sim_ledger *ledger = sim_alloc(world, 1, sizeof *ledger);
-    if (!ledger) {
+    if (!ledger)
         return KITH_ENOMEM;
-    }
     world->ledger = ledger;
     ledger->kind = kind;
     ledger->one_way =
@@ -151,9 +146,8 @@ void sim_ledger_crash(struct sim_world *world, kith_id peer)
 void sim_ledger_before(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
-    if (world->ledger) {
+    if (world->ledger)
         world->ledger->before[peer] = sum_of(world, peer);
-    }
 }
 
 /* Training and adoption are booked at once; a merge waits for the mark that
@@ -163,17 +157,15 @@ void sim_ledger_after(struct sim_world *world, kith_id peer,
 {
     KITH_ASSERT(kind != KITH_WORK_SAVE);
     struct sim_ledger *ledger = world->ledger;
-    if (!ledger) {
+    if (!ledger)
         return;
-    }
     const double change = sum_of(world, peer) - ledger->before[peer];
-    if (kind == KITH_WORK_TRAIN) {
+    if (kind == KITH_WORK_TRAIN)
         book(&ledger->gradient, change);
-    } else if (kind == KITH_WORK_ADOPT) {
+    else if (kind == KITH_WORK_ADOPT)
         book(&ledger->restart, change);
-    } else {
+    else
         ledger->pending[peer] = change;
-    }
 }
 
 /* Between the item and its marks the change is pending: left in, it would break
@@ -217,13 +209,11 @@ static struct exchange *entry_of(struct sim_world *world, kith_id initiator,
                             .initiator = initiator,
                             .other = other};
     struct exchange **found = tfind(&key, &ledger->tree, order);
-    if (found) {
+    if (found)
         return *found;
-    }
     struct exchange *entry = malloc(sizeof *entry);
-    if (entry) {
+    if (entry)
         *entry = (struct exchange){.key = key, .older = ledger->newest};
-    }
     if (!entry || !tsearch(entry, &ledger->tree, order)) {
         sim_fail(world, KITH_ENOMEM, "no memory for the ledger");
         free(entry);
@@ -271,9 +261,8 @@ void sim_ledger_mark(struct sim_world *world, kith_id peer,
     const bool books =
         mark->kind == KITH_MARK_MERGED || mark->kind == KITH_MARK_SPLIT ||
         mark->kind == KITH_MARK_UNDONE || mark->kind == KITH_MARK_TORN;
-    if (!books) {
+    if (!books)
         return;
-    }
     struct exchange *entry = mark->initiator
                                  ? entry_of(world, peer, mark->peer, &mark->id)
                                  : entry_of(world, mark->peer, peer, &mark->id);
@@ -297,9 +286,8 @@ void sim_ledger_drop(struct sim_world *world, const struct sim_packet *packet)
 {
     KITH_ASSERT(packet->flags & SIM_PACKET_DROPPED);
     struct sim_ledger *ledger = world->ledger;
-    if (!ledger) {
+    if (!ledger)
         return;
-    }
     struct exchange *entry =
         entry_of(world, packet->from, packet->to, &packet->message.id);
     write_off(ledger, entry);
@@ -314,15 +302,13 @@ void sim_balance(const struct sim_world *world, struct sim_balance *balance)
 {
     const struct sim_ledger *ledger = world->ledger;
     *balance = (struct sim_balance){0};
-    if (!ledger) {
+    if (!ledger)
         return;
-    }
     *balance = ledger->found;
     struct account live = {0};
     for (kith_id peer = 0; peer < world->peer_count; peer++) {
-        if (!sim_alive(world, peer)) {
+        if (!sim_alive(world, peer))
             continue;
-        }
         book(&live, sum_of(world, peer));
         book(&live, -ledger->pending[peer]);
         balance->weight_live +=
@@ -356,30 +342,26 @@ static double imbalance(const struct sim_balance *balance)
 void sim_ledger_check(struct sim_world *world)
 {
     struct sim_ledger *ledger = world->ledger;
-    if (!ledger || ledger->kind != SIM_LEDGER_SUM || sim_ended(world)) {
+    if (!ledger || ledger->kind != SIM_LEDGER_SUM || sim_ended(world))
         return;
-    }
     struct sim_balance balance;
     sim_balance(world, &balance);
     const double error = imbalance(&balance);
     /* Written so that a NaN counts as broken. */
-    if (!(error <= ledger->found.error_max)) {
+    if (!(error <= ledger->found.error_max))
         ledger->found.error_max = error;
-    }
 }
 
 /* The run is over: which halves did nobody account for? */
 void sim_ledger_finish(struct sim_world *world, struct kith_values *values)
 {
     struct sim_ledger *ledger = world->ledger;
-    if (!ledger) {
+    if (!ledger)
         return;
-    }
     for (struct exchange *entry = ledger->newest; entry; entry = entry->older) {
         const bool half = entry->has[0] != entry->has[1] && !ledger->one_way;
-        if (!half || entry->torn || entry->dropped) {
+        if (!half || entry->torn || entry->dropped)
             continue;
-        }
         const unsigned ending = world->peers[entry->key.initiator].ending |
                                 world->peers[entry->key.other].ending;
         if (ending & SIM_EXEMPT) { /* nobody is left to write it off */
@@ -401,7 +383,6 @@ void sim_ledger_finish(struct sim_world *world, struct kith_values *values)
     const bool doubles = world->experiment->backend->element_bytes == 8;
     values->conservation_error = sums ? ledger->found.error_max : 0;
     values->conservation_tolerance = !sums ? 0 : doubles ? 1e-12 : 1e-5;
-    if (ledger->found.mismatched + ledger->found.unsettled > 0) {
+    if (ledger->found.mismatched + ledger->found.unsettled > 0)
         values->conservation_error = INFINITY;
-    }
 }

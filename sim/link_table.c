@@ -43,9 +43,8 @@ static struct sim_slot *free_slot(struct sim_link_table *table, uint64_t hash)
 {
     KITH_ASSERT(table->count <= table->capacity);
     uint64_t slot = hash & table->mask;
-    while (table->slots[slot].link != 0) {
+    while (table->slots[slot].link != 0)
         slot = (slot + 1) & table->mask;
-    }
     return &table->slots[slot];
 }
 
@@ -54,15 +53,13 @@ static struct sim_slot *free_slot(struct sim_link_table *table, uint64_t hash)
 static bool table_grow(struct sim_link_table *table)
 {
     KITH_ASSERT(table->count == table->capacity);
-    if (table->capacity >= UINT32_MAX / 4) {
+    if (table->capacity >= UINT32_MAX / 4)
         return false;
-    }
     const uint32_t capacity = 2 * table->capacity;
     const uint64_t slots = 2 * (uint64_t)capacity;
     struct sim_slot *fresh = sim_pages(slots * sizeof *fresh);
-    if (!fresh) {
+    if (!fresh)
         return false;
-    }
     struct sim_link *links =
         sim_pages_grow(table->links, table->capacity * sizeof *table->links,
                        capacity * sizeof *table->links);
@@ -95,18 +92,15 @@ struct sim_link *sim_link_table_get(struct sim_link_table *table, kith_id a,
     *made = false;
     for (uint64_t slot = hash & table->mask; table->slots[slot].link != 0;
          slot = (slot + 1) & table->mask) {
-        if (table->slots[slot].tag != tag) {
+        if (table->slots[slot].tag != tag)
             continue;
-        }
         *index = table->slots[slot].link - 1;
         struct sim_link *link = &table->links[*index];
-        if (link->end[0] == low && link->end[1] == high) {
+        if (link->end[0] == low && link->end[1] == high)
             return link;
-        }
     }
-    if (table->count == table->capacity && !table_grow(table)) {
+    if (table->count == table->capacity && !table_grow(table))
         return NULL;
-    }
     *index = table->count++;
     *free_slot(table, hash) = (struct sim_slot){.link = *index + 1, .tag = tag};
     table->links[*index] = (struct sim_link){.end = {low, high}};

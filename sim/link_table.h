@@ -69,12 +69,10 @@ SIM_INLINE void sim_link_table_fetch_link(const struct sim_link_table *table,
 {
     uint64_t slot = hash & table->mask;
     while (table->slots[slot].link != 0 &&
-           table->slots[slot].tag != (uint32_t)(hash >> 32)) {
+           table->slots[slot].tag != (uint32_t)(hash >> 32))
         slot = (slot + 1) & table->mask;
-    }
-    if (table->slots[slot].link != 0) {
+    if (table->slots[slot].link != 0)
         sim_fetch(&table->links[table->slots[slot].link - 1]);
-    }
 }
 
 #endif

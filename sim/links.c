@@ -33,9 +33,8 @@ enum kith_err sim_links_open(struct sim_world *world)
         world->handshake_bytes[initiator] =
             sim_channel_handshake_bytes(world, initiator);
     }
-    for (kith_id id = 0; id < world->machine_count; id++) {
+    for (kith_id id = 0; id < world->machine_count; id++)
         world->peers[id].links.recent = KITH_NOBODY;
-    }
     return sim_link_table_open(&world->links.table);
 }
 
@@ -125,13 +124,11 @@ static void transmit(struct sim_world *world, uint32_t link, unsigned side,
 {
     KITH_ASSERT(side < 2 && kind != SIM_PACKET_MESSAGE);
     const uint32_t index = take(world, link, side, kind);
-    if (index == 0) {
+    if (index == 0)
         return;
-    }
     sim_packet_at(world, index)->bytes = bytes;
-    if (world->channels && is_flight(kind)) {
+    if (world->channels && is_flight(kind))
         sim_channel_write_flight(world, index);
-    }
     sim_transmit(world, index, sim_time(world));
 }
 
@@ -143,13 +140,11 @@ static void dial(struct sim_world *world, uint32_t link, unsigned side,
     struct sim_link *entry = link_at(world, link);
     KITH_ASSERT(entry->side[side] == SIM_SIDE_IDLE);
     entry->side[side] = SIM_SIDE_DIALLING;
-    if (entry->side[1 - side] == SIM_SIDE_IDLE) {
+    if (entry->side[1 - side] == SIM_SIDE_IDLE)
         entry->dialler = (uint8_t)side;
-    }
     const uint32_t index = take(world, link, side, SIM_PACKET_SYN);
-    if (index != 0) {
+    if (index != 0)
         sim_transmit(world, index, at_ns);
-    }
 }
 
 /* A handshake flight is stuck behind a cut: give up after a while. */
@@ -186,9 +181,8 @@ static void post(struct sim_world *world, uint32_t index, kith_ns at_ns)
     struct sim_peer *peer = &world->peers[from];
     if (peer->links.recent != to) {
         uint32_t found;
-        if (!between(world, from, to, &found)) {
+        if (!between(world, from, to, &found))
             return;
-        }
         sim_link_heard(world, from, to, found);
     }
     const uint32_t link = packet->link = peer->links.recent_link;
@@ -235,9 +229,8 @@ static void outbox_first(struct sim_world *world)
 
 void sim_link_flush(struct sim_world *world)
 {
-    while (world->links.outbox.done != world->links.outbox.put) {
+    while (world->links.outbox.done != world->links.outbox.put)
         outbox_first(world);
-    }
 }
 
 void sim_link_post(struct sim_world *world, uint32_t index)
@@ -245,9 +238,8 @@ void sim_link_post(struct sim_world *world, uint32_t index)
     struct sim_outbox *outbox = &world->links.outbox;
     const struct sim_link_table *table = &world->links.table;
     const struct sim_packet *packet = sim_packet_at(world, index);
-    if (outbox->put - outbox->done == SIM_OUTBOX) {
+    if (outbox->put - outbox->done == SIM_OUTBOX)
         outbox_first(world);
-    }
     struct sim_posting *posting = &outbox->postings[outbox->put++ % SIM_OUTBOX];
     *posting = (struct sim_posting){
         .sent_ns = sim_time(world),
@@ -269,9 +261,8 @@ kith_ns sim_link_delay(const struct sim_world *world, kith_id from, kith_id to,
     KITH_ASSERT(from != to);
     const struct kith_experiment *experiment = world->experiment;
     const uint32_t loss = world->links.loss_threshold;
-    if (experiment->network.jitter_ns == 0 && loss == 0) {
+    if (experiment->network.jitter_ns == 0 && loss == 0)
         return experiment->network.latency_ns;
-    }
     struct kith_rng rng;
     kith_rng_init(&rng, experiment->seed, KITH_STREAM_LINK,
                   (uint64_t)from << 32 | to);
@@ -293,12 +284,10 @@ kith_ns sim_link_arrival(struct sim_world *world, uint32_t index,
     kith_ns arrives_ns =
         leaves_ns + sim_link_delay(world, packet->from, packet->to,
                                    packet->bytes, &link->draws[side]);
-    if (arrives_ns < link->last_ns[side]) {
+    if (arrives_ns < link->last_ns[side])
         arrives_ns = link->last_ns[side];
-    }
-    if (packet->kind != SIM_PACKET_SYN) { /* may be of another connection */
+    if (packet->kind != SIM_PACKET_SYN) /* may be of another connection */
         link->last_ns[side] = arrives_ns;
-    }
     packet->generation = link->generation;
     KITH_ASSERT(arrives_ns >=
                 sim_time(world)); /* posted late, never too late */
@@ -318,13 +307,11 @@ bool sim_link_stops(struct sim_world *world, uint32_t index)
     }
     const unsigned side = side_of(link, packet->from);
     if (packet->kind == SIM_PACKET_TIMEOUT ||
-        ((unsigned)link->cut >> side & 1u) == 0) {
+        ((unsigned)link->cut >> side & 1u) == 0)
         return false;
-    }
     sim_packet_append(world, &link->stalled[side], index);
-    if (packet->kind < SIM_PACKET_MESSAGE) {
+    if (packet->kind < SIM_PACKET_MESSAGE)
         watch(world, packet->link);
-    }
     return true;
 }
 
@@ -337,17 +324,15 @@ static void link_break(struct sim_world *world, uint32_t link, unsigned side)
     KITH_ASSERT(side < 2);
     struct sim_link *entry = link_at(world, link);
     const bool other = entry->side[1 - side] != SIM_SIDE_IDLE;
-    if (entry->side[side] == SIM_SIDE_IDLE && !other) {
+    if (entry->side[side] == SIM_SIDE_IDLE && !other)
         return;
-    }
     entry->generation++;
     world->links.resets++;
     sim_packet_free_all(world, &entry->waiting[0]);
     sim_packet_free_all(world, &entry->waiting[1]);
     entry->side[side] = SIM_SIDE_IDLE;
-    if (world->channels) {
+    if (world->channels)
         sim_channel_reset(world, link);
-    }
     if (other) {
         entry->side[1 - side] = SIM_SIDE_DEAD;
         transmit(world, link, side, SIM_PACKET_RESET, 0);
@@ -377,20 +362,17 @@ void sim_link_cut(struct sim_world *world, kith_id from, kith_id to, bool cut)
     KITH_ASSERT(from != to);
     uint32_t index;
     struct sim_link *link = between(world, from, to, &index);
-    if (!link) {
+    if (!link)
         return;
-    }
     const unsigned side = side_of(link, from);
     const uint8_t bit = (uint8_t)(1u << side);
-    if (cut == ((link->cut & bit) != 0)) {
+    if (cut == ((link->cut & bit) != 0))
         return;
-    }
     link->cut ^= bit;
     KITH_ASSERT(cut || world->links.cuts > 0);
     world->links.cuts += cut ? 1u : UINT32_MAX;
-    while (!cut && link->stalled[side] != 0) { /* passes now, in order */
+    while (!cut && link->stalled[side] != 0) /* passes now, in order */
         sim_release(world, from, sim_packet_next(world, &link->stalled[side]));
-    }
 }
 
 /* ---- what an end learns */
@@ -426,9 +408,8 @@ static void step_syn(struct sim_world *world, uint32_t link, unsigned side)
         return;
     }
     const bool ours_wins = entry->side[side] == SIM_SIDE_DIALLING && side == 0;
-    if (ours_wins || entry->side[side] == SIM_SIDE_UP) {
+    if (ours_wins || entry->side[side] == SIM_SIDE_UP)
         return; /* both dialled: the lower rank's connection is the one */
-    }
     entry->side[side] = SIM_SIDE_KNOWN;
     entry->dialler = (uint8_t)(1 - side);
     transmit(world, link, side, SIM_PACKET_SYNACK, 0);
@@ -454,9 +435,8 @@ void sim_link_step(struct sim_world *world, uint32_t index)
     const uint32_t link = packet->link;
     const struct sim_link *entry = link_at(world, link);
     const unsigned side = side_of(entry, packet->to);
-    if (world->channels && is_flight(kind)) {
+    if (world->channels && is_flight(kind))
         sim_channel_read_flight(world, index);
-    }
     sim_packet_free(world, index);
     const size_t *whole = world->handshake_bytes;
     const uint64_t answer_bytes[] = {[SIM_PACKET_SYNACK] = FIRST_BYTES,
@@ -477,18 +457,16 @@ void sim_link_step(struct sim_world *world, uint32_t index)
                              entry->end[1 - side]);
         }
         transmit(world, link, side, kind + 1, answer_bytes[kind]);
-        if (kind == SIM_PACKET_THIRD) {
+        if (kind == SIM_PACKET_THIRD)
             turn(world, link, side, true);
-        }
         break;
     case SIM_PACKET_HELLO:
         world->report.handshakes++;
         turn(world, link, side, true);
         break;
     case SIM_PACKET_RESET:
-        if (entry->side[side] != SIM_SIDE_IDLE) {
+        if (entry->side[side] != SIM_SIDE_IDLE)
             turn(world, link, side, false);
-        }
         break;
     case SIM_PACKET_TIMEOUT:
         step_timeout(world, link, side);

@@ -27,9 +27,8 @@ enum kith_err sim_copies_open(struct sim_world *world)
 {
     KITH_ASSERT(world->copies.sent == NULL);
     /* Sessions write what they open: there each message has its own copy. */
-    if (world->dim == 0 || world->channels) {
+    if (world->dim == 0 || world->channels)
         return KITH_OK;
-    }
     world->copies.sent =
         sim_alloc(world, world->peer_count, sizeof *world->copies.sent);
     return world->copies.sent ? KITH_OK : KITH_ENOMEM;
@@ -101,9 +100,8 @@ void *sim_copy_hold(void *copy)
  * for again at the next exchange. */
 void sim_copy_release(struct sim_world *world, void *copy)
 {
-    if (!copy) {
+    if (!copy)
         return;
-    }
     struct sim_copy *head = head_of(copy);
     KITH_ASSERT(head->holders > 0);
     if (--head->holders == 0) {
@@ -129,9 +127,8 @@ void *sim_copy_slot(struct sim_world *world, kith_id peer, uint32_t slot,
     KITH_ASSERT(bytes <= world->vector_bytes);
     const void *vector = kith_worker_slot(sim_job_worker(world, peer), slot);
     void **place = shared_place(world, peer, slot);
-    if (!place) {
+    if (!place)
         return sim_copy_of(world, vector, bytes);
-    }
     if (!*place || head_of(*place)->bytes != bytes) {
         sim_copy_release(world, *place);
         *place = sim_copy_of(world, vector, bytes);

@@ -32,12 +32,10 @@ static void timer_set(struct sim_world *world, kith_id id, kith_ns deadline_ns)
     struct sim_peer *peer = &world->peers[id];
     KITH_DEBUG_ASSERT(peer->timer.wake_ns <= peer->timer.later_ns);
     peer->timer.deadline_ns = deadline_ns;
-    if (deadline_ns >= peer->timer.wake_ns) {
+    if (deadline_ns >= peer->timer.wake_ns)
         return;
-    }
-    if (peer->timer.wake_ns < peer->timer.later_ns) {
+    if (peer->timer.wake_ns < peer->timer.later_ns)
         peer->timer.later_ns = peer->timer.wake_ns;
-    }
     const kith_ns now_ns = sim_time(world);
     peer->timer.wake_ns = deadline_ns > now_ns ? deadline_ns : now_ns;
     if (peer->timer.wake_ns == peer->timer.later_ns) {
@@ -81,9 +79,8 @@ static bool is_restless(const struct sim_world *world, kith_id id)
 /* Keep count of who still has something to do. */
 static void settle(struct sim_world *world, kith_id id)
 {
-    if (!world->nodes.winding_up) {
+    if (!world->nodes.winding_up)
         return;
-    }
     KITH_DEBUG_ASSERT(world->nodes.restless <= world->peer_count);
     struct sim_peer *peer = &world->peers[id];
     const bool restless = is_restless(world, id);
@@ -98,15 +95,13 @@ static void settle(struct sim_world *world, kith_id id)
  * cost more than the events. */
 static void wind_up(struct sim_world *world)
 {
-    if (world->nodes.winding_up) {
+    if (world->nodes.winding_up)
         return;
-    }
     KITH_ASSERT(world->nodes.restless == 0);
     world->nodes.winding_up = true;
     sim_ending(world);
-    for (kith_id id = 0; id < world->peer_count; id++) {
+    for (kith_id id = 0; id < world->peer_count; id++)
         settle(world, id);
-    }
     sim_schedule_run(world, sim_time(world) + GRACE_NS, SIM_RUN_GRACE);
 }
 
@@ -114,9 +109,8 @@ static void wind_up(struct sim_world *world)
 static void ask_for_end(struct sim_world *world)
 {
     KITH_ASSERT(world->unfinished <= world->peer_count);
-    if (world->unfinished == 0) {
+    if (world->unfinished == 0)
         sim_ending(world);
-    }
 }
 
 /* A peer may finish twice, after a restart: the count goes down once, the time
@@ -158,9 +152,8 @@ void sim_exempt(struct sim_world *world, kith_id id)
     KITH_ASSERT(world->unfinished <= world->peer_count);
     struct sim_peer *peer = &world->peers[id];
     add_counters(world, id, &world->nodes.crashed);
-    if (peer->ending & SIM_EXEMPT) {
+    if (peer->ending & SIM_EXEMPT)
         return;
-    }
     peer->ending |= SIM_EXEMPT;
     world->unfinished -= !(peer->ending & SIM_FINISHED);
     ask_for_end(world);
@@ -171,9 +164,8 @@ void sim_exempt(struct sim_world *world, kith_id id)
 static bool gossip_ended(struct sim_world *world)
 {
     KITH_DEBUG_ASSERT(world->nodes.restless <= world->peer_count);
-    if (world->unfinished == 0) {
+    if (world->unfinished == 0)
         wind_up(world);
-    }
     return world->nodes.winding_up && world->nodes.restless == 0;
 }
 
@@ -187,16 +179,14 @@ static void step_marks(struct sim_world *world, kith_id id)
     for (uint32_t i = 0; i < effects->mark_count; i++) {
         const struct kith_mark *mark = &effects->marks[i];
         sim_trace_mark(world, id, mark);
-        if (world->ledger) {
+        if (world->ledger)
             sim_ledger_mark(world, id, mark);
-        }
-        if (mark->kind == KITH_MARK_FINISHED) {
+        if (mark->kind == KITH_MARK_FINISHED)
             finish(world, id);
-        } else if (mark->kind == KITH_MARK_NONFINITE) {
+        else if (mark->kind == KITH_MARK_NONFINITE)
             world->nonfinite = true;
-        } else if (mark->kind == KITH_MARK_STEP) {
+        else if (mark->kind == KITH_MARK_STEP)
             world->steps_done++;
-        }
         if (world->options.store && mark->kind != KITH_MARK_STEP) {
             (void)kith_rundb_mark(world->options.store, id, sim_time(world),
                                   mark); /* sticks; reported at the end */
@@ -215,16 +205,13 @@ static void step_node(struct sim_world *world, kith_id id,
     event->utc_s = SIM_UTC_START + event->now_ns / KITH_S;
     kith_node_step(sim_node_at(world, id), event, effects);
     step_marks(world, id);
-    if (effects->cancel != 0) {
+    if (effects->cancel != 0)
         sim_cancel(world, id, effects->cancel);
-    }
     /* Sent before the work begins, which may fill the snapshots anew. */
-    for (uint32_t i = 0; i < effects->send_count; i++) {
+    for (uint32_t i = 0; i < effects->send_count; i++)
         sim_send(world, id, &effects->sends[i]);
-    }
-    if (effects->has_work) {
+    if (effects->has_work)
         sim_work_start(world, id, &effects->work);
-    }
     timer_set(world, id, effects->deadline_ns);
 }
 
@@ -235,9 +222,8 @@ static void step_worked(struct sim_world *world, kith_id id)
     KITH_DEBUG_ASSERT(world->peers[id].work != SIM_WORK_NONE);
     struct kith_work_result result;
     sim_work_end(world, id, &result);
-    if (world->ledger) {
+    if (world->ledger)
         sim_ledger_done(world, id);
-    }
     struct kith_event event = {
         .kind = KITH_EVENT_WORK_DONE, .from = KITH_NOBODY, .result = &result};
     step_node(world, id, &event);
@@ -283,14 +269,12 @@ static void step_wake(struct sim_world *world, kith_id id)
 {
     KITH_ASSERT(world->peers[id].timer.wake_ns >= 0);
     struct sim_peer *peer = &world->peers[id];
-    if (peer->timer.wake_ns != sim_time(world)) {
+    if (peer->timer.wake_ns != sim_time(world))
         return; /* an earlier deadline took its place */
-    }
     peer->timer.wake_ns = peer->timer.later_ns;
     peer->timer.later_ns = KITH_NEVER;
-    if (peer->state != SIM_PEER_RUNS) {
+    if (peer->state != SIM_PEER_RUNS)
         return; /* RESUME and RESTART set it again */
-    }
     if (peer->timer.deadline_ns > sim_time(world)) {
         timer_set(world, id, peer->timer.deadline_ns);
         return;
@@ -306,12 +290,10 @@ static void step_work_done(struct sim_world *world, kith_id id,
 {
     KITH_ASSERT(incarnation <= world->peers[id].incarnation);
     const struct sim_peer *peer = &world->peers[id];
-    if (incarnation != peer->incarnation || peer->state == SIM_PEER_CRASHED) {
+    if (incarnation != peer->incarnation || peer->state == SIM_PEER_CRASHED)
         return; /* the item died with its process */
-    }
-    if (peer->fault != 0 && sim_fault_delays_work(world, id)) {
+    if (peer->fault != 0 && sim_fault_delays_work(world, id))
         return;
-    }
     step_worked(world, id);
     step_immediate(world, id);
 }
@@ -330,9 +312,8 @@ static void gossip_step(struct sim_world *world, const struct sim_event *event)
 static void gossip_stop(struct sim_world *world)
 {
     KITH_ASSERT(sim_time(world) > 0);
-    if (world->nodes.winding_up) {
+    if (world->nodes.winding_up)
         return;
-    }
     for (kith_id id = 0; id < world->peer_count; id++) {
         if (world->peers[id].state == SIM_PEER_RUNS) {
             struct kith_event event = {.kind = KITH_EVENT_LEAVE,
@@ -354,9 +335,8 @@ static enum kith_err gossip_configure(struct sim_world *world)
     struct sim_nodes *nodes = &world->nodes;
     const enum kith_err err = kith_experiment_node_config(
         world->experiment, world->steps, &nodes->topology, &nodes->config);
-    if (err != KITH_OK) {
+    if (err != KITH_OK)
         return err;
-    }
     nodes->config.topology = &nodes->topology;
     nodes->stride = (kith_node_size(&nodes->config) + 7) / 8 * 8;
     nodes->memory = sim_alloc(world, world->peer_count, nodes->stride);
@@ -401,11 +381,9 @@ static void gossip_counters(const struct sim_world *world, kith_id peer,
         return;
     }
     *counters = world->nodes.crashed;
-    for (kith_id id = 0; id < world->peer_count; id++) {
-        if (sim_alive(world, id)) {
+    for (kith_id id = 0; id < world->peer_count; id++)
+        if (sim_alive(world, id))
             add_counters(world, id, counters);
-        }
-    }
 }
 
 const struct sim_protocol sim_gossip_protocol = {

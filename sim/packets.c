@@ -35,9 +35,8 @@ void sim_packets_close(struct sim_world *world)
 {
     KITH_ASSERT(world->packets.used <= world->packets.capacity);
     struct sim_packets *pool = &world->packets;
-    for (uint32_t i = 0; pool->payloads && i < pool->used; i++) {
+    for (uint32_t i = 0; pool->payloads && i < pool->used; i++)
         free(pool->payloads[i].sealed);
-    }
     sim_pages_free(pool->payloads, pool->capacity * sizeof *pool->payloads);
     sim_pages_free(pool->packets, pool->capacity * sizeof *pool->packets);
 }
@@ -47,23 +46,20 @@ void sim_packets_close(struct sim_world *world)
 static bool grow(struct sim_packets *pool)
 {
     KITH_ASSERT(pool->used == pool->capacity);
-    if (pool->capacity > SIM_VALUE_MAX / 2) {
+    if (pool->capacity > SIM_VALUE_MAX / 2)
         return false;
-    }
     const uint32_t old = pool->capacity, capacity = 2 * old;
     struct sim_packet *packets = sim_pages_grow(
         pool->packets, old * sizeof *packets, capacity * sizeof *packets);
-    if (!packets) {
+    if (!packets)
         return false;
-    }
     pool->packets = packets;
     if (pool->payloads) {
         struct sim_payload *payloads =
             sim_pages_grow(pool->payloads, old * sizeof *payloads,
                            capacity * sizeof *payloads);
-        if (!payloads) {
+        if (!payloads)
             return false;
-        }
         pool->payloads = payloads;
     }
     pool->capacity = capacity;
@@ -114,9 +110,8 @@ void sim_packet_free(struct sim_world *world, uint32_t index)
     struct sim_packets *pool = &world->packets;
     KITH_ASSERT(index - 1 < pool->used);
     struct sim_packet *packet = sim_packet_at(world, index);
-    if (packet->flags & SIM_PACKET_LISTED) {
+    if (packet->flags & SIM_PACKET_LISTED)
         sim_transfer_unlist(world, index);
-    }
     if (packet->flags & SIM_PACKET_CARRIES) {
         struct sim_payload *payload = sim_payload_at(world, index);
         sim_copy_release(world, payload->vector);
@@ -134,9 +129,8 @@ void sim_packet_append(struct sim_world *world, uint32_t *first,
 {
     KITH_ASSERT(packet != *first);
     uint32_t *last = first;
-    while (*last != 0) {
+    while (*last != 0)
         last = &sim_packet_at(world, *last)->next;
-    }
     sim_packet_at(world, packet)->next = 0;
     *last = packet;
 }
@@ -156,9 +150,8 @@ uint32_t sim_packet_next(struct sim_world *world, uint32_t *first)
 
 void sim_packet_free_all(struct sim_world *world, uint32_t *first)
 {
-    while (*first != 0) {
+    while (*first != 0)
         sim_packet_free(world, sim_packet_next(world, first));
-    }
 }
 
 /* ---- transfers */
@@ -181,15 +174,13 @@ void sim_transfer_list(struct sim_world *world, uint32_t index, kith_ns left_ns)
 {
     KITH_ASSERT(left_ns >= 0);
     struct sim_packet *packet = sim_packet_at(world, index);
-    if (!(packet->flags & SIM_PACKET_CARRIES)) {
+    if (!(packet->flags & SIM_PACKET_CARRIES))
         return;
-    }
     struct sim_payload *payload = sim_payload_at(world, index);
     payload->left_ns = left_ns;
     if (left_ns <= sim_time(world) || !payload->vector ||
-        (packet->flags & SIM_PACKET_LISTED)) {
+        (packet->flags & SIM_PACKET_LISTED))
         return;
-    }
     uint32_t *head = transfers_of(world, packet);
     payload->next_transfer = *head;
     packet->flags |= SIM_PACKET_LISTED;
@@ -216,9 +207,8 @@ void sim_transfer_unlist(struct sim_world *world, uint32_t index)
 void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots)
 {
     KITH_ASSERT(from < world->peer_count);
-    if (!world->packets.transfers) {
+    if (!world->packets.transfers)
         return;
-    }
     sim_link_flush(world);
     for (uint32_t slot = KITH_SLOT_INITIATED_SENT; slot <= KITH_SLOT_ROUND_SENT;
          slot += 2) {
@@ -229,9 +219,8 @@ void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots)
             KITH_ASSERT(packet->from == from);
             *head = payload->next_transfer;
             packet->flags &= (uint8_t)~SIM_PACKET_LISTED;
-            if (payload->left_ns > sim_time(world)) {
+            if (payload->left_ns > sim_time(world))
                 packet->flags |= SIM_PACKET_CANCELLED;
-            }
         }
     }
 }

@@ -24,9 +24,8 @@ struct sim_totals {
 enum kith_err sim_totals_open(struct sim_world *world)
 {
     KITH_ASSERT(world->totals == NULL);
-    if (!world->options.store && !world->protocol->always_counts) {
+    if (!world->options.store && !world->protocol->always_counts)
         return KITH_OK;
-    }
     world->totals =
         sim_alloc(world, world->machine_count, sizeof *world->totals);
     return world->totals ? KITH_OK : KITH_ENOMEM;
@@ -37,9 +36,8 @@ enum kith_err sim_totals_open(struct sim_world *world)
 void sim_totals_train(struct sim_world *world, kith_id peer, kith_ns cost_ns)
 {
     KITH_DEBUG_ASSERT(cost_ns >= 0 && peer < world->peer_count);
-    if (world->totals) {
+    if (world->totals)
         world->totals[peer].trained_ns += cost_ns;
-    }
 }
 
 /* The last time counts: a restarted peer finishes again. */
@@ -55,9 +53,8 @@ void sim_totals_finished(struct sim_world *world, kith_id peer)
 void sim_totals_bytes(struct sim_world *world, kith_id peer, uint64_t bytes)
 {
     KITH_ASSERT(peer < world->machine_count);
-    if (world->totals) {
+    if (world->totals)
         world->totals[peer].bytes_received += bytes;
-    }
 }
 
 /* Mean and maximum: the mean says what an algorithm does, the maximum what it
@@ -81,9 +78,8 @@ void sim_totals_model(struct sim_world *world, kith_id peer,
                       const struct kith_message *model)
 {
     KITH_ASSERT(model->kind == KITH_MESSAGE_MODEL);
-    if (!world->totals || model->slot == KITH_SLOT_NONE) {
+    if (!world->totals || model->slot == KITH_SLOT_NONE)
         return;
-    }
     struct kith_node_counters counters;
     kith_node_counters(sim_node_at(world, peer), &counters);
     const uint64_t sent = kith_rundb_sender_step(sim_node_config(world), model);
@@ -100,9 +96,8 @@ static struct sim_totals totals_of(const struct sim_world *world, kith_id peer)
     const kith_id end = all ? world->machine_count : peer + 1;
     for (kith_id id = all ? 0 : peer; world->totals && id < end; id++) {
         const struct sim_totals *one = &world->totals[id];
-        if (one->stale_max > sum.stale_max) {
+        if (one->stale_max > sum.stale_max)
             sum.stale_max = one->stale_max;
-        }
         sum.stale_sum += one->stale_sum;
         sum.received += one->received;
         sum.trained_ns += one->trained_ns;
@@ -135,9 +130,8 @@ double sim_utilisation(const struct sim_world *world)
         const struct sim_totals *totals = &world->totals[id];
         const kith_ns span =
             totals->finished_ns > 0 ? totals->finished_ns : sim_time(world);
-        if (span > 0) {
+        if (span > 0)
             sum += fmin(1, (double)totals->trained_ns / (double)span);
-        }
     }
     return sum / world->peer_count;
 }

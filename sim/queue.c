@@ -34,9 +34,8 @@ static enum kith_err take_memory(struct sim_queue *queue, size_t capacity)
     queue->memory = entries;
     queue->capacity = capacity;
     kith_heap_init(&queue->heap, entries, entries ? capacity : 0);
-    if (!entries) {
+    if (!entries)
         return KITH_ENOMEM;
-    }
     queue->places = (void *)(entries + capacity);
     queue->today = (void *)(queue->places + capacity);
     queue->scratch = queue->today + capacity;
@@ -54,18 +53,16 @@ enum kith_err sim_queue_open(struct sim_queue *queue, enum sim_queue_kind kind,
                                 .now_ns = -1};
     capacity = capacity < CAPACITY_MIN ? CAPACITY_MIN : capacity;
     uint64_t buckets = BUCKETS_MIN;
-    while (buckets < capacity / 4 && buckets < BUCKETS_MAX) {
+    while (buckets < capacity / 4 && buckets < BUCKETS_MAX)
         buckets *= 2;
-    }
     queue->mask = buckets - 1;
     queue->chunk_capacity = (uint32_t)capacity;
     queue->buckets = sim_pages(buckets * sizeof *queue->buckets);
     queue->chunks = sim_pages(capacity * sizeof *queue->chunks);
     const enum kith_err err = take_memory(queue, capacity);
     const bool calendar = kind == SIM_QUEUE_CALENDAR;
-    if (calendar) {
+    if (calendar)
         queue->same_time = sim_pages(sizeof *queue->same_time);
-    }
     if (err != KITH_OK || !queue->buckets || !queue->chunks ||
         (calendar && !queue->same_time)) {
         sim_queue_close(queue);
@@ -91,9 +88,8 @@ static enum kith_err events_grow(struct sim_queue *queue)
     KITH_ASSERT(queue->count == queue->capacity);
     struct sim_queue larger = *queue;
     if (queue->capacity > UINT32_MAX / 4 ||
-        take_memory(&larger, 2 * queue->capacity) != KITH_OK) {
+        take_memory(&larger, 2 * queue->capacity) != KITH_OK)
         return KITH_ENOMEM;
-    }
     larger.heap.count = queue->heap.count;
     memcpy(larger.heap.entries, queue->heap.entries,
            queue->heap.count * sizeof *queue->heap.entries);
@@ -142,9 +138,8 @@ static uint32_t chunk_take(struct sim_queue *queue)
     uint32_t chunk = queue->chunk_free;
     if (chunk != 0) {
         queue->chunk_free = queue->chunks[chunk - 1].next;
-        if (queue->chunk_free != 0) { /* the next one to be taken */
+        if (queue->chunk_free != 0) /* the next one to be taken */
             sim_fetch(&queue->chunks[queue->chunk_free - 1]);
-        }
         return chunk;
     }
     if (queue->chunk_used == queue->chunk_capacity) {
@@ -154,9 +149,8 @@ static uint32_t chunk_take(struct sim_queue *queue)
                 ? NULL
                 : sim_pages_grow(queue->chunks, old * sizeof *chunks,
                                  2 * old * sizeof *chunks);
-        if (!chunks) {
+        if (!chunks)
             return 0;
-        }
         queue->chunks = chunks;
         queue->chunk_capacity = (uint32_t)(2 * old);
     }
@@ -172,9 +166,8 @@ static enum kith_err bucket_put(struct sim_queue *queue,
     uint32_t *head = &queue->buckets[day & queue->mask];
     if (*head == 0 || queue->chunks[*head - 1].count == SIM_CHUNK_EVENTS) {
         const uint32_t chunk = chunk_take(queue);
-        if (chunk == 0) {
+        if (chunk == 0)
             return KITH_ENOMEM;
-        }
         queue->chunks[chunk - 1].next = *head;
         queue->chunks[chunk - 1].count = 0;
         *head = chunk;
@@ -198,9 +191,8 @@ enum kith_err sim_queue_push_slow(struct sim_queue *queue,
     KITH_DEBUG_ASSERT(event->time_ns >= 0);
     if (queue->count == queue->capacity) {
         const enum kith_err err = events_grow(queue);
-        if (err != KITH_OK) {
+        if (err != KITH_OK)
             return err;
-        }
     }
     const uint64_t day = day_of(queue, event->time_ns);
     if (event->time_ns == queue->now_ns && queue->same_time &&
@@ -211,9 +203,8 @@ enum kith_err sim_queue_push_slow(struct sim_queue *queue,
         heap_put(queue, event);
     } else {
         const enum kith_err err = bucket_put(queue, event, day);
-        if (err != KITH_OK) {
+        if (err != KITH_OK)
             return err;
-        }
     }
     queue->count++;
     return KITH_OK;
@@ -339,9 +330,8 @@ static void rebuild(struct sim_queue *queue, unsigned shift, uint64_t buckets)
     const uint64_t end = ((queue->day + 1) << queue->shift) - 1;
     queue->today_at = queue->today_count = 0;
     queue->day = UINT64_MAX; /* all events of all buckets are today's */
-    for (uint64_t b = 0; b <= queue->mask; b++) {
+    for (uint64_t b = 0; b <= queue->mask; b++)
         collect(queue, &queue->buckets[b]);
-    }
     uint32_t *heads =
         buckets == queue->mask + 1 ? NULL : sim_pages(buckets * sizeof *heads);
     if (heads) { /* without it the old count serves, only slower */
@@ -354,9 +344,8 @@ static void rebuild(struct sim_queue *queue, unsigned shift, uint64_t buckets)
     for (size_t i = 0; i < queue->today_count; i++) {
         const struct sim_event *event = &queue->today[i];
         const uint64_t day = day_of(queue, event->time_ns);
-        if (day <= queue->day || bucket_put(queue, event, day) != KITH_OK) {
+        if (day <= queue->day || bucket_put(queue, event, day) != KITH_OK)
             heap_put(queue, event);
-        }
     }
     queue->today_count = 0;
 }
@@ -368,21 +357,17 @@ static void tune(struct sim_queue *queue)
     unsigned shift = queue->shift;
     const bool sparse =
         queue->wasted > queue->pops || queue->pops < DAY_EVENTS * queue->days;
-    if (sparse && shift < SHIFT_MAX) {
+    if (sparse && shift < SHIFT_MAX)
         shift += queue->wasted > 8 * queue->pops ? 3 : 1;
-    } else if (queue->times > 4 * DAY_EVENTS * queue->days && shift > 0) {
+    else if (queue->times > 4 * DAY_EVENTS * queue->days && shift > 0)
         shift--;
-    }
     uint64_t buckets = queue->mask + 1;
-    while (queue->count > 8 * buckets && buckets < BUCKETS_MAX) {
+    while (queue->count > 8 * buckets && buckets < BUCKETS_MAX)
         buckets *= 2;
-    }
-    while (queue->count < buckets / 8 && buckets > BUCKETS_MIN) {
+    while (queue->count < buckets / 8 && buckets > BUCKETS_MIN)
         buckets /= 2;
-    }
-    if (shift != queue->shift || buckets != queue->mask + 1) {
+    if (shift != queue->shift || buckets != queue->mask + 1)
         rebuild(queue, shift, buckets);
-    }
     queue->pops = queue->times = queue->days = queue->wasted = 0;
 }
 
@@ -392,12 +377,10 @@ static void refill(struct sim_queue *queue)
     KITH_ASSERT(queue->today_at == queue->today_count);
     const uint64_t window =
         queue->mask + 1 > WINDOW_MIN ? queue->mask + 1 : WINDOW_MIN;
-    if (queue->pops >= window) {
+    if (queue->pops >= window)
         tune(queue); /* may put events into the heap */
-    }
-    if (queue->heap.count == 0) {
+    if (queue->heap.count == 0)
         advance(queue);
-    }
 }
 
 /* The first of what is left of today, of the heap and of what is due at once;
@@ -426,9 +409,8 @@ static enum source first_of(const struct sim_queue *queue,
         prefer(&from, first, SAME_TIME,
                sim_same_time_first(queue->same_time, queue->places));
     }
-    if (queue->today_at < queue->today_count) {
+    if (queue->today_at < queue->today_count)
         prefer(&from, first, TODAY, &queue->today[queue->today_at]);
-    }
     if (queue->heap.count > 0) {
         const struct sim_event late = event_of(&queue->heap.entries[0]);
         prefer(&from, first, HEAP, &late);
@@ -441,13 +423,11 @@ static enum source first_of(const struct sim_queue *queue,
 bool sim_queue_pop_slow(struct sim_queue *queue, struct sim_event *event)
 {
     KITH_DEBUG_ASSERT(queue->today_at <= queue->today_count);
-    if (queue->count == 0) {
+    if (queue->count == 0)
         return false;
-    }
     if (queue->today_at == queue->today_count &&
-        queue->heap.count + queue->due == 0) {
+        queue->heap.count + queue->due == 0)
         refill(queue);
-    }
     struct kith_heap_entry late;
     switch (first_of(queue, event)) {
     case SAME_TIME:

@@ -118,9 +118,8 @@ SIM_INLINE bool sim_queue_pop(struct sim_queue *queue, struct sim_event *event)
         sim_chunk_fetch(queue, queue->prefetched);
     }
     if (queue->today_at == queue->today_count ||
-        queue->heap.count + queue->due > 0) {
+        queue->heap.count + queue->due > 0)
         return sim_queue_pop_slow(queue, event);
-    }
     queue->count--;
     *event = queue->today[queue->today_at++];
     queue->now_ns = event->time_ns;
@@ -132,12 +131,10 @@ static inline kith_ns sim_queue_next_ns(const struct sim_queue *queue)
 {
     kith_ns next_ns = queue->due > 0 ? queue->now_ns : KITH_NEVER;
     if (queue->today_at < queue->today_count &&
-        queue->today[queue->today_at].time_ns < next_ns) {
+        queue->today[queue->today_at].time_ns < next_ns)
         next_ns = queue->today[queue->today_at].time_ns;
-    }
-    if (queue->heap.count > 0 && queue->heap.entries[0].time_ns < next_ns) {
+    if (queue->heap.count > 0 && queue->heap.entries[0].time_ns < next_ns)
         next_ns = queue->heap.entries[0].time_ns;
-    }
     return next_ns;
 }
 

@@ -12,9 +12,8 @@ static uint32_t place_take(struct sim_same_time *same_time,
 {
     KITH_ASSERT(same_time->free <= same_time->used);
     const uint32_t place = same_time->free;
-    if (place == 0) {
+    if (place == 0)
         return ++same_time->used;
-    }
     same_time->free = places[place - 1].next;
     return place;
 }
@@ -25,9 +24,8 @@ static void insert(struct sim_same_time_event *places, uint32_t *at,
 {
     KITH_ASSERT(place != *at);
     const uint64_t sequence = places[place - 1].event.sequence;
-    while (*at != 0 && places[*at - 1].event.sequence < sequence) {
+    while (*at != 0 && places[*at - 1].event.sequence < sequence)
         at = &places[*at - 1].next;
-    }
     places[place - 1].next = *at;
     *at = place;
 }
@@ -86,10 +84,8 @@ void sim_same_time_pop(struct sim_same_time *same_time,
     same_time->chains[peer].first = places[place - 1].next;
     places[place - 1].next = same_time->free;
     same_time->free = place;
-    if (same_time->chains[peer].first == 0) {
+    if (same_time->chains[peer].first == 0)
         same_time->bits[peer / 64] &= ~(UINT64_C(1) << peer % 64);
-    }
-    if (same_time->bits[peer / 64] == 0) {
+    if (same_time->bits[peer / 64] == 0)
         same_time->words &= ~(UINT64_C(1) << peer / 64);
-    }
 }

@@ -58,26 +58,21 @@ enum kith_err sim_fault_open(struct sim_world *world)
         const struct kith_atom *atom = &experiment->atoms[i];
         struct sim_peer *peer = &world->peers[atom->peer];
         KITH_ASSERT(i == 0 || atom->at_ns >= experiment->atoms[i - 1].at_ns);
-        if (!atom->fault->between && peer->fault == 0) {
+        if (!atom->fault->between && peer->fault == 0)
             peer->fault = ++faults->state_count;
-        }
     }
-    if (faults->state_count == 0) {
+    if (faults->state_count == 0)
         return KITH_OK;
-    }
     faults->states =
         sim_alloc(world, faults->state_count, sizeof *faults->states);
-    if (!faults->states) {
+    if (!faults->states)
         return KITH_ENOMEM;
-    }
-    for (uint32_t i = 0; i < faults->state_count; i++) {
+    for (uint32_t i = 0; i < faults->state_count; i++)
         faults->states[i].slow = 1;
-    }
     for (uint32_t i = 0; i < experiment->atom_count; i++) {
         const struct kith_atom *atom = &experiment->atoms[i];
-        if (atom->fault->effect == KITH_EFFECT_STOP && !atom->begins) {
+        if (atom->fault->effect == KITH_EFFECT_STOP && !atom->begins)
             state_of(world, atom->peer)->restarts = true;
-        }
     }
     return KITH_OK;
 }
@@ -100,20 +95,17 @@ void sim_save(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
     struct sim_fault_state *state = state_of(world, peer);
-    if (!state || !state->restarts) {
+    if (!state || !state->restarts)
         return;
-    }
     struct kith_node_counters counters;
     kith_node_counters(sim_node_at(world, peer), &counters);
     state->step = counters.steps;
     state->saved = true;
-    if (!world->work) {
+    if (!world->work)
         return;
-    }
     struct kith_worker *worker = sim_job_worker(world, peer);
-    if (!state->image) {
+    if (!state->image)
         state->image = sim_alloc(world, 1, live_bytes(world));
-    }
     if (!state->image) {
         sim_fail(world, KITH_ENOMEM, "no memory for the save of peer %u", peer);
         return;
@@ -130,9 +122,8 @@ static void load(struct sim_world *world, kith_id peer,
 {
     KITH_ASSERT(world->work != NULL);
     struct kith_worker *worker = sim_job_worker(world, peer);
-    if (!state->saved) {
+    if (!state->saved)
         return; /* the seed's first model */
-    }
     memcpy(kith_worker_slot(worker, KITH_SLOT_LIVE), state->image,
            live_bytes(world));
     memcpy(kith_worker_scalars(worker), state->scalars, scalar_bytes(world));
@@ -152,17 +143,15 @@ bool sim_fault_delays_work(struct sim_world *world, kith_id id)
     KITH_ASSERT(world->peers[id].state != SIM_PEER_CRASHED);
     struct sim_peer *peer = &world->peers[id];
     struct sim_fault_state *state = state_of(world, id);
-    if (!state) {
+    if (!state)
         return false;
-    }
     if (peer->state == SIM_PEER_PAUSED) {
         state->work_held = true;
         state->work_ns = sim_time(world);
         return true;
     }
-    if (state->shift_ns == 0) {
+    if (state->shift_ns == 0)
         return false;
-    }
     sim_schedule(world, id, id, sim_time(world) + state->shift_ns,
                  SIM_EVENT_WORK_DONE, peer->incarnation);
     state->shift_ns = 0;
@@ -176,9 +165,8 @@ static void crash(struct sim_world *world, kith_id id)
     KITH_ASSERT(id < world->peer_count);
     struct sim_peer *peer = &world->peers[id];
     struct sim_fault_state *state = state_of(world, id);
-    if (peer->state == SIM_PEER_CRASHED) {
+    if (peer->state == SIM_PEER_CRASHED)
         return;
-    }
     sim_exempt(world, id);
     /* A crashed process takes its item with it; here the item still runs to its
      * end, because a thread cannot be stopped within a kernel. */
@@ -206,9 +194,8 @@ static void restart(struct sim_world *world, kith_id id)
     KITH_ASSERT(id < world->peer_count);
     struct sim_peer *peer = &world->peers[id];
     struct sim_fault_state *state = state_of(world, id);
-    if (peer->state != SIM_PEER_CRASHED) {
+    if (peer->state != SIM_PEER_CRASHED)
         return;
-    }
     peer->state = SIM_PEER_RUNS;
     peer->incarnation++;
     if (world->work) {
@@ -242,9 +229,8 @@ static void resume(struct sim_world *world, kith_id id)
     KITH_ASSERT(id < world->peer_count);
     struct sim_peer *peer = &world->peers[id];
     struct sim_fault_state *state = state_of(world, id);
-    if (peer->state != SIM_PEER_PAUSED) {
+    if (peer->state != SIM_PEER_PAUSED)
         return;
-    }
     peer->state = SIM_PEER_RUNS;
     const kith_ns stood_ns = sim_time(world) - state->paused_ns;
     KITH_ASSERT(stood_ns >= 0);
@@ -296,9 +282,8 @@ void sim_fault_due(struct sim_world *world)
         const struct kith_atom *atom = &experiment->atoms[faults->next++];
         sim_trace_fault(world, atom);
         world->faults_done += atom->statement != UINT32_MAX; /* .slow is not */
-        if (world->options.store) {
+        if (world->options.store)
             (void)kith_rundb_fault(world->options.store, sim_time(world), atom);
-        }
         execute(world, atom);
     }
     if (faults->next < experiment->atom_count) {

@@ -33,9 +33,8 @@ struct sim_results {
 static double wall(void)
 {
     struct timespec now;
-    if (timespec_get(&now, TIME_UTC) != TIME_UTC) {
+    if (timespec_get(&now, TIME_UTC) != TIME_UTC)
         return 0;
-    }
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
@@ -50,9 +49,8 @@ static enum kith_err open_evaluator(struct sim_world *world,
     char text[KITH_DATA_ERROR_BYTES] = "";
     results->mean = sim_alloc(world, world->dim, sizeof *results->mean);
     results->z = sim_alloc(world, world->dim, sizeof *results->z);
-    if (!results->mean || !results->z) {
+    if (!results->mean || !results->z)
         return KITH_ENOMEM;
-    }
     const enum kith_err err = kith_evaluator_open(
         experiment, experiment->backend, dataset ? &dataset->test : NULL,
         &results->evaluator, text);
@@ -65,25 +63,22 @@ enum kith_err sim_results_open(struct sim_world *world)
 {
     KITH_ASSERT(world->results == NULL);
     struct sim_results *results = sim_alloc(world, 1, sizeof *results);
-    if (!results) {
+    if (!results)
         return KITH_ENOMEM;
-    }
     world->results = results;
     results->wall_start_s = wall();
     results->correlation_lowest = NAN;
     kith_checks_start(&results->checks);
     kith_values_clear(&results->values);
-    if (world->options.store) {
+    if (world->options.store)
         kith_rundb_start_writer(world->options.store);
-    }
     return world->dim > 0 ? open_evaluator(world, results) : KITH_OK;
 }
 
 void sim_results_close(struct sim_world *world)
 {
-    if (world->results) {
+    if (world->results)
         kith_evaluator_close(world->results->evaluator);
-    }
 }
 
 /* Virtual time says nothing about how long one still has to wait: the wall
@@ -92,13 +87,11 @@ void sim_progress(struct sim_world *world)
 {
     KITH_ASSERT(world->results != NULL);
     struct sim_results *results = world->results;
-    if (!world->options.progress) {
+    if (!world->options.progress)
         return;
-    }
     const double now_s = wall();
-    if (now_s - results->wall_shown_s < SHOW_S) {
+    if (now_s - results->wall_shown_s < SHOW_S)
         return;
-    }
     results->wall_shown_s = now_s;
     const struct sim_progress progress = {
         .now_ns = sim_time(world),
@@ -128,19 +121,16 @@ static uint32_t average(struct sim_world *world)
     uint32_t live = 0;
     memset(results->mean, 0, world->dim * sizeof *results->mean);
     for (kith_id id = 0; id < world->peer_count; id++) {
-        if (!sim_alive(world, id)) {
+        if (!sim_alive(world, id))
             continue;
-        }
         live++;
         kith_worker_read(sim_worker(world, id), results->z);
-        for (size_t k = 0; k < world->dim; k++) {
+        for (size_t k = 0; k < world->dim; k++)
             results->mean[k] += results->z[k];
-        }
     }
     KITH_ASSERT(live <= world->peer_count);
-    for (size_t k = 0; k < world->dim; k++) {
+    for (size_t k = 0; k < world->dim; k++)
         results->mean[k] /= live;
-    }
     return live;
 }
 
@@ -164,9 +154,8 @@ static struct kith_score score(struct sim_world *world)
     char error[KITH_DATA_ERROR_BYTES];
     const enum kith_err err = kith_evaluator_score(
         world->results->evaluator, world->results->z, &result, error);
-    if (err != KITH_OK) {
+    if (err != KITH_OK)
         sim_fail(world, err, "%s", error);
-    }
     return result;
 }
 
@@ -221,9 +210,8 @@ static void put_peer(struct sim_world *world, kith_id id, double accuracy,
                      double distance)
 {
     KITH_ASSERT(id < world->peer_count);
-    if (!world->options.store) {
+    if (!world->options.store)
         return;
-    }
     struct kith_row row = row_of(world, id);
     row.loss = row.step > 0 ? world->protocol->loss(world, id) : (double)NAN;
     row.accuracy = accuracy;
@@ -257,11 +245,9 @@ static void score_none(struct sim_world *world, bool last)
 {
     const bool rows = last || world->protocol->always_counts;
     KITH_ASSERT(isnan(world->results->values.consensus_distance));
-    for (kith_id id = 0; id < world->peer_count && world->dim == 0; id++) {
-        if (rows && sim_alive(world, id)) {
+    for (kith_id id = 0; id < world->peer_count && world->dim == 0; id++)
+        if (rows && sim_alive(world, id))
             put_peer(world, id, NAN, NAN);
-        }
-    }
 }
 
 /* The averaged model is what the run is judged by; peers' own are scored where
@@ -283,11 +269,9 @@ static void score_all(struct sim_world *world, bool last)
     values->finite = !world->nonfinite;
     values->accuracy_mean = values->loss_mean = own ? 0 : (double)NAN;
     values->consensus_distance = 0;
-    for (kith_id id = 0; id < world->peer_count; id++) {
-        if (sim_alive(world, id)) {
+    for (kith_id id = 0; id < world->peer_count; id++)
+        if (sim_alive(world, id))
             score_peer(world, id, own);
-        }
-    }
     values->accuracy_mean /= live;
     values->loss_mean /= live;
     values->consensus_distance = sqrt(values->consensus_distance / live);
@@ -316,9 +300,8 @@ static void put_sum(struct sim_world *world)
     for (kith_id id = 0; id < world->machine_count; id++) {
         const uint64_t bytes = sim_bytes_sent(world, id);
         sum->bytes_sent += bytes;
-        if (bytes > results->bytes_most) {
+        if (bytes > results->bytes_most)
             results->bytes_most = bytes;
-        }
     }
     if (world->options.store) {
         (void)kith_rundb_row(world->options.store, sum); /* sticks */
@@ -385,8 +368,7 @@ void sim_summarise(struct sim_world *world, struct kith_summary *summary)
     if (store) {
         const enum kith_err err =
             kith_rundb_verdicts(store, world->experiment, &results->checks);
-        if (err != KITH_OK) {
+        if (err != KITH_OK)
             sim_fail(world, err, "%s", kith_rundb_error(store));
-        }
     }
 }

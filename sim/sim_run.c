@@ -16,9 +16,8 @@ void *sim_alloc(struct sim_world *world, size_t count, size_t size)
     KITH_ASSERT(size > 0 && count <= (SIZE_MAX / 2) / size);
     const size_t bytes = sizeof(struct sim_block) + count * size;
     struct sim_block *block = sim_pages(bytes);
-    if (!block) {
+    if (!block)
         return NULL;
-    }
     *block = (struct sim_block){.next = world->blocks, .bytes = bytes};
     world->blocks = block;
     return block + 1;
@@ -80,18 +79,15 @@ static const struct part {
 static enum kith_err world_open(struct sim_world *world)
 {
     enum kith_err err = world->protocol->configure(world);
-    if (err != KITH_OK) {
+    if (err != KITH_OK)
         return err;
-    }
     KITH_ASSERT(world->machine_count >= world->peer_count);
     world->peers = sim_alloc(world, world->machine_count, sizeof *world->peers);
     err = world->peers ? KITH_OK : KITH_ENOMEM;
-    for (size_t i = 0; i < PART_COUNT && err == KITH_OK; i++) {
+    for (size_t i = 0; i < PART_COUNT && err == KITH_OK; i++)
         err = parts[i].open(world);
-    }
-    if (err == KITH_OK && world->protocol->open) {
+    if (err == KITH_OK && world->protocol->open)
         err = world->protocol->open(world);
-    }
     return err;
 }
 
@@ -99,14 +95,11 @@ static enum kith_err world_open(struct sim_world *world)
 static void world_close(struct sim_world *world)
 {
     KITH_ASSERT(world->protocol != NULL);
-    if (world->protocol->close) {
+    if (world->protocol->close)
         world->protocol->close(world);
-    }
-    for (size_t i = PART_COUNT; i-- > 0;) {
-        if (parts[i].close) {
+    for (size_t i = PART_COUNT; i-- > 0;)
+        if (parts[i].close)
             parts[i].close(world);
-        }
-    }
     while (world->blocks) {
         struct sim_block *block = world->blocks;
         world->blocks = block->next;
@@ -122,12 +115,10 @@ static void begin(struct sim_world *world)
     const struct kith_experiment *experiment = world->experiment;
     sim_fault_due(world); /* compute.slow, and what happens at time 0 */
     world->protocol->start(world);
-    if (experiment->evaluate_ns > 0) {
+    if (experiment->evaluate_ns > 0)
         sim_schedule_run(world, experiment->evaluate_ns, SIM_RUN_EVALUATE);
-    }
-    if (experiment->stop.time_ns > 0) {
+    if (experiment->stop.time_ns > 0)
         sim_schedule_run(world, experiment->stop.time_ns, SIM_RUN_STOP);
-    }
 }
 
 /* Summarised also after an interruption: what was computed by then is kept, and
@@ -152,14 +143,12 @@ enum kith_err sim_run(const struct sim_options *options,
 {
     const struct kith_experiment *experiment = options->experiment;
     *summary = (struct kith_summary){.world = "sim"};
-    if (report) {
+    if (report)
         *report = (struct sim_report){0};
-    }
     error[0] = '\0';
     enum kith_err err = check_options(options, error);
-    if (err != KITH_OK) {
+    if (err != KITH_OK)
         return err;
-    }
     struct sim_world *world = calloc(1, sizeof *world);
     if (!world) {
         snprintf(error, SIM_ERROR_BYTES, "no memory for a simulation");
@@ -189,9 +178,8 @@ enum kith_err sim_run(const struct sim_options *options,
         snprintf(error, SIM_ERROR_BYTES, "cannot set up %u peers: %s",
                  world->peer_count, kith_err_text(err));
     }
-    if (report) {
+    if (report)
         *report = world->report;
-    }
     world_close(world);
     free(world);
     return err;

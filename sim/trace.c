@@ -30,9 +30,8 @@ enum kith_err sim_trace_open(struct sim_world *world)
     KITH_ASSERT(world->trace.file == NULL);
     const char *path = world->options.trace_path;
     world->trace.hash = KITH_HASH_START;
-    if (!path) {
+    if (!path)
         return KITH_OK;
-    }
     world->trace.file = fopen(path, "w");
     if (!world->trace.file) {
         return sim_fail(world, KITH_EIO, "cannot write the trace to %s: %s",
@@ -45,9 +44,8 @@ enum kith_err sim_trace_open(struct sim_world *world)
  * the whole. */
 void sim_trace_close(struct sim_world *world)
 {
-    if (!world->trace.file) {
+    if (!world->trace.file)
         return;
-    }
     fprintf(world->trace.file, "hash %016" PRIx64 "\n", world->trace.hash);
     const bool failed = ferror(world->trace.file) != 0;
     if (fclose(world->trace.file) != 0 || failed) {
@@ -82,9 +80,8 @@ static void stamp(struct sim_world *world, kith_id peer, const char *what)
 {
     KITH_ASSERT(sim_time(world) >= 0);
     char id[16] = "-";
-    if (peer != KITH_NOBODY) {
+    if (peer != KITH_NOBODY)
         snprintf(id, sizeof id, "%" PRIu32, peer);
-    }
     fprintf(world->trace.file, "%5" PRId64 ".%09" PRId64 " %5s  %s",
             sim_time(world) / KITH_S, sim_time(world) % KITH_S, id, what);
 }
@@ -94,9 +91,8 @@ static void write_peer(struct sim_world *world, const char *before,
                        kith_id peer)
 {
     KITH_ASSERT(peer == KITH_NOBODY || peer < world->machine_count);
-    if (peer != KITH_NOBODY) {
+    if (peer != KITH_NOBODY)
         fprintf(world->trace.file, "%s%" PRIu32, before, peer);
-    }
 }
 
 /* Both sides of an exchange are found by one search: it has the same name on
@@ -118,19 +114,15 @@ void sim_trace_mark(struct sim_world *world, kith_id peer,
     const unsigned kind = (unsigned)mark->kind << 1 | mark->initiator;
     fold(world, what_of(ENTRY_MARK, mark->id.incarnation, kind), peer,
          mark->peer, mark->id.counter, mark->value);
-    if (!world->trace.file) {
+    if (!world->trace.file)
         return;
-    }
     stamp(world, peer, kith_mark_name(mark->kind));
     write_peer(world, " ", mark->peer);
     if (mark->peer != KITH_NOBODY &&
-        (mark->id.counter != 0 || mark->id.incarnation != 0 ||
-         mark->initiator)) {
+        (mark->id.counter != 0 || mark->id.incarnation != 0 || mark->initiator))
         write_exchange(world, mark->initiator ? peer : mark->peer, &mark->id);
-    }
-    if (mark->value != 0) {
+    if (mark->value != 0)
         fprintf(world->trace.file, " value %" PRIu64, mark->value);
-    }
     fputc('\n', world->trace.file);
 }
 
@@ -145,9 +137,8 @@ void sim_trace_message(struct sim_world *world, const struct sim_packet *packet)
                           (message->mine ? 2u : 0u) | lost;
     fold(world, what_of(ENTRY_MESSAGE, message->id.incarnation, kind),
          packet->to, packet->from, message->id.counter, message->step);
-    if (!world->trace.file) {
+    if (!world->trace.file)
         return;
-    }
     stamp(world, packet->to, "< ");
     fputs(kith_message_name(message->kind), world->trace.file);
     write_peer(world, " from ", packet->from);
@@ -174,16 +165,14 @@ void sim_trace_fault(struct sim_world *world, const struct kith_atom *atom)
     KITH_ASSERT(event->name != NULL);
     fold(world, what_of(ENTRY_FAULT, 0, event->number), atom->peer, atom->other,
          0, 0);
-    if (!world->trace.file) {
+    if (!world->trace.file)
         return;
-    }
     stamp(world, KITH_NOBODY, "fault: ");
     fputs(event->name, world->trace.file);
     write_peer(world, " ", atom->peer);
     write_peer(world, " -> ", atom->other);
-    if (kith_fault_has_factor(atom->fault)) {
+    if (kith_fault_has_factor(atom->fault))
         fprintf(world->trace.file, " by %g", atom->factor);
-    }
     fputc('\n', world->trace.file);
 }
 
@@ -195,9 +184,8 @@ void sim_trace_decision(struct sim_world *world, const char *what, kith_id peer,
     KITH_ASSERT(peer == KITH_NOBODY || peer < world->machine_count);
     fold(world, what_of(ENTRY_DECISION, 0, 0), peer, other,
          kith_hash_bytes(KITH_HASH_START, what, strlen(what)), value);
-    if (!world->trace.file) {
+    if (!world->trace.file)
         return;
-    }
     stamp(world, peer, what);
     write_peer(world, " ", other);
     fprintf(world->trace.file, " value %" PRIu64 "\n", value);

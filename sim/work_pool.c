@@ -118,9 +118,8 @@ static void threads_stop(struct sim_work *pool)
     pool->stop = true;
     pthread_cond_broadcast(&pool->queued);
     pthread_mutex_unlock(&pool->lock);
-    for (unsigned i = 1; i <= pool->started; i++) {
+    for (unsigned i = 1; i <= pool->started; i++)
         pthread_join(pool->threads[i], NULL);
-    }
     pthread_cond_destroy(&pool->done);
     pthread_cond_destroy(&pool->queued);
     pthread_mutex_destroy(&pool->lock);
@@ -136,20 +135,17 @@ static void empty_inboxes(struct sim_world *world, kith_id peer, bool first)
 {
     KITH_ASSERT(world->work->jobs[peer].worker != NULL);
     const struct kith_node_config *config = sim_node_config(world);
-    if (!config->algorithm || config->algorithm->pattern == KITH_PATTERN_NONE) {
+    if (!config->algorithm || config->algorithm->pattern == KITH_PATTERN_NONE)
         return;
-    }
     struct kith_worker *worker = world->work->jobs[peer].worker;
     const uint32_t edges = kith_node_edges(config, peer);
     const uint32_t slots = KITH_SLOT_ROUND_EDGES + KITH_SLOTS_PER_EDGE * edges;
     for (uint32_t slot = 1; slot < slots; slot++) {
-        if (!kith_slot_is_inbox(slot) || !kith_worker_uses(worker, slot)) {
+        if (!kith_slot_is_inbox(slot) || !kith_worker_uses(worker, slot))
             continue;
-        }
         void *vector = kith_worker_swap(worker, slot, NULL);
-        if (!first) {
+        if (!first)
             sim_copy_release(world, vector);
-        }
     }
 }
 
@@ -186,9 +182,8 @@ enum kith_err sim_job_open(struct sim_world *world, kith_id peer)
     KITH_ASSERT(world->work->jobs[peer].worker == NULL);
     const enum kith_err err =
         sim_worker_open(world, peer, &world->work->jobs[peer].worker);
-    if (err == KITH_OK) {
+    if (err == KITH_OK)
         empty_inboxes(world, peer, true);
-    }
     return err;
 }
 
@@ -226,31 +221,26 @@ double sim_job_loss(const struct sim_world *world, kith_id peer)
 enum kith_err sim_work_open(struct sim_world *world)
 {
     KITH_ASSERT(world->work == NULL);
-    if (world->dim == 0) {
+    if (world->dim == 0)
         return KITH_OK;
-    }
     struct sim_work *pool = sim_alloc(world, 1, sizeof *pool);
-    if (!pool) {
+    if (!pool)
         return KITH_ENOMEM;
-    }
     world->work = pool;
     pool->items = world->report.items;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->queued, NULL);
     pthread_cond_init(&pool->done, NULL);
     pool->count = world->options.threads > 1 ? world->options.threads : 1;
-    if (world->ledger) {
+    if (world->ledger)
         pool->count = 1; /* it looks at x around every item */
-    }
     pool->jobs = sim_alloc(world, world->peer_count, sizeof *pool->jobs);
-    if (!pool->jobs) {
+    if (!pool->jobs)
         return KITH_ENOMEM;
-    }
     for (kith_id peer = 0; peer < world->peer_count; peer++) {
         const enum kith_err err = sim_job_open(world, peer);
-        if (err != KITH_OK) {
+        if (err != KITH_OK)
             return err;
-        }
     }
     pool->opened = true;
     return threads_start(world, pool);
@@ -262,9 +252,8 @@ void sim_work_close(struct sim_world *world)
     KITH_ASSERT(world->work == NULL || world->work->count > 0 ||
                 world->work->jobs == NULL);
     struct sim_work *pool = world->work;
-    if (!pool) {
+    if (!pool)
         return;
-    }
     threads_stop(pool);
     for (kith_id peer = 0; pool->jobs && peer < world->peer_count; peer++) {
         pool->jobs[peer].state = JOB_FREE;
@@ -299,9 +288,8 @@ static void start_item(struct sim_world *world, kith_id peer,
     struct job *job = &pool->jobs[peer];
     KITH_ASSERT(job->state == JOB_FREE);
     job->work = *work;
-    if (work->kind != KITH_WORK_TRAIN) {
+    if (work->kind != KITH_WORK_TRAIN)
         sim_copy_forget(world, peer); /* it may fill its snapshots anew */
-    }
     if (work->kind == KITH_WORK_SAVE) {
         job->result =
             (struct kith_work_result){.kind = work->kind, .finite = true};
@@ -331,16 +319,13 @@ void sim_work_start(struct sim_world *world, kith_id id,
     struct sim_peer *peer = &world->peers[id];
     KITH_DEBUG_ASSERT(peer->work == SIM_WORK_NONE); /* one item at a time */
     peer->item = (uint8_t)work->kind;
-    if (work->kind == KITH_WORK_SAVE) {
+    if (work->kind == KITH_WORK_SAVE)
         sim_save(world, id);
-    }
-    if (world->work) {
+    if (world->work)
         start_item(world, id, work);
-    }
     const kith_ns cost_ns = cost_of(world, id, work);
-    if (work->kind == KITH_WORK_TRAIN) {
+    if (work->kind == KITH_WORK_TRAIN)
         sim_totals_train(world, id, cost_ns);
-    }
     peer->work = cost_ns > 0 ? SIM_WORK_OUT : SIM_WORK_IMMEDIATE;
     if (cost_ns > 0) {
         sim_schedule(world, id, id, sim_time(world) + cost_ns,
@@ -354,14 +339,12 @@ static void check_worker(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
     if (world->peers[peer].item != KITH_WORK_TRAIN &&
-        !world->experiment->backend->failed) {
+        !world->experiment->backend->failed)
         return;
-    }
     const struct kith_worker *worker = sim_job_worker(world, peer);
     const char *failed = worker ? kith_worker_failed(worker) : NULL;
-    if (failed) {
+    if (failed)
         sim_fail(world, KITH_EPARSE, "peer %u: %s", peer, failed);
-    }
 }
 
 /* Wait until the peer's item has run. */
@@ -372,15 +355,13 @@ static void join(struct sim_world *world, kith_id peer)
     struct job *job = &pool->jobs[peer];
     if (pool->count > 1) {
         pthread_mutex_lock(&pool->lock);
-        while (job->state == JOB_QUEUED || job->state == JOB_RUNNING) {
-            if (job->state == JOB_QUEUED) {
+        while (job->state == JOB_QUEUED || job->state == JOB_RUNNING)
+            if (job->state == JOB_QUEUED)
                 run_item(pool, job, 0);
-            } else if (pool->first) {
+            else if (pool->first)
                 run_item(pool, pool->first, 0);
-            } else {
+            else
                 pthread_cond_wait(&pool->done, &pool->lock);
-            }
-        }
         pthread_mutex_unlock(&pool->lock);
     }
     KITH_ASSERT(job->state == JOB_DONE || job->state == JOB_FREE);
@@ -391,9 +372,8 @@ static void join(struct sim_world *world, kith_id peer)
 void sim_work_join_all(struct sim_world *world)
 {
     KITH_ASSERT(world->work == NULL || world->work->opened);
-    for (kith_id peer = 0; world->work && peer < world->peer_count; peer++) {
+    for (kith_id peer = 0; world->work && peer < world->peer_count; peer++)
         join(world, peer);
-    }
 }
 
 /* The result stays in the job until the next item: rows read the last loss from

@@ -100,9 +100,8 @@ SIM_INLINE void sim_nodes_fetch(const struct sim_world *world, kith_id peer)
 {
     const uint8_t *node = world->nodes.memory + peer * world->nodes.stride;
     for (size_t line = 0; line < SIM_NODE_LINES && world->nodes.stride > 0;
-         line++) {
+         line++)
         sim_fetch(node + line * 64);
-    }
 }
 
 static inline struct sim_packet *sim_packet_at(const struct sim_world *world,

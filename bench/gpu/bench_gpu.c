@@ -39,10 +39,9 @@ enum { PARTS = sizeof parts / sizeof parts[0] };
 
 static const struct part *part_find(const char *name)
 {
-    for (size_t i = 0; i < PARTS; i++) {
+    for (size_t i = 0; i < PARTS; i++)
         if (strcmp(parts[i].name, name) == 0)
             return &parts[i];
-    }
     return NULL;
 }
 
@@ -81,7 +80,7 @@ static bool options(int argc, char **argv, struct machine *m,
                     const struct part **chosen)
 {
     size_t count = 0;
-    for (int i = 1; i < argc; i++) {
+    for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--tiny") == 0)
             m->tiny = true;
         else if (strcmp(argv[i], "--out") == 0 && i + 1 < argc)
@@ -89,7 +88,6 @@ static bool options(int argc, char **argv, struct machine *m,
         else if (count == PARTS ||
                  (chosen[count++] = part_find(argv[i])) == NULL)
             return false;
-    }
     chosen[count] = NULL;
     return count > 0;
 }

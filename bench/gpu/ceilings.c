@@ -23,10 +23,9 @@ static const struct {
 
 static double nominal_of(const char *device)
 {
-    for (size_t i = 0; i < sizeof nominals / sizeof nominals[0]; i++) {
+    for (size_t i = 0; i < sizeof nominals / sizeof nominals[0]; i++)
         if (strstr(device, nominals[i].name) != NULL)
             return 1e12 * nominals[i].tflops;
-    }
     return 0;
 }
 

@@ -103,10 +103,9 @@ static void print_best(const struct machine *m, const char *key,
 {
     char text[128];
     const struct measured *best = &all[0];
-    for (size_t i = 1; i < count; i++) {
+    for (size_t i = 1; i < count; i++)
         if (all[i].rate > best->rate)
             best = &all[i];
-    }
     if (best->rate == 0)
         return;
     (void)snprintf(text, sizeof text, "%s, best", name);

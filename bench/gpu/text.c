@@ -31,9 +31,8 @@ bool text_open(struct text *text)
     *text = (struct text){.count = 0};
     if (told != NULL && *told != '\0')
         return take(text, told);
-    for (size_t i = 0; i < sizeof bundled / sizeof bundled[0]; i++) {
+    for (size_t i = 0; i < sizeof bundled / sizeof bundled[0]; i++)
         if (take(text, bundled[i]))
             return true;
-    }
     return false;
 }

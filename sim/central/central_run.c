@@ -69,9 +69,8 @@ static enum kith_err central_configure(struct sim_world *world)
     const struct kith_model_size size =
         kith_model_size_of(experiment->model, &experiment->model_config);
     struct sim_central *run = sim_alloc(world, 1, sizeof *run);
-    if (!run) {
+    if (!run)
         return KITH_ENOMEM;
-    }
     world->central = run;
     *run = (struct sim_central){
         .world = world,
@@ -109,12 +108,10 @@ static enum kith_err open_vectors(struct sim_central *run)
     run->x = sim_alloc(world, run->dim, sizeof *run->x);
     run->y = sim_alloc(world, run->dim, sizeof *run->y);
     run->sum = sim_copy_take(world);
-    if (!run->x || !run->y || !run->sum) {
+    if (!run->x || !run->y || !run->sum)
         return KITH_ENOMEM;
-    }
-    for (uint32_t i = 0; i < run->worker_count; i++) {
+    for (uint32_t i = 0; i < run->worker_count; i++)
         run->workers[i].trainer = sim_job_worker(world, i);
-    }
     return sim_worker_open(world, 0, &run->server);
 }
 
@@ -130,13 +127,11 @@ static enum kith_err central_open(struct sim_world *world)
     run->state = sim_alloc(world, 1,
                            run->method->state_bytes + 1 +
                                run->node_count * run->method->node_bytes);
-    if (!run->nodes || !run->workers || !run->vectors || !run->state) {
+    if (!run->nodes || !run->workers || !run->vectors || !run->state)
         return KITH_ENOMEM;
-    }
     enum kith_err err = run->dim > 0 ? open_vectors(run) : KITH_OK;
-    if (err == KITH_OK && run->method->open) {
+    if (err == KITH_OK && run->method->open)
         err = run->method->open(run);
-    }
     return err != KITH_OK ? err : sim_failure(world);
 }
 
@@ -144,12 +139,10 @@ static void central_close(struct sim_world *world)
 {
     KITH_ASSERT(world->protocol == &sim_central_protocol);
     struct sim_central *run = world->central;
-    if (run && run->state && run->method->close) {
+    if (run && run->state && run->method->close)
         run->method->close(run);
-    }
-    if (run) {
+    if (run)
         kith_worker_close(run->server);
-    }
 }
 
 /* Servers of a collective enter their scripts before any worker steps: the
@@ -164,12 +157,10 @@ static void central_start(struct sim_world *world)
         return;
     }
     for (uint32_t node = run->worker_count;
-         run->method->exchanged && node < run->node_count; node++) {
+         run->method->exchanged && node < run->node_count; node++)
         sim_central_enter(run, node);
-    }
-    for (uint32_t i = 0; i < run->worker_count && !sim_ended(world); i++) {
+    for (uint32_t i = 0; i < run->worker_count && !sim_ended(world); i++)
         sim_central_step(run, i);
-    }
 }
 
 /* ---- events */
@@ -220,9 +211,8 @@ static struct kith_worker *central_worker(const struct sim_world *world,
 {
     KITH_ASSERT(peer == KITH_NOBODY || peer < world->machine_count);
     const struct sim_central *run = world->central;
-    if (peer == KITH_NOBODY || run->method->one_model) {
+    if (peer == KITH_NOBODY || run->method->one_model)
         return run->server;
-    }
     return peer < run->worker_count ? run->workers[peer].trainer : NULL;
 }
 

@@ -35,17 +35,15 @@ void sim_central_step(struct sim_central *run, uint32_t id)
     struct central_worker *worker = &run->workers[id];
     struct sim_world *world = run->world;
     KITH_ASSERT(!worker->stepping && sim_time(world) >= worker->idle_ns);
-    if (run->method->begins) {
+    if (run->method->begins)
         run->method->begins(run, id);
-    }
     if (worker->trainer) {
         struct kith_work_result result;
         worker->gradient =
             kith_worker_gradient(worker->trainer, worker->steps, &result);
         worker->loss = result.loss;
-        if (!result.finite) {
+        if (!result.finite)
             world->nonfinite = true;
-        }
     }
     worker->stepping = true;
     worker->waited_ns += sim_time(world) - worker->idle_ns;
@@ -84,26 +82,23 @@ void sim_central_finish(struct sim_central *run, uint32_t id)
 {
     struct central_worker *worker = &run->workers[id];
     KITH_ASSERT(!worker->stepping);
-    if (worker->finished) {
+    if (worker->finished)
         return;
-    }
     worker->finished = true;
     sim_totals_finished(run->world, id);
     KITH_ASSERT(run->world->unfinished > 0);
-    if (--run->world->unfinished == 0) {
+    if (--run->world->unfinished == 0)
         sim_end(run->world);
-    }
 }
 
 /* The pattern of all methods between two steps of a worker. */
 void sim_central_go_on(struct sim_central *run, uint32_t worker)
 {
     KITH_ASSERT(worker < run->worker_count);
-    if (sim_central_finished(run, worker)) {
+    if (sim_central_finished(run, worker))
         sim_central_finish(run, worker);
-    } else {
+    else
         sim_central_step(run, worker);
-    }
 }
 
 /* A node's message to itself never touches its link. */

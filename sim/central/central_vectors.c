@@ -40,9 +40,8 @@ void sim_central_apply(struct sim_central *run, void *gradient, uint64_t step)
     KITH_ASSERT(run->worker_count > 0);
     run->updates++;
     if (run->server && gradient &&
-        !kith_worker_descend(run->server, step, gradient)) {
+        !kith_worker_descend(run->server, step, gradient))
         run->world->nonfinite = true;
-    }
 }
 
 /* Rank order, whoever came first, then one scaling: a float sum depends on its
@@ -54,16 +53,14 @@ void sim_central_mean(struct sim_central *run, size_t size, double divisor,
     const struct kith_backend *backend = run->experiment->backend;
     bool first = true;
     for (uint32_t i = 0; i < run->worker_count; i++) {
-        if (run->vectors[i] && first) {
+        if (run->vectors[i] && first)
             backend->copy(size, mean, run->vectors[i]);
-        } else if (run->vectors[i]) {
+        else if (run->vectors[i])
             backend->add(size, 1, run->vectors[i], mean);
-        }
         first = first && !run->vectors[i];
     }
-    if (mean) {
+    if (mean)
         backend->scale(size, 1 / divisor, mean);
-    }
 }
 
 void sim_central_update(struct sim_central *run, const bool *members,
@@ -86,9 +83,8 @@ void sim_central_descend(struct sim_central *run, uint32_t id)
     struct central_worker *worker = &run->workers[id];
     if (worker->trainer &&
         !kith_worker_descend(worker->trainer, worker->steps - 1,
-                             worker->gradient)) {
+                             worker->gradient))
         run->world->nonfinite = true;
-    }
 }
 
 /* The count of what a worker has contributed is kept beside its staleness:

@@ -19,20 +19,16 @@ bool sim_central_doubling(const struct central_shape *shape, uint32_t node,
     KITH_ASSERT(stage->to == KITH_NOBODY);
     const uint32_t n = shape->workers;
     uint32_t rounds = 0;
-    for (uint32_t length = n; length > 1; length = (length + 1) / 2) {
+    for (uint32_t length = n; length > 1; length = (length + 1) / 2)
         rounds++;
-    }
-    if (index >= (rounds > 0 ? rounds : 1)) {
+    if (index >= (rounds > 0 ? rounds : 1))
         return false;
-    }
     stage->update_bytes = index + 1 >= rounds ? shape->bytes : 0;
-    if (rounds == 0) {
+    if (rounds == 0)
         return true;
-    }
     uint32_t after = n;
-    for (uint32_t i = index + 1; i < rounds; i++) {
+    for (uint32_t i = index + 1; i < rounds; i++)
         after = (after + 1) / 2;
-    }
     const uint32_t before = (after + 1) / 2;
     const uint32_t distance = after == 2 * before ? before : before - 1;
     stage->to = (node + distance) % n;

@@ -77,13 +77,11 @@ static void stepped(struct sim_central *run, uint32_t worker)
     KITH_ASSERT(!run->workers[worker].stepping);
     struct easgd_worker *state = worker_of(run, worker);
     state->stepped = true;
-    if (state->asked) {
+    if (state->asked)
         return;
-    }
     state->stepped = false;
-    if (state->model) {
+    if (state->model)
         pull(run, worker, state->model);
-    }
     if (state->fetched) {
         state->fetched = false;
         sim_central_send_model(run, worker, master(run), FORCE, worker,
@@ -135,9 +133,8 @@ static void delivered(struct sim_central *run,
     state->fetched = true;
     state->version = message->version;
     state->model = sim_copy_hold(message->vector);
-    if (state->stepped) {
+    if (state->stepped)
         stepped(run, message->to);
-    }
 }
 
 /* 0.9 / n is the paper's choice: the forces of all n workers together stay

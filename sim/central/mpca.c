@@ -34,9 +34,8 @@ static void share(struct sim_central *run, uint32_t id)
     struct mpca_worker *worker = &mpca->workers[id];
     const uint64_t steps = run->workers[id].steps;
     if (steps < worker->sent_step + run->config->every &&
-        !sim_central_finished(run, id)) {
+        !sim_central_finished(run, id))
         return;
-    }
     worker->sharing = true;
     worker->sent_step = steps;
     sim_copy_release(run->world, worker->sent);
@@ -53,9 +52,8 @@ static void penalise(struct sim_central *run, uint32_t id)
     const struct mpca *mpca = run->state;
     const struct mpca_worker *worker = &mpca->workers[id];
     struct central_worker *self = &run->workers[id];
-    if (!self->trainer || !worker->shared) {
+    if (!self->trainer || !worker->shared)
         return;
-    }
     const size_t n = run->trained;
     backend->add(n, mpca->penalty, sim_central_x(self->trainer),
                  self->gradient);
@@ -77,9 +75,8 @@ static void stepped(struct sim_central *run, uint32_t id)
     penalise(run, id);
     sim_central_descend(run, id);
     const struct mpca_worker *worker = &mpca->workers[id];
-    if (!worker->sharing) {
+    if (!worker->sharing)
         share(run, id);
-    }
     sim_central_go_on(run, id);
 }
 
@@ -88,14 +85,12 @@ static void take_in(struct sim_central *run, uint64_t round)
 {
     KITH_ASSERT(round <= run->updates + 1);
     const struct mpca *mpca = run->state;
-    if (run->updates >= round) {
+    if (run->updates >= round)
         return;
-    }
     run->updates++;
     run->applied += run->worker_count;
-    for (uint32_t i = 0; i < run->worker_count; i++) {
+    for (uint32_t i = 0; i < run->worker_count; i++)
         run->vectors[i] = mpca->workers[i].sent;
-    }
     sim_central_mean(run, run->dim, run->worker_count,
                      sim_central_x(run->server));
 }

@@ -20,16 +20,14 @@ static bool own_machines(const struct central_shape *shape, uint32_t node,
     const uint32_t n = shape->workers, k = shape->servers;
     const bool back = index >= n;
     const uint32_t turn = back ? index - n : index;
-    if (index >= 2 * n) {
+    if (index >= 2 * n)
         return false;
-    }
     const bool server = node >= n;
     const uint32_t rank = server ? node - n : node;
     const uint32_t other = (turn + n - rank) % n;
     const uint32_t part = server ? rank : other;
-    if (!server && other >= k) {
+    if (!server && other >= k)
         return true;
-    }
     const uint64_t bytes = sim_central_part(shape->bytes, k, part);
     const bool sends = server == back;
     if (sends) {
@@ -55,9 +53,8 @@ static bool on_workers(const struct central_shape *shape, uint32_t node,
     const uint32_t rounds = n > 1 ? n - 1 : 1;
     const bool back = index >= rounds;
     const uint32_t round = (back ? index - rounds : index) + 1;
-    if (index >= 2 * rounds) {
+    if (index >= 2 * rounds)
         return false;
-    }
     const bool server = node < k;
     const uint32_t next = (node + round) % n, last = (node + n - round) % n;
     const uint64_t own = server ? sim_central_part(shape->bytes, k, node) : 0;
@@ -107,9 +104,8 @@ static bool with_proxies(const struct central_shape *shape, uint32_t node,
 {
     KITH_ASSERT(node <= shape->workers + shape->proxies);
     const uint32_t n = shape->workers, m = shape->proxies;
-    if (index >= 2 * n + 2) {
+    if (index >= 2 * n + 2)
         return false;
-    }
     if (node > n) {
         proxy_stage(shape, node - n - 1, index, stage);
     } else if (node == n && index < m) {
@@ -134,9 +130,8 @@ bool sim_central_naive(const struct central_shape *shape, uint32_t node,
                        uint32_t index, struct central_stage *stage)
 {
     KITH_ASSERT(stage->to == KITH_NOBODY && stage->from == KITH_NOBODY);
-    if (shape->proxies > 0) {
+    if (shape->proxies > 0)
         return with_proxies(shape, node, index, stage);
-    }
     return shape->on_workers ? on_workers(shape, node, index, stage)
                              : own_machines(shape, node, index, stage);
 }

@@ -51,9 +51,8 @@ static void collect(struct sim_central *run, uint32_t client)
     KITH_ASSERT(!sim_server_of(run)->members[client]);
     struct server *server = sim_server_of(run);
     server->members[client] = true;
-    if (++server->collected == needed(run)) {
+    if (++server->collected == needed(run))
         close_step(run);
-    }
 }
 
 /* The client waits for a model whatever becomes of its gradient: nobody
@@ -64,9 +63,8 @@ void sim_quorum_in(struct sim_central *run, uint32_t client)
     struct server *server = sim_server_of(run);
     struct server_client *from = &server->clients[client];
     from->waits = true;
-    if (server->updating > 0) {
+    if (server->updating > 0)
         return; /* too late for this step: sim_quorum_updated() sees to it */
-    }
     if (run->config->trigger == KITH_CENTRAL_BACKUP &&
         from->first->version != run->updates) {
         run->refused++;
@@ -94,20 +92,17 @@ void sim_quorum_updated(struct sim_central *run)
     server->collected = 0;
     sim_trace_decision(run->world, "update", KITH_NOBODY, KITH_NOBODY,
                        run->updates);
-    if (sim_server_done(run)) {
+    if (sim_server_done(run))
         return;
-    }
     for (uint32_t c = 0; c < server->count; c++) {
         struct server_client *client = &server->clients[c];
         const bool member = server->members[c];
         server->members[c] = false;
-        if (!client->waits) {
+        if (!client->waits)
             continue;
-        }
         if (!member && run->config->trigger == KITH_CENTRAL_QUORUM) {
-            if (server->updating == 0) {
+            if (server->updating == 0)
                 collect(run, c);
-            }
             continue;
         }
         run->refused += !member;

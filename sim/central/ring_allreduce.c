@@ -15,13 +15,11 @@ bool sim_central_ring(const struct central_shape *shape, uint32_t node,
     KITH_ASSERT(stage->to == KITH_NOBODY);
     const uint32_t n = shape->workers;
     const uint32_t rounds = n > 1 ? 2 * (n - 1) : 1;
-    if (index >= rounds) {
+    if (index >= rounds)
         return false;
-    }
     stage->update_bytes = index == rounds - 1 ? shape->bytes : 0;
-    if (n == 1) {
+    if (n == 1)
         return true;
-    }
     const bool back = index >= n - 1;
     const uint32_t round = back ? index - (n - 1) : index;
     /* Part i starts at worker i; its sum ends at i - 1 and goes on from there.

@@ -34,9 +34,8 @@ bool sim_central_scatter(const struct central_shape *shape, uint32_t node,
         all.servers = n;
         return sim_central_naive(&all, node, index, stage);
     }
-    if (index >= 4 * n - 2) {
+    if (index >= 4 * n - 2)
         return false;
-    }
     /* n - 1 rounds, n parts up, n parts down, n - 1 rounds. */
     const bool worker = node != server;
     if (index < n - 1 || index >= 3 * n - 1) {
@@ -49,9 +48,8 @@ bool sim_central_scatter(const struct central_shape *shape, uint32_t node,
     }
     const bool back = index >= 2 * n - 1;
     const uint32_t turn = index - (back ? 2 * n - 1 : n - 1);
-    if (worker && node != turn) {
+    if (worker && node != turn)
         return true;
-    }
     const uint32_t other = worker ? server : turn;
     if (worker != back) {
         stage->to = other;
@@ -59,8 +57,7 @@ bool sim_central_scatter(const struct central_shape *shape, uint32_t node,
     } else {
         stage->from = other;
     }
-    if (!worker && !back && turn == n - 1) {
+    if (!worker && !back && turn == n - 1)
         stage->update_bytes = shape->bytes;
-    }
     return true;
 }

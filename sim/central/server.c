@@ -64,15 +64,13 @@ static bool quorum(const struct sim_central *run)
 bool sim_server_done(struct sim_central *run)
 {
     KITH_ASSERT(run->updates <= run->applied || run->world->steps == 0);
-    if (run->world->steps == UINT64_MAX) {
+    if (run->world->steps == UINT64_MAX)
         return false;
-    }
     const bool done =
         quorum(run) ? run->updates >= run->world->steps
                     : run->applied >= run->world->steps * run->worker_count;
-    if (done) {
+    if (done)
         sim_end(run->world);
-    }
     return done;
 }
 
@@ -129,9 +127,8 @@ struct server_gradient *sim_server_take(struct sim_central *run,
     struct server_gradient *gradient = from->first;
     KITH_ASSERT(gradient);
     from->first = gradient->next;
-    if (!from->first) {
+    if (!from->first)
         from->last = NULL;
-    }
     return gradient;
 }
 
@@ -154,9 +151,8 @@ void sim_server_reply(struct sim_central *run, uint32_t client)
     to->version = run->updates;
     to->sending = SERVER_SENDS_NEWEST;
     void *x = sim_central_x(run->server);
-    if (to->seen && x) {
+    if (to->seen && x)
         run->experiment->backend->copy(run->dim, to->seen, x);
-    }
     for (uint32_t s = 0; s < server->servers; s++) {
         send_part(run, sim_server_node(run, s), to->node, MODEL, client, s,
                   s == 0 ? sim_central_copy(run, x) : NULL);
@@ -193,19 +189,16 @@ static void part_in(struct sim_central *run, uint32_t subject)
     const uint32_t client = subject / server->servers;
     const uint64_t *parts = &server->parts[client * server->servers];
     server->parts[subject]++;
-    for (uint32_t s = 0; s < server->servers; s++) {
-        if (parts[s] <= server->clients[client].in) {
+    for (uint32_t s = 0; s < server->servers; s++)
+        if (parts[s] <= server->clients[client].in)
             return;
-        }
-    }
     server->clients[client].in++;
     sim_trace_decision(run->world, "gradient", client, KITH_NOBODY,
                        server->clients[client].in);
-    if (quorum(run)) {
+    if (quorum(run))
         sim_quorum_in(run, client);
-    } else {
+    else
         sim_bounds_in(run, client);
-    }
 }
 
 /* An update is safe once a majority has it: the majority of r replicas is the
@@ -233,11 +226,10 @@ static void computed(struct sim_central *run, uint32_t node, uint32_t value)
                 value <
                     sim_server_of(run)->count * sim_server_of(run)->servers);
     struct server *server = sim_server_of(run);
-    if (value != VALUE_UPDATE) {
+    if (value != VALUE_UPDATE)
         replicate(run, value, node);
-    } else if (--server->updating == 0) {
+    else if (--server->updating == 0)
         sim_quorum_updated(run);
-    }
 }
 
 /* The part has arrived; it counts when the server's processor has taken it in,
@@ -261,9 +253,8 @@ static void step_ack(struct sim_central *run, uint32_t subject)
 {
     KITH_ASSERT(sim_server_of(run)->replicas > 1);
     struct server *server = sim_server_of(run);
-    if (++server->acks[subject] == server->replicas / 2) {
+    if (++server->acks[subject] == server->replicas / 2)
         part_in(run, subject);
-    }
 }
 
 /* Parts of a model arrive one by one, over one link each; the client goes on
@@ -278,9 +269,8 @@ static void step_model(struct sim_central *run,
         sim_copy_release(run->world, to->inbox);
         to->inbox = sim_copy_hold(message->vector);
     }
-    if (++to->parts_out < server->servers) {
+    if (++to->parts_out < server->servers)
         return;
-    }
     to->parts_out = 0;
     const bool outdated = to->sending == SERVER_SENDS_OUTDATED;
     to->sending = SERVER_SENDS_NONE;
@@ -299,11 +289,10 @@ static void step_up(struct sim_central *run,
     const struct kith_backend *backend = run->experiment->backend;
     struct server_client *proxy =
         &sim_server_of(run)->clients[message->subject];
-    if (proxy->gathered == 0) {
+    if (proxy->gathered == 0)
         proxy->gathering = sim_copy_hold(message->vector);
-    } else if (message->vector) {
+    else if (message->vector)
         backend->add(run->trained, 1, message->vector, proxy->gathering);
-    }
     proxy->gathered_version = message->version;
     if (++proxy->gathered == proxy->member_count) {
         proxy->gathered = 0;
@@ -379,14 +368,12 @@ static void open_clients(struct sim_central *run, struct server *server)
             client->member_first;
         client->node = proxies > 0 ? n + server->servers * server->replicas + c
                                    : client->member_first;
-        if (run->config->trigger == KITH_CENTRAL_VALUE) {
+        if (run->config->trigger == KITH_CENTRAL_VALUE)
             client->seen = sim_central_copy(run, x);
-        }
         /* Servers that send unasked: a client's cache must hold a model before
          * the first one comes. */
-        if (run->config->trigger == KITH_CENTRAL_ESSP) {
+        if (run->config->trigger == KITH_CENTRAL_ESSP)
             client->inbox = sim_central_copy(run, x);
-        }
     }
 }
 
@@ -407,10 +394,8 @@ static enum kith_err server_open(struct sim_central *run)
     server->acks = sim_alloc(world, parts, sizeof *server->acks);
     server->members =
         sim_alloc(world, run->worker_count, sizeof *server->members);
-    if (!server->clients || !server->parts || !server->acks ||
-        !server->members) {
+    if (!server->clients || !server->parts || !server->acks || !server->members)
         return KITH_ENOMEM;
-    }
     open_clients(run, server);
     return KITH_OK;
 }
@@ -421,11 +406,9 @@ static void server_close(struct sim_central *run)
 {
     KITH_ASSERT(run->method == &sim_central_server);
     struct server *server = sim_server_of(run);
-    for (uint32_t c = 0; server->clients && c < server->count; c++) {
-        while (server->clients[c].first) {
+    for (uint32_t c = 0; server->clients && c < server->count; c++)
+        while (server->clients[c].first)
             sim_server_drop(run, sim_server_take(run, c));
-        }
-    }
 }
 
 const struct central_method sim_central_server = {

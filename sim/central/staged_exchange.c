@@ -38,9 +38,8 @@ uint32_t sim_central_group_of(uint32_t workers, uint32_t groups,
 {
     KITH_ASSERT(worker < workers && groups > 0);
     uint32_t group = (uint32_t)((uint64_t)worker * groups / workers);
-    while (sim_central_group_first(workers, groups, group + 1) <= worker) {
+    while (sim_central_group_first(workers, groups, group + 1) <= worker)
         group++;
-    }
     return group;
 }
 
@@ -55,9 +54,8 @@ static void stage_sums(struct sim_central *run, uint32_t node)
 {
     KITH_ASSERT(script_of(run, node)->running);
     struct central_script *script = script_of(run, node);
-    if (script->state & (CENTRAL_SENDING | CENTRAL_RECEIVING)) {
+    if (script->state & (CENTRAL_SENDING | CENTRAL_RECEIVING))
         return;
-    }
     const kith_ns cost_ns = sim_central_cost(run, script->stage.reduce_bytes,
                                              script->stage.update_bytes);
     script->state = CENTRAL_COMPUTING;
@@ -82,9 +80,8 @@ static bool matches(const struct sim_central *run, uint32_t from, uint32_t to)
  * the first was ready decides when bits began to leave. */
 static void match(struct sim_central *run, uint32_t from, uint32_t to)
 {
-    if (from == KITH_NOBODY || to == KITH_NOBODY || !matches(run, from, to)) {
+    if (from == KITH_NOBODY || to == KITH_NOBODY || !matches(run, from, to))
         return;
-    }
     struct central_script *sender = script_of(run, from);
     struct central_script *receiver = script_of(run, to);
     sender->state |= CENTRAL_MATCHED_OUT;
@@ -123,9 +120,8 @@ static void stage_next(struct sim_central *run, uint32_t node)
             return;
         }
         KITH_ASSERT(stage->to != node && stage->from != node);
-        if (stage->to != KITH_NOBODY || stage->from != KITH_NOBODY) {
+        if (stage->to != KITH_NOBODY || stage->from != KITH_NOBODY)
             break;
-        }
         if (stage->reduce_bytes > 0 || stage->update_bytes > 0) {
             stage_sums(run, node);
             return;

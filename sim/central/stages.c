@@ -40,9 +40,8 @@ static enum kith_err place_cuts(struct sim_central *run,
         cut = cut > vertical->cuts[i - 1] ? cut : vertical->cuts[i - 1] + 1;
         while (cut < operations &&
                (!kith_graph_edge(network, cut, false, 1, &bytes) ||
-                !kith_graph_edge(network, cut, true, 1, &bytes))) {
+                !kith_graph_edge(network, cut, true, 1, &bytes)))
             cut++;
-        }
         if (cut >= operations) {
             return sim_fail(
                 run->world, KITH_EINVAL,
@@ -61,9 +60,8 @@ static enum kith_err open_loader(struct sim_central *run)
     KITH_ASSERT(((struct vertical *)run->state)->loader == NULL);
     struct vertical *vertical = run->state;
     const struct kith_experiment *experiment = run->experiment;
-    if (!run->world->options.dataset) {
+    if (!run->world->options.dataset)
         return KITH_OK;
-    }
     const struct kith_examples *train = &run->world->options.dataset->train;
     size_t count;
     char words[KITH_DATA_ERROR_BYTES] = "";
@@ -115,13 +113,11 @@ static enum kith_err open_stage(struct sim_central *run,
     KITH_ASSERT(stage->slots == NULL && stage->gradient == NULL);
     const uint32_t slots = ((struct vertical *)run->state)->slots;
     stage->slots = sim_alloc(run->world, slots, sizeof *stage->slots);
-    if (!stage->slots || !run->server) {
+    if (!stage->slots || !run->server)
         return stage->slots ? KITH_OK : KITH_ENOMEM;
-    }
     stage->gradient = sim_copy_take(run->world);
-    if (!stage->gradient) {
+    if (!stage->gradient)
         return KITH_ENOMEM;
-    }
     memset(stage->gradient, 0, run->world->vector_bytes);
     enum kith_err err = KITH_OK;
     for (uint32_t i = 0; i < slots && err == KITH_OK; i++) {
@@ -139,12 +135,10 @@ static enum kith_err open_memory(struct sim_central *run)
     KITH_ASSERT(((struct vertical *)run->state)->slots <= VERTICAL_SLOTS_MAX);
     const struct vertical *vertical = run->state;
     enum kith_err err = KITH_OK;
-    for (uint32_t s = 0; s < vertical->count && err == KITH_OK; s++) {
+    for (uint32_t s = 0; s < vertical->count && err == KITH_OK; s++)
         err = open_stage(run, &vertical->stages[s]);
-    }
-    for (uint32_t i = 0; i < vertical->slots && err == KITH_OK; i++) {
+    for (uint32_t i = 0; i < vertical->slots && err == KITH_OK; i++)
         err = open_batch(run, &vertical->batches[i]);
-    }
     return err;
 }
 
@@ -166,9 +160,8 @@ enum kith_err sim_vertical_open(struct sim_central *run)
         sim_alloc(world, vertical->count, sizeof *vertical->stages);
     vertical->batches =
         sim_alloc(world, vertical->slots, sizeof *vertical->batches);
-    if (!vertical->cuts || !vertical->stages || !vertical->batches) {
+    if (!vertical->cuts || !vertical->stages || !vertical->batches)
         return KITH_ENOMEM;
-    }
     enum kith_err err = open_loader(run);
     struct kith_graph *network = NULL;
     if (err == KITH_OK && run->server) {
@@ -186,9 +179,8 @@ void sim_vertical_close(struct sim_central *run)
     struct vertical *vertical = run->state;
     for (uint32_t s = 0; vertical->stages && s < vertical->count; s++) {
         const struct vertical_stage *stage = &vertical->stages[s];
-        for (uint32_t i = 0; stage->slots && i < vertical->slots; i++) {
+        for (uint32_t i = 0; stage->slots && i < vertical->slots; i++)
             kith_graph_close(stage->slots[i].network);
-        }
     }
     kith_loader_close(vertical->loader);
     free(vertical->own_rows);
@@ -204,9 +196,8 @@ void sim_vertical_load(struct sim_central *run, uint32_t slot)
     own->batch = (struct kith_batch){.rows = vertical->rows,
                                      .seed = run->experiment->seed,
                                      .step = vertical->begun};
-    if (!vertical->loader) {
+    if (!vertical->loader)
         return;
-    }
     struct kith_batch next = {.rows = 1};
     kith_loader_next(vertical->loader, &next);
     memcpy(own->inputs, next.inputs, vertical->input_bytes);

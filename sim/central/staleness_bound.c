@@ -22,11 +22,9 @@ static uint64_t clock_min(const struct server *server)
 {
     KITH_ASSERT(server->count > 0);
     uint64_t least = UINT64_MAX;
-    for (uint32_t c = 0; c < server->count; c++) {
-        if (server->clients[c].clock < least) {
+    for (uint32_t c = 0; c < server->count; c++)
+        if (server->clients[c].clock < least)
             least = server->clients[c].clock;
-        }
-    }
     return least;
 }
 
@@ -38,9 +36,8 @@ static double distance(struct sim_central *run, const void *x, const void *y)
     double most = 0;
     backend->read(run->dim, x, run->x);
     backend->read(run->dim, y, run->y);
-    for (size_t k = 0; k < run->dim; k++) {
+    for (size_t k = 0; k < run->dim; k++)
         most = fmax(most, fabs(run->x[k] - run->y[k]));
-    }
     return most;
 }
 
@@ -53,9 +50,8 @@ static bool too_far(struct sim_central *run, uint32_t client)
     for (uint32_t c = 0; c < server->count; c++) {
         const struct server_client *other = &server->clients[c];
         if (c != client && !other->waits &&
-            (!slowest || other->version < slowest->version)) {
+            (!slowest || other->version < slowest->version))
             slowest = other;
-        }
     }
     return slowest && slowest->seen && run->server &&
            distance(run, sim_central_x(run->server), slowest->seen) >=
@@ -73,9 +69,8 @@ static void apply(struct sim_central *run, uint32_t client)
     struct server_client *from = &server->clients[client];
     struct server_gradient *gradient = sim_server_take(run, client);
     const uint64_t missed = run->updates - gradient->version;
-    for (uint32_t i = 0; i < from->member_count; i++) {
+    for (uint32_t i = 0; i < from->member_count; i++)
         sim_central_stale(run, from->member_first + i, missed);
-    }
     sim_trace_decision(run->world, "update", client, KITH_NOBODY, missed);
     sim_central_apply(run, gradient->vector, run->applied / run->worker_count);
     run->applied += gradient->members;
@@ -105,17 +100,14 @@ static void offer(struct sim_central *run)
     KITH_ASSERT(run->config->trigger == KITH_CENTRAL_ESSP);
     struct server *server = sim_server_of(run);
     const uint64_t least = clock_min(server);
-    if (least == server->clock_min) {
+    if (least == server->clock_min)
         return;
-    }
     server->clock_min = least;
-    for (uint32_t c = 0; c < server->count; c++) {
-        if (server->clients[c].sending != SERVER_SENDS_NONE) {
+    for (uint32_t c = 0; c < server->count; c++)
+        if (server->clients[c].sending != SERVER_SENDS_NONE)
             server->clients[c].sending = SERVER_SENDS_OUTDATED;
-        } else {
+        else
             sim_server_reply(run, c);
-        }
-    }
 }
 
 /* value-bound: the first in line that may, again and again. */
@@ -125,21 +117,17 @@ static void release_near(struct sim_central *run)
     struct server *server = sim_server_of(run);
     for (;;) {
         uint32_t first = KITH_NOBODY;
-        for (uint32_t c = 0; c < server->count; c++) {
+        for (uint32_t c = 0; c < server->count; c++)
             if (server->clients[c].waits &&
                 (first == KITH_NOBODY ||
-                 server->clients[c].order < server->clients[first].order)) {
+                 server->clients[c].order < server->clients[first].order))
                 first = c;
-            }
-        }
-        if (first == KITH_NOBODY || too_far(run, first)) {
+        if (first == KITH_NOBODY || too_far(run, first))
             return;
-        }
         apply(run, first);
         server->clients[first].waits = false;
-        if (sim_server_done(run)) {
+        if (sim_server_done(run))
             return;
-        }
         sim_server_reply(run, first);
     }
 }
@@ -157,9 +145,8 @@ void sim_bounds_in(struct sim_central *run, uint32_t client)
         return;
     }
     apply(run, client);
-    if (sim_server_done(run)) {
+    if (sim_server_done(run))
         return;
-    }
     if (run->config->trigger == KITH_CENTRAL_ESSP) {
         offer(run);
         return;
@@ -191,9 +178,8 @@ void sim_bounds_received(struct sim_central *run, uint32_t client,
         sim_server_release(run, client);
         return;
     }
-    if (outdated) {
+    if (outdated)
         sim_server_reply(run, client);
-    }
     if (to->idle && may_step(run, to)) {
         to->idle = false;
         sim_server_release(run, client);
@@ -206,16 +192,13 @@ void sim_bounds_stepped(struct sim_central *run, uint32_t client)
 {
     KITH_ASSERT(client < sim_server_of(run)->count);
     struct server_client *from = &sim_server_of(run)->clients[client];
-    if (run->config->trigger != KITH_CENTRAL_ESSP) {
+    if (run->config->trigger != KITH_CENTRAL_ESSP)
         return;
-    }
     from->idle = !may_step(run, from);
-    if (from->idle) {
+    if (from->idle)
         return;
-    }
-    if (from->fresh) {
+    if (from->fresh)
         sim_server_release(run, client);
-    } else {
+    else
         sim_central_step(run, from->member_first);
-    }
 }

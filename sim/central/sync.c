@@ -24,23 +24,20 @@ static void stepped(struct sim_central *run, uint32_t worker)
 {
     KITH_ASSERT(worker < run->worker_count);
     const uint32_t every = averages(run) ? run->config->every : 1;
-    if (averages(run)) {
+    if (averages(run))
         sim_central_descend(run, worker);
-    }
-    if (run->workers[worker].steps % every == 0) {
+    if (run->workers[worker].steps % every == 0)
         sim_central_enter(run, worker);
-    } else {
+    else
         sim_central_go_on(run, worker);
-    }
 }
 
 /* The `round`-th exchange, if it is not done yet. */
 static void take_in(struct sim_central *run, uint64_t round)
 {
     KITH_ASSERT(run->updates + 1 >= round);
-    if (run->updates >= round) {
+    if (run->updates >= round)
         return;
-    }
     for (uint32_t i = 0; i < run->worker_count; i++) {
         run->vectors[i] = sim_central_x(run->workers[i].trainer);
         sim_central_stale(run, i, 0);

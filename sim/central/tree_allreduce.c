@@ -20,34 +20,29 @@ bool sim_central_tree(const struct central_shape *shape, uint32_t node,
     const uint32_t size = shape->on_workers ? n : n + 1;
     const uint32_t rank = shape->on_workers ? node : (node + 1) % (n + 1);
     uint32_t levels = 0;
-    while ((UINT32_C(1) << levels) < size) {
+    while ((UINT32_C(1) << levels) < size)
         levels++;
-    }
     const uint32_t rounds = levels > 0 ? levels : 1;
-    if (index >= 2 * rounds) {
+    if (index >= 2 * rounds)
         return false;
-    }
     const bool back = index >= rounds;
     const uint32_t level = back ? index - rounds : rounds - 1 - index;
     const uint32_t step = UINT32_C(1) << level;
     uint32_t other = KITH_NOBODY;
     const bool child = rank >= step && rank < 2 * step;
-    if (child) {
+    if (child)
         other = rank - step;
-    } else if (rank < step && rank + step < size) {
+    else if (rank < step && rank + step < size)
         other = rank + step;
-    }
     if (other != KITH_NOBODY) {
         other = shape->on_workers ? other : (other + n) % (n + 1);
         *(child != back ? &stage->to : &stage->from) = other;
         stage->send_bytes = child != back ? shape->bytes : 0;
         const bool fresh = !shape->on_workers && rank == 0 && index == 0;
-        if (!child && !back && !fresh) {
+        if (!child && !back && !fresh)
             stage->reduce_bytes = shape->bytes;
-        }
     }
-    if (rank == 0 && index == rounds - 1) {
+    if (rank == 0 && index == rounds - 1)
         stage->update_bytes = shape->bytes;
-    }
     return true;
 }

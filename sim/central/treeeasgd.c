@@ -68,9 +68,8 @@ static void pull(struct sim_central *run, uint32_t node, const void *w)
     KITH_ASSERT(node < run->node_count);
     const struct tree *tree = run->state;
     void *x = vector_of(run, node);
-    if (x && w) {
+    if (x && w)
         (void)run->experiment->backend->mix(run->dim, tree->alpha, w, x, x);
-    }
 }
 
 /* What came from above is taken between two steps, the newest alone: an older
@@ -87,9 +86,8 @@ static void stepped(struct sim_central *run, uint32_t worker)
         sim_copy_release(run->world, inbox->model);
         *inbox = (struct tree_inbox){0};
     }
-    if (run->workers[worker].steps % run->config->up == 0) {
+    if (run->workers[worker].steps % run->config->up == 0)
         send(run, worker, tree->nodes[worker].parent);
-    }
     sim_central_go_on(run, worker);
 }
 
@@ -113,19 +111,15 @@ static void delivered(struct sim_central *run,
     sim_central_compute(run, message->to,
                         sim_central_cost(run, 0, message->bytes), 0);
     run->updates += node->parent == KITH_NOBODY;
-    if (message->from == node->parent) {
+    if (message->from == node->parent)
         return;
-    }
     run->applied += message->from < run->worker_count;
     node->clock++;
-    if (node->clock % run->config->down == 0) {
-        for (uint32_t i = 0; i < node->children; i++) {
+    if (node->clock % run->config->down == 0)
+        for (uint32_t i = 0; i < node->children; i++)
             send(run, message->to, node->child_first + i);
-        }
-    }
-    if (node->clock % run->config->up == 0) {
+    if (node->clock % run->config->up == 0)
         send(run, message->to, node->parent);
-    }
 }
 
 /* Level after level: [first, first + count) hang below the next masters. */
@@ -139,9 +133,8 @@ static void plant(struct sim_central *run, struct tree *tree)
         for (uint32_t i = 0; i < count; i++) {
             struct tree_node *parent = &tree->nodes[master + i / degree];
             tree->nodes[first + i].parent = master + i / degree;
-            if (i % degree == 0) {
+            if (i % degree == 0)
                 parent->child_first = first + i;
-            }
             parent->children++;
         }
         first = master;

@@ -46,12 +46,10 @@ static void compute(struct sim_central *run, uint32_t stage, uint32_t slot,
     struct vertical_slot *own = slot_of(vertical, stage, slot);
     KITH_ASSERT(vertical->cuts[stage] < vertical->cuts[stage + 1] ||
                 !run->server);
-    if (!back) {
+    if (!back)
         own->version = vertical->stages[stage].updates;
-    }
-    if (!run->server) {
+    if (!run->server)
         return;
-    }
     if (!back) {
         run->experiment->backend->copy(
             run->dim, own->x, sim_central_x(run->workers[stage].trainer));
@@ -66,9 +64,8 @@ static void compute(struct sim_central *run, uint32_t stage, uint32_t slot,
                                    .add = back && own->part > 0};
     const double loss =
         kith_graph_part(own->network, &pass, &part, NULL) * pass.scale;
-    if (!back && stage + 1 == vertical->count) {
+    if (!back && stage + 1 == vertical->count)
         vertical->loss = own->part == 0 ? loss : vertical->loss + loss;
-    }
 }
 
 /* The tensor between two stages, in the memory of one of them. */
@@ -94,9 +91,8 @@ static void pass_on(struct sim_central *run, uint32_t from, uint32_t to,
         struct vertical_slot *there = slot_of(vertical, to, slot);
         const void *edge =
             edge_of(run, from, slot, back ? from : to, back, &bytes);
-        if (!there->edges[back]) {
+        if (!there->edges[back])
             there->edges[back] = sim_alloc(run->world, 1, bytes);
-        }
         if (!there->edges[back]) {
             sim_fail(run->world, KITH_ENOMEM, "no memory for an activation");
             return;
@@ -132,14 +128,12 @@ static void work(struct sim_central *run, uint32_t stage)
     KITH_ASSERT(stage < state_of(run)->count);
     struct vertical *vertical = state_of(run);
     struct vertical_stage *own = &vertical->stages[stage];
-    if (own->busy || sim_ended(run->world)) {
+    if (own->busy || sim_ended(run->world))
         return;
-    }
     const bool back = own->queues[true].count > 0;
     struct vertical_queue *queue = &own->queues[back];
-    if (queue->count == 0) {
+    if (queue->count == 0)
         return;
-    }
     const uint32_t slot = queue->slots[queue->first];
     queue->first = (queue->first + 1) % VERTICAL_SLOTS_MAX;
     queue->count--;
@@ -170,10 +164,8 @@ static void apply(struct sim_central *run, uint32_t stage, uint32_t slot)
         worker->loss = vertical->loss;
         const struct kith_part part = {.first = vertical->cuts[stage],
                                        .last = vertical->cuts[stage + 1]};
-        if (!kith_worker_descend(worker->trainer, worker->steps,
-                                 own->gradient)) {
+        if (!kith_worker_descend(worker->trainer, worker->steps, own->gradient))
             run->world->nonfinite = true;
-        }
         kith_graph_copy(slot_of(vertical, stage, 0)->network, &part,
                         sim_central_x(worker->trainer),
                         sim_central_x(run->server));
@@ -186,9 +178,8 @@ static void apply(struct sim_central *run, uint32_t stage, uint32_t slot)
     if (sim_central_finished(run, stage)) {
         /* The first stage is the last to finish; who had no part ends then. */
         for (uint32_t i = vertical->count; stage == 0 && i < run->worker_count;
-             i++) {
+             i++)
             sim_central_finish(run, i);
-        }
         sim_central_finish(run, stage);
     }
 }
@@ -207,9 +198,8 @@ static void inject(struct sim_central *run)
         vertical->begun++;
         for (uint32_t i = 0; i < parts; i++) {
             sim_vertical_load(run, first + i);
-            for (uint32_t s = 0; s < vertical->count; s++) {
+            for (uint32_t s = 0; s < vertical->count; s++)
                 slot_of(vertical, s, first + i)->part = i;
-            }
             enqueue(run, 0, first + i, false);
         }
     }
@@ -221,9 +211,8 @@ static void back_done(struct sim_central *run, uint32_t stage, uint32_t slot)
 {
     KITH_ASSERT(stage < state_of(run)->count);
     struct vertical *vertical = state_of(run);
-    if (slot_of(vertical, stage, slot)->part + 1 < run->config->micro_batches) {
+    if (slot_of(vertical, stage, slot)->part + 1 < run->config->micro_batches)
         return;
-    }
     apply(run, stage, slot);
     if (stage == 0) {
         run->updates++;
@@ -243,16 +232,14 @@ static void computed(struct sim_central *run, uint32_t stage, uint32_t value)
     const uint32_t slot = value / 2;
     const bool back = value % 2 == 1;
     vertical->stages[stage].busy = false;
-    if (back && stage > 0) {
+    if (back && stage > 0)
         pass_on(run, stage, stage - 1, slot);
-    } else if (!back && stage + 1 < vertical->count) {
+    else if (!back && stage + 1 < vertical->count)
         pass_on(run, stage, stage + 1, slot);
-    } else if (!back) {
+    else if (!back)
         enqueue(run, stage, slot, true);
-    }
-    if (back) {
+    if (back)
         back_done(run, stage, slot);
-    }
     work(run, stage);
 }
 

@@ -120,10 +120,9 @@ void kith_cli_codec_close(struct cli_codec *codec)
 /* The token that `text` begins with, -1: none of the alphabet. */
 static int32_t letter_of(const struct cli_codec *codec, const char *text)
 {
-    for (size_t i = 0; i < codec->count; i++) {
+    for (size_t i = 0; i < codec->count; i++)
         if (strncmp(codec->letters[i], text, codec->lengths[i]) == 0)
             return (int32_t)i;
-    }
     return -1;
 }
 

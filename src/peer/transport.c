@@ -282,9 +282,8 @@ void kith_transport_unhold(struct kith_transport *transport)
         kith_member_notify(&transport->members[i]);
         kith_member_tell_up(&transport->members[i]);
     }
-    for (struct kith_link *l = transport->links; l != NULL; l = l->next) {
+    for (struct kith_link *l = transport->links; l != NULL; l = l->next)
         kith_link_unhold(l);
-    }
     for (kith_id i = 0; i < transport->options.peers; i++)
         kith_member_flush(&transport->members[i]);
 }
@@ -323,12 +322,11 @@ void kith_transport_leave(struct kith_transport *transport)
 {
     transport->stopping = true;
     uv_idle_stop(&transport->notify);
-    for (struct kith_link *l = transport->links; l != NULL; l = l->next) {
+    for (struct kith_link *l = transport->links; l != NULL; l = l->next)
         if (l->state == KITH_LINK_OPEN && !l->held)
             kith_link_leave(l);
         else
             kith_link_close(l, "this peer leaves");
-    }
 }
 
 /* Links leave the list when libuv has closed their handles. */
@@ -349,9 +347,8 @@ static void close_once(void *handle)
 void kith_transport_stop(struct kith_transport *transport)
 {
     transport->stopping = true;
-    for (struct kith_link *l = transport->links; l != NULL; l = l->next) {
+    for (struct kith_link *l = transport->links; l != NULL; l = l->next)
         kith_link_close(l, "this peer leaves");
-    }
     for (kith_id i = 0; i < transport->options.peers; i++)
         if (transport->members[i].lookup != NULL)
             uv_cancel((uv_req_t *)transport->members[i].lookup);

@@ -122,10 +122,9 @@ static void run_warp(unsigned first, unsigned last)
                 end("waits for lanes of its warp that are elsewhere");
         }
         memcpy(given[first / 32], handed[first / 32], sizeof given[0]);
-        for (unsigned i = first; i < last; i++) {
+        for (unsigned i = first; i < last; i++)
             if (fibers[i].waits == EXCHANGE)
                 fibers[i].waits = RUN;
-        }
     }
 }
 

@@ -67,8 +67,9 @@ template <typename... P, typename... A>
 static inline void launch(void (*kernel)(P...), dim3 grid, dim3 block,
                           size_t shared, cudaStream_t stream, A... arguments)
 {
-    emulate::submit(stream, grid, block, shared,
-                    [=] { kernel(static_cast<P>(arguments)...); });
+    emulate::submit(
+        stream, grid, block, shared,
+        [=] { kernel(static_cast<P>(arguments)...); });
 }
 
 static inline void __syncthreads()

@@ -35,10 +35,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t *bytes = malloc(whole - missing + 1);
     KITH_ASSERT(bytes != NULL);
     memset(bytes, 0xff, whole - missing + 1);
-    for (size_t i = 0; i < records; i++) {
+    for (size_t i = 0; i < records; i++)
         if (i * RECORD_BYTES < whole - missing)
             bytes[i * RECORD_BYTES] = data[i];
-    }
     uint8_t *exact = realloc(bytes, whole - missing > 0 ? whole - missing : 1);
     KITH_ASSERT(exact != NULL);
     check(exact, whole - missing);

@@ -227,12 +227,11 @@ int main(int argc, char **argv)
     uint32_t set_count = 0;
     if (argc < 4)
         die("usage: dump EXPERIMENT STEPS OUT.safetensors [--set key=value]");
-    for (int i = 4; i + 1 < argc && set_count < 32; i += 2) {
+    for (int i = 4; i + 1 < argc && set_count < 32; i += 2)
         if (strcmp(argv[i], "--weights") == 0)
             dump.weights = argv[i + 1];
         else
             sets[set_count++] = argv[i + 1];
-    }
     const uint64_t steps = strtoull(argv[2], NULL, 10);
     if (kith_experiment_load(argv[1], sets, set_count, &dump.experiment,
                              error) != KITH_OK ||

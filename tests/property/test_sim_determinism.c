@@ -107,9 +107,8 @@ static void in_all_ways(const char *yaml)
 static void test_all_ways(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < EXPERIMENTS; i++) {
+    for (size_t i = 0; i < EXPERIMENTS; i++)
         in_all_ways(experiments[i]);
-    }
 }
 
 static void test_seed_matters(void **state)
@@ -159,9 +158,8 @@ static int print_hashes(void)
 
 int main(int count, char **words)
 {
-    if (count > 1 && strcmp(words[1], "--print") == 0) {
+    if (count > 1 && strcmp(words[1], "--print") == 0)
         return print_hashes();
-    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_ways),
         cmocka_unit_test(test_seed_matters),

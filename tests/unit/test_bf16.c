@@ -76,10 +76,9 @@ static void rounding_on(const struct kith_cpu_loops *loops)
 static void test_rounding(void **state)
 {
     (void)state;
-    for (size_t i = 0; kith_cpu_loops[i] != NULL; i++) {
+    for (size_t i = 0; kith_cpu_loops[i] != NULL; i++)
         if (kith_cpu_loops[i]->supported())
             rounding_on(kith_cpu_loops[i]);
-    }
 }
 
 /* The same values in both precisions, and their sizes. */

@@ -170,10 +170,9 @@ static void test_half(void **state)
 /* The same operation with other sizes. */
 static const struct ops_case *named(const char *name)
 {
-    for (size_t k = 0; k < ops_case_count; k++) {
+    for (size_t k = 0; k < ops_case_count; k++)
         if (strncmp(ops_cases[k].name, name, strlen(name)) == 0)
             return &ops_cases[k];
-    }
     fail_msg("no case begins with %s", name);
     return NULL;
 }

@@ -60,10 +60,9 @@ static void refused_on(const struct kith_algorithm *algorithm,
                                  "train.backend cpu", word};
     (void)snprintf(word, sizeof word, "gossip.algorithm %s",
                    algorithm->on_device);
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (strstr(line, words[i]) == NULL)
             fail_msg("no word of %s: %s", words[i], line);
-    }
 }
 
 static void test_each_loads_or_is_refused(void **state)

@@ -54,10 +54,9 @@ static void test_layouts(void **state)
 static const struct kith_model_view *find_view(const struct kith_layout *layout,
                                                const char *name)
 {
-    for (uint32_t i = 0; i < layout->view_count; i++) {
+    for (uint32_t i = 0; i < layout->view_count; i++)
         if (strcmp(layout->views[i].name, name) == 0)
             return &layout->views[i];
-    }
     fail_msg("no view %s", name);
     return NULL;
 }

@@ -226,11 +226,10 @@ static void test_evaluation(void **state)
             uint32_t best_right = 0;
             for (size_t r = 0; r < rows; r++) {
                 size_t best = 0;
-                for (size_t k = 0; k < size.classes; k++) {
+                for (size_t k = 0; k < size.classes; k++)
                     if (scores[r * size.classes + k] >
                         scores[r * size.classes + best])
                         best = k;
-                }
                 best_right += (int32_t)best == benches[1].labels[r];
             }
             assert_int_equal(best_right, correct[1]);

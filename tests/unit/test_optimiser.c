@@ -58,10 +58,9 @@ static void gradient(struct pair *pair, int step)
     norm = sqrt(norm);
     double given[TRAINED];
     memcpy(given, pair->g, sizeof given);
-    if (pair->config->clip > 0 && norm > pair->config->clip) {
+    if (pair->config->clip > 0 && norm > pair->config->clip)
         for (int i = 0; i < TRAINED; i++)
             pair->g[i] = given[i] * (pair->config->clip / norm);
-    }
 }
 
 typedef void by_hand(struct pair *pair, int step);

@@ -44,10 +44,9 @@ static int run(size_t count, size_t inner)
 {
     struct loop loop = {.inner = inner};
     kith_pool_run(count, part, &loop);
-    for (size_t i = 0; i < PARTS_MAX; i++) {
+    for (size_t i = 0; i < PARTS_MAX; i++)
         if (loop.done[i] != (i < count))
             return 1;
-    }
     return 0;
 }
 

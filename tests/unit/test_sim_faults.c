@@ -41,9 +41,8 @@ static void note(const struct sim_world *world, kith_id unused, void *arg)
         }
         if (counters.steps > notes->steps[peer]) {
             const kith_ns gap = sim_now(world) - notes->last_ns[peer];
-            if (gap > notes->longest_ns[peer]) {
+            if (gap > notes->longest_ns[peer])
                 notes->longest_ns[peer] = gap;
-            }
             notes->steps[peer] = counters.steps;
             notes->last_ns[peer] = sim_now(world);
         }
@@ -74,9 +73,8 @@ static void test_undisturbed(void **state)
 
     assert_int_equal(r.summary.steps, PEERS * STEPS);
     assert_int_equal(r.summary.faults, 0);
-    for (kith_id peer = 0; peer < PEERS; peer++) {
+    for (kith_id peer = 0; peer < PEERS; peer++)
         assert_int_equal(notes.longest_ns[peer], 5 * KITH_MS);
-    }
 }
 
 /* A dead peer costs its share and nothing else: nobody's step is late. */
@@ -92,9 +90,8 @@ static void test_crash(void **state)
     assert_int_equal(notes.steps[2], 60);
     assert_int_equal(r.summary.steps, (PEERS - 1) * STEPS + 60);
     assert_int_equal(r.summary.faults, 1);
-    for (kith_id peer = 0; peer < PEERS; peer++) {
+    for (kith_id peer = 0; peer < PEERS; peer++)
         assert_true(notes.longest_ns[peer] <= 5 * KITH_MS);
-    }
     assert_true(r.summary.exchanges.failed > 0); /* somebody met it */
 }
 
@@ -154,9 +151,8 @@ static void test_partition(void **state)
 
     assert_int_equal(r.summary.faults, 36); /* 9 pairs, 2 ways, cut and heal */
     assert_int_equal(r.summary.steps, PEERS * STEPS);
-    for (kith_id peer = 0; peer < PEERS; peer++) {
+    for (kith_id peer = 0; peer < PEERS; peer++)
         assert_int_equal(notes.longest_ns[peer], 5 * KITH_MS);
-    }
     struct notes quiet;
     const struct simulated whole = run("adpsgd", "", &quiet);
     assert_true(r.summary.exchanges.done < whole.summary.exchanges.done);
@@ -191,18 +187,16 @@ static void test_all_crash(void **state)
         run("adpsgd", "faults:\n  - {at: 100ms, crash: all}\n", &notes);
 
     assert_true(r.summary.steps < PEERS * STEPS);
-    for (kith_id peer = 0; peer < PEERS; peer++) {
+    for (kith_id peer = 0; peer < PEERS; peer++)
         assert_true(notes.died[peer]);
-    }
 }
 
 /* Ctrl-C: the run stops at once, its results so far are good. */
 static void interrupt(const struct sim_world *world, kith_id peer, void *arg)
 {
     (void)peer;
-    if (sim_now(world) >= 50 * KITH_MS) {
+    if (sim_now(world) >= 50 * KITH_MS)
         *(volatile sig_atomic_t *)arg = 1;
-    }
 }
 
 static void test_interrupted(void **state)

@@ -31,15 +31,13 @@ static void simulate_to(const char *name, const char *trace_path)
     char error[KITH_EXPERIMENT_ERROR_BYTES + SIM_ERROR_BYTES];
     path_of(path, name, "yaml");
     struct kith_experiment experiment;
-    if (kith_experiment_load(path, NULL, 0, &experiment, error) != KITH_OK) {
+    if (kith_experiment_load(path, NULL, 0, &experiment, error) != KITH_OK)
         fail_msg("%s", error);
-    }
     const struct sim_options options = {.experiment = &experiment,
                                         .trace_path = trace_path};
     struct kith_summary summary;
-    if (sim_run(&options, &summary, NULL, error) != KITH_OK) {
+    if (sim_run(&options, &summary, NULL, error) != KITH_OK)
         fail_msg("%s", error);
-    }
     kith_experiment_close(&experiment);
 }
 
@@ -57,9 +55,8 @@ static void compare(const char *name, const char *found, const char *expected)
 {
     FILE *a = fopen(found, "r"), *b = fopen(expected, "r");
     assert_non_null(a);
-    if (!b) {
+    if (!b)
         fail_msg("%s is missing: write it with KITH_GOLDEN=update", expected);
-    }
     char ours[LINE_BYTES], golden[LINE_BYTES];
     unsigned line = 0;
     for (bool more = true; more;) {

@@ -38,12 +38,10 @@ static struct simulated traced(const char *yaml)
 static kith_ns when(const char *words)
 {
     const char *found = strstr(trace, words);
-    if (!found) {
+    if (!found)
         return -1;
-    }
-    while (found > trace && found[-1] != '\n') {
+    while (found > trace && found[-1] != '\n')
         found--;
-    }
     long long s, ns;
     assert_int_equal(sscanf(found, "%lld.%lld", &s, &ns), 2);
     return s * KITH_S + ns;

@@ -107,11 +107,9 @@ static void test_same_order(void **state)
     static const delay_of delays[] = {delay_spread, delay_lockstep, delay_burst,
                                       delay_mixed};
     static const uint32_t pendings[] = {1, 7, 1000, 30000};
-    for (size_t d = 0; d < sizeof delays / sizeof delays[0]; d++) {
-        for (size_t p = 0; p < sizeof pendings / sizeof pendings[0]; p++) {
+    for (size_t d = 0; d < sizeof delays / sizeof delays[0]; d++)
+        for (size_t p = 0; p < sizeof pendings / sizeof pendings[0]; p++)
             hold(delays[d], pendings[p], 20000);
-        }
-    }
 }
 
 /* The run's own events (nobody's) come last among equals. */

@@ -117,17 +117,15 @@ static void test_dirichlet(void **state)
     const char *const alphas[] = {"dirichlet(0.01)", "dirichlet(0.1)",
                                   "dirichlet(1)", "dirichlet(1000)"};
     const uint32_t sizes[] = {1, 3, 8, 200};
-    for (size_t a = 0; a < 4; a++) {
+    for (size_t a = 0; a < 4; a++)
         for (size_t i = 0; i < 4; i++)
             divide(alphas[a], 7, sizes[i], true);
-    }
     /* A large alpha is nearly even: shares have relative deviation about
      * 1 / sqrt(alpha) = 3 %, so 20 % is six of them. */
     divide("dirichlet(1000)", 7, 8, true);
-    for (uint32_t peer = 0; peer < 8; peer++) {
+    for (uint32_t peer = 0; peer < 8; peer++)
         for (unsigned class = 0; class < CLASSES; class ++)
             assert_in_range(held[peer][class], 50, 75);
-    }
     /* A small one is not: E sum_j p_j^2 = (alpha + 1) / (8 alpha + 1) = 0.61
      * at 0.1, against 1/8 when even; averaged over 40 seeds x 10 classes. */
     double concentration = 0;

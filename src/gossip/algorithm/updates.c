@@ -125,12 +125,11 @@ void kith_algorithm_update(const struct kith_backend *backend, size_t n,
         backend->combine(n, count, updates);
         return;
     }
-    for (unsigned u = 0; u < count; u++) {
+    for (unsigned u = 0; u < count; u++)
         if (updates[u].change == NULL)
             by_passes(backend, n, &updates[u]);
         else
             *updates[u].change = sum_of_passes(backend, n, &updates[u]);
-    }
 }
 
 double kith_algorithm_add_merged(struct kith_algebra *algebra,

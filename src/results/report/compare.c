@@ -38,9 +38,8 @@ static struct kith_cell_outcome *cell_add(struct kith_comparison *comparison)
     struct kith_cell_outcome *cells =
         count > ROWS_MAX ? NULL
                          : realloc(comparison->cells, count * sizeof *cells);
-    if (cells == NULL) {
+    if (cells == NULL)
         return NULL;
-    }
     comparison->cells = cells;
     struct kith_cell_outcome *cell = &cells[comparison->cell_count++];
     memset(cell, 0, sizeof *cell);
@@ -73,9 +72,8 @@ cell_find(const struct kith_comparison *comparison, uint32_t *from,
           int64_t number)
 {
     while (*from < comparison->cell_count &&
-           comparison->cells[*from].cell < number) {
+           comparison->cells[*from].cell < number)
         (*from)++;
-    }
     return *from < comparison->cell_count &&
                    comparison->cells[*from].cell == number
                ? &comparison->cells[*from]
@@ -178,15 +176,12 @@ void kith_comparison_add(struct kith_comparison *comparison,
 
 static void spread_add(struct kith_spread *spread, double value)
 {
-    if (!isfinite(value)) {
+    if (!isfinite(value))
         return;
-    }
-    if (spread->count == 0 || value < spread->low) {
+    if (spread->count == 0 || value < spread->low)
         spread->low = value;
-    }
-    if (spread->count == 0 || value > spread->high) {
+    if (spread->count == 0 || value > spread->high)
         spread->high = value;
-    }
     /* Welford: `deviation` is the sum of squares until the end. */
     const double before = spread->count == 0 ? 0 : spread->mean;
     spread->count++;
@@ -202,16 +197,14 @@ void kith_comparison_finish(struct kith_comparison *comparison)
         cell->runs++;
         cell->states[outcome->state]++;
         cell->violations += outcome->violations;
-        for (int k = 0; k < KITH_COLUMN_COUNT; k++) {
+        for (int k = 0; k < KITH_COLUMN_COUNT; k++)
             spread_add(&cell->spreads[k], outcome->values[k]);
-        }
     }
     for (uint32_t i = 0; i < comparison->cell_count; i++) {
         for (int k = 0; k < KITH_COLUMN_COUNT; k++) {
             struct kith_spread *spread = &comparison->cells[i].spreads[k];
-            if (spread->count == 0) {
+            if (spread->count == 0)
                 spread->mean = spread->low = spread->high = NAN;
-            }
             spread->deviation =
                 spread->count < 2
                     ? NAN

@@ -82,20 +82,17 @@ static void print_spread(const struct kith_cell_outcome *cell,
 static void cell_text(const struct kith_comparison *comparison, uint32_t cell,
                       unsigned column, char text[CELL_BYTES])
 {
-    if (comparison->cells[cell].runs == 0) {
+    if (comparison->cells[cell].runs == 0)
         kith_text_copy(text, CELL_BYTES, "");
-    } else {
+    else
         print_spread(&comparison->cells[cell], (enum kith_column)column, text);
-    }
 }
 
 static bool any_value(const struct kith_comparison *comparison, unsigned column)
 {
-    for (uint32_t i = 0; i < comparison->cell_count; i++) {
-        if (comparison->cells[i].spreads[column].count > 0) {
+    for (uint32_t i = 0; i < comparison->cell_count; i++)
+        if (comparison->cells[i].spreads[column].count > 0)
             return true;
-        }
-    }
     return false;
 }
 
@@ -104,9 +101,8 @@ static void print_troubles(const struct kith_comparison *comparison, FILE *out)
 {
     for (uint32_t i = 0; i < comparison->outcome_count; i++) {
         const struct kith_outcome *outcome = &comparison->outcomes[i];
-        if (outcome->state == KITH_RUN_DONE && outcome->violations == 0) {
+        if (outcome->state == KITH_RUN_DONE && outcome->violations == 0)
             continue;
-        }
         fprintf(out, "  %s, seed %" PRIu64 ": ",
                 comparison->cells[outcome->cell].label, outcome->seed);
         if (outcome->state == KITH_RUN_DONE) {
@@ -129,9 +125,8 @@ static void print_troubles(const struct kith_comparison *comparison, FILE *out)
 static int width(const char *text)
 {
     int count = 0;
-    for (; *text != '\0'; text++) {
+    for (; *text != '\0'; text++)
         count += ((unsigned char)*text & 0xc0) != 0x80;
-    }
     return count;
 }
 
@@ -160,16 +155,14 @@ void kith_comparison_print(const struct kith_comparison *comparison, FILE *out)
     fputc('\n', out);
     for (uint32_t i = 0; i < comparison->cell_count; i++) {
         const struct kith_cell_outcome *cell = &comparison->cells[i];
-        if (cell->refused[0] != '\0') {
+        if (cell->refused[0] != '\0')
             continue; /* told below */
-        }
         fprintf(out, "%s%*s  %4" PRIu32, cell->label,
                 label - width(cell->label), "", cell->runs);
         for (unsigned k = 0; k < KITH_COLUMN_COUNT; k++) {
             cell_text(comparison, i, k, text);
-            if (widths[k] > 0) {
+            if (widths[k] > 0)
                 fprintf(out, "  %*s", widths[k], text);
-            }
         }
         fputc('\n', out);
     }
@@ -266,18 +259,16 @@ json_t *kith_comparison_heads(void)
 static void put_csv(FILE *out, const char *text)
 {
     fputc(',', out);
-    if (text[0] != '\0') {
+    if (text[0] != '\0')
         kith_csv_text(out, text);
-    }
 }
 
 void kith_comparison_csv(const struct kith_comparison *comparison,
                          const struct kith_database *databases, FILE *out)
 {
     fputs("database,run_id,cell,label,seed,state,problem,violations", out);
-    for (unsigned k = 0; k < KITH_COLUMN_COUNT; k++) {
+    for (unsigned k = 0; k < KITH_COLUMN_COUNT; k++)
         fprintf(out, ",%s", kith_comparison_columns[k].name);
-    }
     fputs("\r\n", out);
     for (uint32_t i = 0; i < comparison->outcome_count; i++) {
         const struct kith_outcome *outcome = &comparison->outcomes[i];

@@ -155,9 +155,8 @@ enum kith_err kith_report_write(const char *const *databases, unsigned count,
                       out, why);
         return KITH_EIO;
     }
-    if (strlen(out) >= KITH_PATH_BYTES_MAX) {
+    if (strlen(out) >= KITH_PATH_BYTES_MAX)
         return fail_write(out, ENAMETOOLONG, error);
-    }
     unsigned opened = 0;
     enum kith_err err = KITH_OK;
     while (opened < count && err == KITH_OK) {
@@ -173,8 +172,7 @@ enum kith_err kith_report_write(const char *const *databases, unsigned count,
     if (err == KITH_OK)
         err = write_whole(&writing, out, form, error);
     kith_comparison_close(&comparison);
-    for (unsigned i = 0; i < opened; i++) {
+    for (unsigned i = 0; i < opened; i++)
         kith_database_close(&open[i]);
-    }
     return err;
 }

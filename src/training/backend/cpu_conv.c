@@ -289,10 +289,9 @@ static void pack_backward(const struct kith_cpu_image *kernels,
                 l->across + op->stride * (reach - 1 - t % reach);
             const float *from =
                 w + ((down * op->kernel + across) * in + c) * out;
-            for (size_t o = 0; o < out; o++, to += width) {
+            for (size_t o = 0; o < out; o++, to += width)
                 for (size_t i = 0; i < width; i++)
                     to[i] = i < ins ? from[i * out + o] : 0;
-            }
         }
     }
 }

@@ -86,10 +86,9 @@ static void each_span(const struct group *g, size_t part,
 {
     const size_t span = span_of(g), all = g->op->channels;
     const size_t end = g->rows * (part + 1) / PARTS;
-    for (size_t row = g->rows * part / PARTS; row < end; row++) {
+    for (size_t row = g->rows * part / PARTS; row < end; row++)
         for (size_t c = 0; c < all; c += span)
             one(g, row, c, kith_least(all, c + span));
-    }
 }
 
 static void forward_part(void *context, size_t part)

@@ -157,12 +157,11 @@ FORCE void recipe_run(struct recipe *recipe, size_t i, unsigned blocks,
         for (unsigned b = 0; b < blocks; b++)
             value[b] = t == 0 && !reads ? term[b] : f16_add(value[b], term[b]);
     }
-    for (unsigned b = 0; b < blocks; b++) {
+    for (unsigned b = 0; b < blocks; b++)
         if (recipe->streams && left >= BLOCK)
             f16_stream(y + b * BLOCK, value[b]);
         else
             part_store(y + b * BLOCK, value[b], left);
-    }
     for (unsigned b = 0; recipe->change != NULL && b < blocks; b++)
         recipe->sum = d16_add(
             recipe->sum, recipe->plain ? term[b] : f16_sub(value[b], old[b]));
@@ -202,10 +201,9 @@ static void loop_combine(size_t n, unsigned count,
             recipe_run(&recipes[u], i, 1, n - i);
     if (streams)
         f16_fence();
-    for (unsigned u = 0; u < count; u++) {
+    for (unsigned u = 0; u < count; u++)
         if (recipes[u].change != NULL)
             *recipes[u].change = d16_fold(recipes[u].sum, 0);
-    }
 }
 
 static double loop_sum(size_t n, const float *x)
@@ -279,12 +277,14 @@ static void loop_from_bytes(size_t n, const uint8_t *bytes, float *y)
 
 static void loop_to_bf16(size_t n, const float *x, uint16_t *y)
 {
-    EACH_SIXTEEN(n, i, left, {
-        uint16_t rest[BLOCK];
-        f16_to_bf16(left < BLOCK ? rest : y + i, part_load(x + i, left));
-        if (left < BLOCK)
-            memcpy(y + i, rest, left * sizeof *rest);
-    });
+    EACH_SIXTEEN(
+        n, i, left,
+        {
+            uint16_t rest[BLOCK];
+            f16_to_bf16(left < BLOCK ? rest : y + i, part_load(x + i, left));
+            if (left < BLOCK)
+                memcpy(y + i, rest, left * sizeof *rest);
+        });
 }
 
 /* Chains that do not wait for each other, in variables: an array might be kept

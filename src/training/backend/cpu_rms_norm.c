@@ -28,14 +28,12 @@ static float sum_of(size_t n, const float *a, const float *b, const float *c)
 {
     float lanes[LANES] = {0};
     size_t j = 0;
-    for (; j + LANES <= n && c == NULL; j += LANES) {
+    for (; j + LANES <= n && c == NULL; j += LANES)
         for (size_t l = 0; l < LANES; l++)
             lanes[l] += a[j + l] * b[j + l];
-    }
-    for (; j + LANES <= n; j += LANES) {
+    for (; j + LANES <= n; j += LANES)
         for (size_t l = 0; l < LANES; l++)
             lanes[l] += a[j + l] * b[j + l] * c[j + l];
-    }
     float rest = 0;
     for (; j < n; j++)
         rest += a[j] * b[j] * (c == NULL ? 1 : c[j]);

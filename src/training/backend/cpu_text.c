@@ -98,10 +98,9 @@ const struct kith_kernel kith_cpu_dropout_kernel = {
 static double power(double b, uint64_t t)
 {
     double product = 1;
-    for (; t > 0; t >>= 1, b *= b) {
+    for (; t > 0; t >>= 1, b *= b)
         if (t & 1)
             product *= b;
-    }
     return product;
 }
 

@@ -81,10 +81,9 @@ FORCE void f16_fence(void)
 FORCE void lanes_transpose(const float *from, size_t from_stride, float *to,
                            size_t to_stride)
 {
-    for (size_t i = 0; i < LANES; i++) {
+    for (size_t i = 0; i < LANES; i++)
         for (size_t j = 0; j < LANES; j++)
             to[j * to_stride + i] = from[i * from_stride + j];
-    }
 }
 
 FORCE w16_part words_multiply(w16_part a, uint32_t factor, w16_part *high)

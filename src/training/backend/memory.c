@@ -22,11 +22,10 @@ size_t kith_host_available(void)
     unsigned long long kib;
     size_t bytes = SIZE_MAX;
     FILE *file = fopen("/proc/meminfo", "r");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
         if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1 &&
             kib <= SIZE_MAX / 1024)
             bytes = (size_t)kib * 1024;
-    }
     if (file != NULL)
         (void)fclose(file);
     return bytes;

@@ -197,10 +197,9 @@ static double naive_loss_row(size_t classes, size_t label, double smoothing,
                              double factor, REAL *row, bool *right)
 {
     size_t best = 0;
-    for (size_t j = 1; j < classes; j++) {
+    for (size_t j = 1; j < classes; j++)
         if (row[j] > row[best])
             best = j;
-    }
     *right = best == label;
     /* Shifted by the largest logit, so that exp cannot overflow. */
     const double top = (double)row[best], spread = smoothing / (double)classes;
@@ -238,10 +237,9 @@ static double naive_cross_entropy(const struct kith_loss *l)
 static double naive_power(double b, uint64_t t)
 {
     double power = 1;
-    for (; t > 0; t >>= 1, b *= b) {
+    for (; t > 0; t >>= 1, b *= b)
         if (t & 1)
             power *= b;
-    }
     return power;
 }
 

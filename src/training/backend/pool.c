@@ -165,12 +165,11 @@ static void run_job(void)
     }
     take_parts();
     atomic_store(&pool.open, 0);
-    for (int spin = 0; atomic_load(&pool.active) > 0; spin++) {
+    for (int spin = 0; atomic_load(&pool.active) > 0; spin++)
         if (spin < SPINS)
             rest();
         else
             (void)sched_yield();
-    }
 }
 
 void kith_pool_run(size_t count, void (*part)(void *context, size_t i),

@@ -257,10 +257,9 @@ kith_safetensors_find(const struct kith_safetensors *file, const char *name)
 const char *kith_safetensors_text(const struct kith_safetensors *file,
                                   const char *key)
 {
-    for (size_t i = 0; i < file->text_count; i++) {
+    for (size_t i = 0; i < file->text_count; i++)
         if (strcmp(file->texts[i].key, key) == 0)
             return file->texts[i].value;
-    }
     return NULL;
 }
 

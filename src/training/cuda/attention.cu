@@ -29,20 +29,18 @@ static __device__ inline void add_row(const heads &h, float factor,
                                       const T *row, float (&out)[LANE_MAX])
 {
     const size_t lane = threadIdx.x % 32;
-    for (int c = 0; c < LANE_MAX; c++) {
+    for (int c = 0; c < LANE_MAX; c++)
         if (c * 32 + lane < h.size)
             out[c] += factor * to_float(row[c * 32 + lane]);
-    }
 }
 template <typename T>
 static __device__ inline void put_row(const heads &h, float divisor,
                                       const float (&out)[LANE_MAX], T *row)
 {
     const size_t lane = threadIdx.x % 32;
-    for (int c = 0; c < LANE_MAX; c++) {
+    for (int c = 0; c < LANE_MAX; c++)
         if (c * 32 + lane < h.size)
             from_float(out[c] / divisor, &row[c * 32 + lane]);
-    }
 }
 
 static __device__ inline float warp_most(float v)

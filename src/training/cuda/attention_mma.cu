@@ -90,10 +90,9 @@ static __device__ inline void scores(const left_rows<D, KEPT> &rows,
                                      const bf16 *tile, float (&s)[N / 8][4])
 {
     const unsigned lane = threadIdx.x % 32;
-    for (int n = 0; n < N / 8; n++) {
+    for (int n = 0; n < N / 8; n++)
         for (int e = 0; e < 4; e++)
             s[n][e] = 0;
-    }
     for (int d = 0; d < D / 16; d++) {
         uint32_t a[4];
         rows.at(d, a);
@@ -197,10 +196,9 @@ __global__ void __launch_bounds__(THREADS)
         scores<D, ROWS>(a, keys, s);
         /* Only on the diagonal are there later tokens. */
         for (int n = 0; n < ROWS / 8 && at == first; n++) {
-            for (int e = 0; e < 4; e++) {
+            for (int e = 0; e < 4; e++)
                 if (column_in(n, e) > warp * 16 + row_in(e))
                     s[n][e] = -INFINITY;
-            }
         }
         float most[2] = {top[0], top[1]};
         for (int n = 0; n < ROWS / 8; n++) {
@@ -282,11 +280,10 @@ __global__ void __launch_bounds__(THREADS)
         }
         /* Only on the diagonal are there later tokens. */
         for (int n = 0; n < N / 8 && at >= first; n++) {
-            for (int e = 0; e < 4; e++) {
+            for (int e = 0; e < 4; e++)
                 if ((unsigned)(at - first) + column_in(n, e) >
                     warp * 16 + row_in(e))
                     s[n][e] = 0;
-            }
         }
         gather<D, N>(s, keys, out);
     }
@@ -360,11 +357,10 @@ __global__ void __launch_bounds__(THREADS)
         }
         /* Only on the diagonal are there earlier tokens. */
         for (int n = 0; n < N / 8 && at < first + ROWS; n++) {
-            for (int e = 0; e < 4; e++) {
+            for (int e = 0; e < 4; e++)
                 if ((unsigned)(at - first) + column_in(n, e) <
                     warp * 16 + row_in(e))
                     s[n][e] = dp[n][e] = 0;
-            }
         }
         gather<D, N>(s, slopes, dv);
         gather<D, N>(dp, queries, dk);
@@ -431,30 +427,35 @@ static bool by_size(const heads &h, size_t rows, bool aligned, const F &f)
 bool mma_forward(const heads &h, size_t rows, const bf16 *qkv, float *saved,
                  bf16 *y)
 {
-    return by_size(h, rows, all_aligned(qkv, y), [&](auto size) {
-        const int D = decltype(size)::value;
-        if (!allow(mma_kernel<D>, room_of<D>()))
-            return;
-        launch(mma_kernel<D>, grid_of(h, rows), dim3(THREADS), room_of<D>(),
-               stream(), h, qkv, saved, y);
-        launched("attention");
-    });
+    return by_size(
+        h, rows, all_aligned(qkv, y),
+        [&](auto size) {
+            const int D = decltype(size)::value;
+            if (!allow(mma_kernel<D>, room_of<D>()))
+                return;
+            launch(mma_kernel<D>, grid_of(h, rows), dim3(THREADS), room_of<D>(),
+                   stream(), h, qkv, saved, y);
+            launched("attention");
+        });
 }
 
 bool mma_backward(const heads &h, size_t rows, const bf16 *qkv,
                   const float *saved, const bf16 *dy, const float *own,
                   bf16 *dqkv)
 {
-    return by_size(h, rows, all_aligned(qkv, dqkv, dy), [&](auto size) {
-        const int D = decltype(size)::value;
-        if (!allow(mma_query_kernel<D>, room_of<D>()) ||
-            !allow(mma_key_kernel<D>, key_tiles<D>::room()))
-            return;
-        launch(mma_query_kernel<D>, grid_of(h, rows), dim3(THREADS),
-               room_of<D>(), stream(), h, qkv, saved, dy, own, dqkv);
-        launch(mma_key_kernel<D>, grid_of(h, rows), dim3(THREADS),
-               key_tiles<D>::room(), stream(), h, qkv, saved, dy, own, dqkv);
-        launched("attention's way back");
-    });
+    return by_size(
+        h, rows, all_aligned(qkv, dqkv, dy),
+        [&](auto size) {
+            const int D = decltype(size)::value;
+            if (!allow(mma_query_kernel<D>, room_of<D>()) ||
+                !allow(mma_key_kernel<D>, key_tiles<D>::room()))
+                return;
+            launch(mma_query_kernel<D>, grid_of(h, rows), dim3(THREADS),
+                   room_of<D>(), stream(), h, qkv, saved, dy, own, dqkv);
+            launch(mma_key_kernel<D>, grid_of(h, rows), dim3(THREADS),
+                   key_tiles<D>::room(), stream(), h, qkv, saved, dy, own,
+                   dqkv);
+            launched("attention's way back");
+        });
 }
 } // namespace gpu

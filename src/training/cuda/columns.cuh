@@ -41,15 +41,13 @@ __global__ void columns_kernel(size_t rows, size_t columns, unsigned lanes,
             f.template at<N>(row, column, four);
             row += lines;
         }
-        for (int s = 0; s < S; s++) {
+        for (int s = 0; s < S; s++)
             for (int k = 0; k < N; k++)
                 sums[s][k] += (double)four[s][k];
-        }
     }
-    for (int s = 0; s < S; s++) {
+    for (int s = 0; s < S; s++)
         for (int k = 0; k < N; k++)
             room[s * N + k][t] = sums[s][k];
-    }
     for (unsigned half = lines / 2; half > 0; half /= 2) {
         __syncthreads();
         for (int k = 0; k < S * N && line < half; k++)
@@ -73,10 +71,9 @@ __global__ void columns_end_kernel(size_t columns, unsigned stretches,
     double sums[S] = {};
     if (column >= columns)
         return;
-    for (unsigned p = 0; p < stretches; p++) {
+    for (unsigned p = 0; p < stretches; p++)
         for (int s = 0; s < S; s++)
             sums[s] += partials[((size_t)p * columns + column) * S + s];
-    }
     g(column, sums);
 }
 

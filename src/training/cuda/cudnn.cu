@@ -68,10 +68,9 @@ static bool open_library()
         return false;
     void *library = nullptr;
     for (const char *name : {"libcudnn.so.9", "libcudnn.so",
-                             "/usr/local/cuda/lib64/libcudnn.so.9"}) {
+                             "/usr/local/cuda/lib64/libcudnn.so.9"})
         if (library == nullptr)
             library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    }
     return library != nullptr && open_calls(library) &&
            told(dnn.cudnnCreate(&dnn.handle)) &&
            told(dnn.cudnnSetStream(dnn.handle, stream()));
@@ -182,10 +181,9 @@ __global__ void turn_kernel(size_t m, size_t n, bool adds, const A *x, B *y)
     __shared__ float tile[32][33];
     const size_t i0 = (size_t)blockIdx.y * 32, j0 = (size_t)blockIdx.x * 32;
     const unsigned lane = threadIdx.x % 32, line = threadIdx.x / 32;
-    for (unsigned r = line; r < 32; r += 8) {
+    for (unsigned r = line; r < 32; r += 8)
         if (i0 + r < m && j0 + lane < n)
             tile[r][lane] = to_float(x[(i0 + r) * n + j0 + lane]);
-    }
     __syncthreads();
     for (unsigned r = line; r < 32; r += 8) {
         if (j0 + r >= n || i0 + lane >= m)

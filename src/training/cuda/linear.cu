@@ -22,12 +22,11 @@ template <typename T> struct slope_each {
         float d[N], v[N];
         load(dy, i, d);
         load(activation == KITH_ACTIVATION_GELU ? pre : y, i, v);
-        for (int k = 0; k < N; k++) {
+        for (int k = 0; k < N; k++)
             if (activation == KITH_ACTIVATION_GELU)
                 d[k] *= gelu_slope(v[k]);
             else
                 d[k] = v[k] > 0 ? d[k] : 0.0f;
-        }
         store(d, dy, i);
     }
 };

@@ -143,10 +143,9 @@ static shared_block *block_of(const void *memory, size_t *offset)
 
 static span *span_of(shared_block *block, size_t offset)
 {
-    for (span &s : block->spans) {
+    for (span &s : block->spans)
         if (offset >= s.offset && offset < s.offset + s.bytes)
             return &s;
-    }
     return nullptr;
 }
 
@@ -172,10 +171,9 @@ static span *span_at(shared_block *block, size_t offset, size_t bytes)
 static const span *last_out(const shared_block *block)
 {
     const span *last = nullptr;
-    for (const span &s : block->spans) {
+    for (const span &s : block->spans)
         if (s.way == OUT && (last == nullptr || s.turn > last->turn))
             last = &s;
-    }
     return last;
 }
 

@@ -161,10 +161,9 @@ static void drop(plan *made)
 {
     if (made->how != nullptr)
         (void)lt.cublasLtMatmulDescDestroy(made->how);
-    for (cublasLtMatrixLayout_t layout : {made->a, made->b, made->c}) {
+    for (cublasLtMatrixLayout_t layout : {made->a, made->b, made->c})
         if (layout != nullptr)
             (void)lt.cublasLtMatrixLayoutDestroy(layout);
-    }
     made->how = nullptr;
     made->a = made->b = made->c = nullptr;
 }

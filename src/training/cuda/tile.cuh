@@ -44,17 +44,15 @@ __global__ void __launch_bounds__(256)
                 u[i] = left[l][ti + i];
                 v[i] = right[l][tj + i];
             }
-            for (int i = 0; i < 4; i++) {
+            for (int i = 0; i < 4; i++)
                 for (int j = 0; j < 4; j++)
                     sum[i][j] += u[i] * v[j];
-            }
         }
     }
     for (unsigned i = 0; i < 4; i++) {
-        for (unsigned j = 0; j < 4; j++) {
+        for (unsigned j = 0; j < 4; j++)
             if (row + ti + i < m && column + tj + j < n)
                 c(row + ti + i, column + tj + j, sum[i][j]);
-        }
     }
 }
 

@@ -26,10 +26,9 @@ enum kith_err kith_cifar_parse(const uint8_t *bytes, size_t size,
         return KITH_ELIMIT;
     if (size == 0 || size % RECORD_BYTES != 0)
         return KITH_EPARSE;
-    for (size_t at = 0; at < size; at += RECORD_BYTES) {
+    for (size_t at = 0; at < size; at += RECORD_BYTES)
         if (bytes[at] >= CLASSES)
             return KITH_EPARSE;
-    }
     *records = size / RECORD_BYTES;
     return KITH_OK;
 }
@@ -37,10 +36,9 @@ enum kith_err kith_cifar_parse(const uint8_t *bytes, size_t size,
 /* (channel, pixel) -> (pixel, channel) */
 static void turn(const uint8_t *planes, uint8_t *image)
 {
-    for (size_t p = 0; p < PIXELS; p++) {
+    for (size_t p = 0; p < PIXELS; p++)
         for (size_t c = 0; c < CHANNELS; c++)
             image[p * CHANNELS + c] = planes[c * PIXELS + p];
-    }
 }
 
 struct batch {

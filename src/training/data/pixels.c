@@ -87,10 +87,9 @@ __attribute__((always_inline)) static inline void
 convert_bytes(const struct pixels *pixels, uint32_t channels, size_t n,
               const uint8_t *image, float *out)
 {
-    for (size_t i = 0; i < n; i += channels) {
+    for (size_t i = 0; i < n; i += channels)
         for (uint32_t c = 0; c < channels; c++)
             out[i + c] = pixels->table[c][image[i + c]];
-    }
 }
 
 static void convert_values(const struct kith_examples *examples,

@@ -91,10 +91,9 @@ static void split_iid(const struct split_job *job)
 static size_t class_rows(const struct split_job *job, uint32_t class)
 {
     size_t count = 0;
-    for (size_t i = 0; i < job->set->count; i++) {
+    for (size_t i = 0; i < job->set->count; i++)
         if ((uint32_t)job->set->labels[i] == class)
             job->rows[count++] = (uint32_t)i;
-    }
     struct kith_rng rng = split_rng(job, SHUFFLE_CLASS, class);
     kith_rng_shuffle(&rng, job->rows, (uint32_t)count);
     return count;
@@ -165,10 +164,9 @@ static uint32_t classes_present(const struct split_job *job, uint32_t *deck)
     memset(deck, 0, job->set->classes * sizeof *deck);
     for (size_t i = 0; i < job->set->count; i++)
         deck[job->set->labels[i]] = 1;
-    for (uint32_t class = 0; class < job->set->classes; class ++) {
+    for (uint32_t class = 0; class < job->set->classes; class ++)
         if (deck[class] != 0)
             deck[present++] = class;
-    }
     return present;
 }
 
@@ -277,10 +275,9 @@ enum kith_err kith_split_rows(const struct kith_split *split,
     if (job.owner != NULL && job.rows != NULL && job.shares != NULL)
         err = split_run(&job);
     if (err == KITH_OK) {
-        for (size_t i = 0; i < set->count; i++) {
+        for (size_t i = 0; i < set->count; i++)
             if (job.owner[i] == peer)
                 job.rows[(*count)++] = (uint32_t)i;
-        }
         *rows = job.rows;
         job.rows = NULL;
     }

@@ -57,10 +57,9 @@ static enum kith_err find_floor(struct kith_plan *plan)
     size_t *alive = calloc((size_t)plan->step_count + 1, sizeof *alive);
     if (alive == NULL)
         return KITH_ENOMEM;
-    for (uint32_t i = 0; i < plan->piece_count; i++) {
+    for (uint32_t i = 0; i < plan->piece_count; i++)
         for (uint32_t s = plan->pieces[i].first; s <= plan->pieces[i].last; s++)
             alive[s] += aligned(plan->pieces[i].bytes);
-    }
     plan->floor = 0;
     for (uint32_t s = 0; s < plan->step_count; s++)
         plan->floor = alive[s] > plan->floor ? alive[s] : plan->floor;

@@ -131,10 +131,9 @@ static void note_needs(struct kith_planner *planner, const struct kith_op *op)
 static bool crosses(const struct kith_net *net, const struct kith_op *reader,
                     kith_tensor tensor)
 {
-    for (uint32_t i = 0; i < net->op_count; i++) {
+    for (uint32_t i = 0; i < net->op_count; i++)
         if (net->ops[i].y == tensor)
             return net->ops[i].block < reader->block;
-    }
     return false;
 }
 
@@ -267,10 +266,9 @@ static void run_again(struct kith_planner *planner, uint32_t from, uint32_t to)
         if (op->b != KITH_TENSOR_NONE)
             planner->tensors[op->b].used = true;
     }
-    for (uint32_t i = from; i < to; i++) {
+    for (uint32_t i = from; i < to; i++)
         if (planner->saved[i])
             forward(planner, i, KITH_STEP_AGAIN, true);
-    }
 }
 
 static void plan_loss(struct kith_planner *planner)
@@ -320,11 +318,10 @@ static void plan_all(struct kith_planner *planner)
         if (from == 0)
             break;
     }
-    for (uint32_t i = 0; i < net->parameter_count; i++) {
+    for (uint32_t i = 0; i < net->parameter_count; i++)
         if (kith_planner_trains(net, i) && !planner->written[i] &&
             planner->err == KITH_OK)
             planner->err = KITH_EINVAL;
-    }
 }
 
 enum kith_err kith_plan_open(const struct kith_planning *how,

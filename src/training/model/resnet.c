@@ -41,10 +41,9 @@ static struct shape shape_of(const struct kith_model_config *config)
 {
     const uint32_t blocks = (config->depth - 2) / 6;
     for (size_t i = 0; is_large(config) && i < sizeof large / sizeof large[0];
-         i++) {
+         i++)
         if (large[i].depth == config->depth)
             return large[i];
-    }
     return (struct shape){
         config->depth, false, 3, 16, {blocks, blocks, blocks, 0}};
 }

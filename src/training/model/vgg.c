@@ -33,10 +33,9 @@ enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
 static const struct shape *shape_of(const struct kith_model_config *config)
 {
-    for (int i = 0; i < SHAPES; i++) {
+    for (int i = 0; i < SHAPES; i++)
         if (shapes[i].depth == config->depth)
             return &shapes[i];
-    }
     return NULL;
 }
 

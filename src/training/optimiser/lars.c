@@ -34,10 +34,9 @@ static bool lars_step(const struct kith_optimiser_step *step)
 {
     const struct kith_layout *layout = step->layout;
     (void)kith_optimiser_clip(step);
-    for (uint32_t i = 0; i < layout->view_count; i++) {
+    for (uint32_t i = 0; i < layout->view_count; i++)
         if (layout->views[i].offset < layout->decayed)
             lars_adapt(step, &layout->views[i]);
-    }
     return kith_sgd_range(step, 0, layout->trained, 0);
 }
 

@@ -28,10 +28,9 @@ static double falling(double floor, double shape)
 static double staircase(const struct kith_schedule_config *config, double t)
 {
     double factor = 1;
-    for (uint32_t i = 0; i < config->milestone_count; i++) {
+    for (uint32_t i = 0; i < config->milestone_count; i++)
         if (t >= config->milestones[i])
             factor *= config->decay;
-    }
     return factor;
 }
 

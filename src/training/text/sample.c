@@ -73,10 +73,9 @@ enum kith_err kith_sample(const struct kith_sampling *how, size_t n,
                           struct kith_rng *rng, int32_t *token)
 {
     KITH_ASSERT(n > 0 && n <= INT32_MAX && how->temperature >= 0);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         if (!isfinite(scores[i]))
             return KITH_ENONFINITE;
-    }
     const size_t best = largest(n, scores);
     *token = (int32_t)best;
     if (!(how->temperature > 0))

@@ -473,10 +473,9 @@ static void run_adopt(struct kith_worker *worker, struct kith_work *work)
                        algebra.live);
     memcpy(worker->scalars, worker->algorithm->scalars_start,
            sizeof worker->scalars);
-    for (unsigned i = 0; i < KITH_STATES_MAX; i++) {
+    for (unsigned i = 0; i < KITH_STATES_MAX; i++)
         if (worker->state[i] != NULL)
             backend->clear(worker->layout->trained, worker->state[i]);
-    }
     restart(worker);
     edge->delta_sum = backend->sum(algebra.dim, algebra.live) - before;
     worker->not_finite = false;

@@ -103,10 +103,9 @@ uint32_t kith_worker_role(unsigned role)
 
 static bool has_role(uint32_t slot)
 {
-    for (unsigned role = 0; role < KITH_ROLES; role++) {
+    for (unsigned role = 0; role < KITH_ROLES; role++)
         if (kith_worker_role(role) == slot)
             return true;
-    }
     return false;
 }
 
