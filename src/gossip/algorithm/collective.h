@@ -19,6 +19,13 @@ enum { COLLECTIVE_COUNT };
 /* The most models in one sum. */
 #define COLLECTIVE_COUNT_MAX 1048576.0 /* KITH_PEERS_MAX */
 
+/* What records of all-reduce have in common. */
+#define COLLECTIVE                                                             \
+    .pattern = KITH_PATTERN_ROUND, .wait = KITH_WAIT_STRICT,                   \
+    .flags = KITH_NEEDS_LOSSLESS_LINK, .scalar_count = 1,                      \
+    .scalars_start = {1}, .scalars_high = COLLECTIVE_COUNT_MAX,                \
+    .vectors = COLLECTIVE_VECTORS
+
 uint64_t kith_collective_phase(const struct kith_algebra *algebra);
 uint64_t kith_collective_phases(const struct kith_algebra *algebra);
 bool kith_collective_is_last(const struct kith_algebra *algebra);

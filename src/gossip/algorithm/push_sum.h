@@ -25,5 +25,13 @@ void kith_push_sum_merge(struct kith_algebra *algebra,
                          struct kith_work_edge *edge);
 /* 1 / w */
 double kith_push_sum_factor(const double *scalars);
+/* Shares to all out-neighbours of a round. */
+#define PUSH_SUM_ROUNDS                                                        \
+    .pattern = KITH_PATTERN_ROUND,                                             \
+    .flags = KITH_ALLOWS_DIRECTED_LINKS | KITH_CONSERVES_SUM |                 \
+             KITH_NEEDS_LOSSLESS_LINK | KITH_NEEDS_STABLE_MEMBERS |            \
+             KITH_SENDS_EDGE_MESSAGES | KITH_SPLITS_MASS,                      \
+    .scalar_count = 1, .scalars_start = {1.0}, .make = kith_push_sum_make,     \
+    .merge = kith_push_sum_merge, .factor = kith_push_sum_factor
 
 #endif

@@ -21,15 +21,6 @@ const struct kith_algorithm kith_algorithm_qg_dsgdm = {
     .paper = "Lin et al., ICML 2021",
     .summary = "averaging with all neighbours, momentum of what all did "
                "together",
-    .pattern = KITH_PATTERN_ROUND,
-    .wait = KITH_WAIT_STRICT,
-    .flags = KITH_CONSERVES_SUM,
-    .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(DECAY),
-    .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9, [KITH_GOSSIP_DECAY] = 0.9},
-    .vectors = QUASI_GLOBAL_VECTORS,
-    .start = kith_algorithm_start,
-    .before_step = kith_algorithm_before_step,
+    QUASI_GLOBAL,
     .after_step = after_step,
-    .merge = kith_algorithm_mix,
-    .finish = kith_quasi_global_finish,
 };

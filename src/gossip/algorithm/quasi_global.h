@@ -16,5 +16,14 @@ enum { QUASI_GLOBAL_BEFORE, QUASI_GLOBAL_BUFFER, QUASI_GLOBAL_VECTORS };
 /* x <- x - factor v */
 void kith_quasi_global_step(struct kith_algebra *algebra, double factor);
 double kith_quasi_global_finish(struct kith_algebra *algebra);
+/* A record of this family; what is its own follows. */
+#define QUASI_GLOBAL                                                           \
+    .pattern = KITH_PATTERN_ROUND, .wait = KITH_WAIT_STRICT,                   \
+    .flags = KITH_CONSERVES_SUM,                                               \
+    .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(DECAY),            \
+    .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9, [KITH_GOSSIP_DECAY] = 0.9},      \
+    .vectors = QUASI_GLOBAL_VECTORS, .start = kith_algorithm_start,            \
+    .before_step = kith_algorithm_before_step, .merge = kith_algorithm_mix,    \
+    .finish = kith_quasi_global_finish
 
 #endif

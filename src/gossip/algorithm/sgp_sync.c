@@ -17,14 +17,6 @@ const struct kith_algorithm kith_algorithm_sgp_sync = {
     .paper = "Assran et al., ICML 2019",
     .summary = "push-sum in rounds: a step, then shares of (x, w) to all "
                "out-neighbours",
-    .pattern = KITH_PATTERN_ROUND,
+    PUSH_SUM_ROUNDS,
     .wait = KITH_WAIT_STRICT,
-    .flags = KITH_ALLOWS_DIRECTED_LINKS | KITH_CONSERVES_SUM |
-             KITH_NEEDS_LOSSLESS_LINK | KITH_NEEDS_STABLE_MEMBERS |
-             KITH_SENDS_EDGE_MESSAGES | KITH_SPLITS_MASS,
-    .scalar_count = 1,
-    .scalars_start = {1.0},
-    .make = kith_push_sum_make,
-    .merge = kith_push_sum_merge,
-    .factor = kith_push_sum_factor,
 };

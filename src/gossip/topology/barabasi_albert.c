@@ -45,12 +45,7 @@ const struct kith_topology_kind kith_topology_barabasi_albert = {
     .name = "barabasi-albert",
     .paper = "Barabasi and Albert, Science 286, 1999",
     .summary = "newcomers bring `degree` edges [2], to popular peers",
-    .is_static = true,
+    RANDOM_GRAPH,
     .keys = KITH_TOPOLOGY_READS(WEIGHTS) | KITH_TOPOLOGY_READS(DEGREE),
-    .prepare = prepare,
     .size = size,
-    .build = kith_adjacency_build,
-    .draw = draw,
-    .degree = kith_adjacency_degree,
-    .neighbours = kith_adjacency_neighbours,
 };

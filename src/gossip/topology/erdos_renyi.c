@@ -61,12 +61,7 @@ const struct kith_topology_kind kith_topology_erdos_renyi = {
     .name = "erdos-renyi",
     .paper = "Erdos and Renyi, Publicationes Mathematicae 6, 1959",
     .summary = "every pair with `probability`, until connected",
-    .is_static = true,
+    RANDOM_GRAPH,
     .keys = KITH_TOPOLOGY_READS(WEIGHTS) | KITH_TOPOLOGY_READS(PROBABILITY),
-    .prepare = prepare,
     .size = kith_adjacency_size,
-    .build = kith_adjacency_build,
-    .draw = draw,
-    .degree = kith_adjacency_degree,
-    .neighbours = kith_adjacency_neighbours,
 };

@@ -97,12 +97,7 @@ const struct kith_topology_kind kith_topology_random_regular = {
     .name = "random-regular",
     .paper = "Cooper, Dyer and Greenhill, Comb., Prob. and Computing 16, 2007",
     .summary = "a random graph, `degree` neighbours for everybody [4]",
-    .is_static = true,
+    RANDOM_GRAPH,
     .keys = KITH_TOPOLOGY_READS(WEIGHTS) | KITH_TOPOLOGY_READS(DEGREE),
-    .prepare = prepare,
     .size = size,
-    .build = kith_adjacency_build,
-    .draw = draw,
-    .degree = kith_adjacency_degree,
-    .neighbours = kith_adjacency_neighbours,
 };

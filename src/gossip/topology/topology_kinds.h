@@ -89,6 +89,12 @@ uint32_t kith_adjacency_degree(const struct kith_topology *topology,
                                kith_id self);
 void kith_adjacency_neighbours(const struct kith_topology *topology,
                                struct kith_neighbours *list);
+/* Of a kind whose prepare() checks the options and whose draw() makes the
+ * edges, once. */
+#define RANDOM_GRAPH                                                           \
+    .is_static = true, .prepare = prepare, .draw = draw,                       \
+    .build = kith_adjacency_build, .degree = kith_adjacency_degree,            \
+    .neighbours = kith_adjacency_neighbours
 
 /* beneath.c: entries of schedules of rounds that stand on a static undirected
  * graph, options.graph: `built` begins with its struct kith_topology. prepare:

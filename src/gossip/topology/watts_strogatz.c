@@ -71,13 +71,8 @@ const struct kith_topology_kind kith_topology_watts_strogatz = {
     .name = "watts-strogatz",
     .paper = "Watts and Strogatz, Nature 393, 1998",
     .summary = "a circulant, a share `rewire` of whose edges goes astray",
-    .is_static = true,
+    RANDOM_GRAPH,
     .keys = KITH_TOPOLOGY_READS(WEIGHTS) | KITH_TOPOLOGY_READS(DEGREE) |
             KITH_TOPOLOGY_READS(REWIRE),
-    .prepare = prepare,
     .size = kith_adjacency_size,
-    .build = kith_adjacency_build,
-    .draw = draw,
-    .degree = kith_adjacency_degree,
-    .neighbours = kith_adjacency_neighbours,
 };
