@@ -104,7 +104,7 @@ struct kith_peer_options {
     uint32_t incarnation; /* 0, +1 per restart of this rank within the run */
     bool resume;          /* start from the save, if there is one */
     bool adopt;           /* and adopt the first neighbour's model */
-    kith_ns row_ns;       /* between two rows; 0: 500 ms */
+    kith_ns row_ns;       /* between two rows: 500 ms */
 
     /* Lines from the launcher, or -1: `slow F`, `cut RANK`, `heal RANK`,
      * `stop`. End of file means stop. Taken over (closed at the end). */

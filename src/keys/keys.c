@@ -203,26 +203,21 @@ static void list_insert(struct keys_work *work, const struct kith_crl *old,
                         const uint8_t print[KITH_FINGERPRINT_BYTES],
                         uint8_t (*list)[KITH_FINGERPRINT_BYTES])
 {
-    uint32_t at = 0;
-    int order = 1; /* of the fingerprint at `at` and the new one */
     if (old->count >= KITH_REVOKED_MAX)
         kith_keys_fail(work, KITH_ELIMIT,
                        "the list is full (%u): start a new authority and let "
                        "the old certificates expire",
                        KITH_REVOKED_MAX);
-    while (at < old->count && (order = memcmp(old->fingerprints[at], print,
-                                              KITH_FINGERPRINT_BYTES)) < 0)
-        at++;
-    if (at < old->count && order == 0)
-        kith_keys_fail(work, KITH_EEXIST, "it is revoked already");
+    for (uint32_t i = 0; i < old->count; i++)
+        if (memcmp(old->fingerprints[i], print, KITH_FINGERPRINT_BYTES) == 0)
+            kith_keys_fail(work, KITH_EEXIST, "it is revoked already");
     if (work->err != KITH_OK)
         return;
-    if (at)
-        memcpy(list, old->fingerprints, (size_t)at * KITH_FINGERPRINT_BYTES);
-    memcpy(list[at], print, KITH_FINGERPRINT_BYTES);
-    if (at < old->count)
-        memcpy(list[at + 1], old->fingerprints[at],
-               (size_t)(old->count - at) * KITH_FINGERPRINT_BYTES);
+    if (old->count > 0)
+        memcpy(list, old->fingerprints,
+               (size_t)old->count * KITH_FINGERPRINT_BYTES);
+    memcpy(list[old->count], print, KITH_FINGERPRINT_BYTES);
+    kith_keys_sort(list, old->count + 1);
 }
 
 static void extend_crl(struct keys_work *work, const char *path,

@@ -83,6 +83,7 @@ void kith_keys_read_trust(struct keys_work *work, const char *folder,
                           struct kith_trust *trust);
 void kith_keys_parse_trust(struct keys_work *work, const struct key_file *file,
                            struct kith_trust *trust);
+void kith_keys_sort(uint8_t (*list)[KITH_FINGERPRINT_BYTES], uint32_t count);
 /* The list in the file, checked; *bytes malloc'd or NULL. */
 void kith_keys_open_crl(struct keys_work *work, const char *path,
                         uint8_t **bytes, size_t *size);

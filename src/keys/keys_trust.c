@@ -11,6 +11,11 @@ static int compare_prints(const void *a, const void *b)
     return memcmp(a, b, KITH_FINGERPRINT_BYTES);
 }
 
+void kith_keys_sort(uint8_t (*list)[KITH_FINGERPRINT_BYTES], uint32_t count)
+{
+    qsort(list, count, KITH_FINGERPRINT_BYTES, compare_prints);
+}
+
 static void read_authorities(struct keys_work *work,
                              const struct key_file *file,
                              struct kith_trust *trust)
@@ -66,7 +71,7 @@ static void read_allowed(struct keys_work *work, const struct key_file *file,
     }
     if (work->err != KITH_OK)
         return;
-    qsort(list, count, KITH_FINGERPRINT_BYTES, compare_prints);
+    kith_keys_sort(list, count);
     trust->allowed_count = count;
 }
 

@@ -113,24 +113,21 @@ bool kith_link_refuse(struct kith_link *link, enum kith_refusal refusal,
  * the socket once they are written. A chunk that cannot be had ends the link:
  * a record that was sealed and not sent would break the order of nonces. */
 
-/* A loop, since HELLO may follow message 3 within one read; the session hands
- * out all that it has at once, so it turns twice at the most. */
+/* Once is enough: the session hands out all that it has at once. */
 static bool flush_output(struct kith_link *link)
 {
     struct kith_net *net = &link->transport->net;
-    for (;;) {
-        struct kith_chunk *chunk = kith_chunk_take(net, KITH_PREAUTH_BYTES);
-        if (chunk == NULL)
-            return kith_link_close(link, "out of memory");
-        KITH_ASSERT(chunk->capacity >= KITH_PREAUTH_BYTES);
-        chunk->size =
-            kith_session_output(link->session, chunk->bytes, chunk->capacity);
-        if (chunk->size == 0) {
-            kith_chunk_give(net, chunk);
-            return true;
-        }
+    struct kith_chunk *chunk = kith_chunk_take(net, KITH_PREAUTH_BYTES);
+    if (chunk == NULL)
+        return kith_link_close(link, "out of memory");
+    KITH_ASSERT(chunk->capacity >= KITH_PREAUTH_BYTES);
+    chunk->size =
+        kith_session_output(link->session, chunk->bytes, chunk->capacity);
+    if (chunk->size > 0)
         kith_socket_write(&link->socket, chunk);
-    }
+    else
+        kith_chunk_give(net, chunk);
+    return true;
 }
 
 /* A queue that grows without end is a peer that does not read: it is cut off
@@ -442,12 +439,11 @@ static void handshake_timer(struct kith_link *link, kith_ns now)
     const kith_ns message_due = link->progress_ns + limits->message_ns;
     const kith_ns whole_due = link->born_ns + limits->handshake_ns;
     const kith_ns due = message_due < whole_due ? message_due : whole_due;
-    if (now >= due) {
+    if (now >= due)
         kith_link_refuse(link, KITH_REFUSAL_TIMEOUT,
                          now >= whole_due ? "handshake" : "next message");
-        return;
-    }
-    set_timer(link, due - now + KITH_MS);
+    else
+        set_timer(link, due - now + KITH_MS);
 }
 
 /* One timer for all phases, set again to whatever comes next, which is cheaper

@@ -32,9 +32,8 @@ bool kith_bucket_take(struct kith_bucket *bucket, kith_ns now_ns, double rate,
 enum kith_err kith_half_open_init(struct kith_half_open_table *table,
                                   const struct kith_peer_limits *limits)
 {
-    memset(table, 0, sizeof *table);
-    table->limits = limits;
-    table->budget.tokens = limits->handshakes_per_s;
+    *table = (struct kith_half_open_table){
+        .limits = limits, .budget.tokens = limits->handshakes_per_s};
     table->entries = calloc(limits->half_open_max, sizeof *table->entries);
     return table->entries ? KITH_OK : KITH_ENOMEM;
 }

@@ -51,11 +51,10 @@ static bool is_listed(const struct kith_member *listed,
 static bool is_pinned(const struct kith_member_state *member,
                       const struct proof *proof)
 {
-    if (!member->has_pin)
-        return false;
-    return proof->certified
-               ? strcmp(member->pin_name, proof->name) == 0
-               : memcmp(member->pin_key, proof->key, KITH_KEY_BYTES) == 0;
+    return member->has_pin &&
+           (proof->certified
+                ? strcmp(member->pin_name, proof->name) == 0
+                : memcmp(member->pin_key, proof->key, KITH_KEY_BYTES) == 0);
 }
 
 /* A rank other than `but` that is theirs already, or KITH_NOBODY. */
@@ -134,17 +133,15 @@ void kith_transport_charge(struct kith_transport *transport, kith_id peer)
 
 /* Our HELLO is on its way. All visitors share one member's tokens: ours, whom
  * nobody else uses. */
-static void close_visitor(struct kith_link *link)
+static bool close_visitor(struct kith_link *link)
 {
     struct kith_transport *transport = link->transport;
     const char *name = kith_session_peer(link->session)->name;
-    if (!take_token(&transport->members[transport->options.self])) {
-        kith_link_refuse(link, KITH_REFUSAL_RATE, name);
-        return;
-    }
+    if (!take_token(&transport->members[transport->options.self]))
+        return kith_link_refuse(link, KITH_REFUSAL_RATE, name);
     kith_transport_log(transport, "visited name=%s address=%s", name,
                        link->address);
-    kith_link_close(link, "a visitor");
+    return kith_link_close(link, "a visitor");
 }
 
 /* Lengths of models are known: whose certificate does not allow one need
@@ -227,10 +224,8 @@ bool kith_transport_identify(struct kith_link *link)
     const char *name = kith_session_peer(link->session)->name;
     const kith_id rank = kith_session_peer_hello(link->session)->rank;
     char detail[DETAIL_BYTES];
-    if (rank == KITH_NOBODY && !link->initiator) {
-        close_visitor(link);
-        return false;
-    }
+    if (rank == KITH_NOBODY && !link->initiator)
+        return close_visitor(link);
     if (!may_be(link, rank, detail))
         return kith_link_refuse(link, KITH_REFUSAL_MEMBER, detail);
     if (!take_token(&transport->members[rank]))

@@ -242,18 +242,16 @@ void kith_member_send(struct kith_member_state *member,
     struct kith_transport *transport = member->transport;
     if (transport->stopping)
         return;
+    const bool dialling = is_dialling(member);
     if (member->link != NULL) {
         kith_traffic_send(member->link, message);
-        return;
-    }
-    const bool dialling = is_dialling(member);
-    if (!dialling && (kith_ns)uv_hrtime() < member->retry_ns) {
+    } else if (!dialling && (kith_ns)uv_hrtime() < member->retry_ns) {
         schedule_down(member);
-        return;
+    } else {
+        enqueue_message(member, message);
+        if (!dialling)
+            dial(member);
     }
-    enqueue_message(member, message);
-    if (!dialling)
-        dial(member);
 }
 
 /* ---- links that open and close

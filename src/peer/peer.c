@@ -253,13 +253,11 @@ static uint64_t ms_until(kith_ns at_ns)
 static void start_timers(struct kith_driver *driver)
 {
     const struct kith_peer_options *options = driver->options;
-    const kith_ns row_ns =
-        options->row_ns > 0 ? options->row_ns : 500 * KITH_MS;
     const kith_ns time_ns = options->experiment->stop.time_ns;
     driver->start_ns = options->on_ready != NULL
                            ? options->on_ready(options->user)
                            : (kith_ns)uv_hrtime();
-    const uint64_t row_ms = (uint64_t)(row_ns / KITH_MS) + 1;
+    const uint64_t row_ms = (uint64_t)(options->row_ns / KITH_MS) + 1;
     uv_update_time(&driver->loop);
     uv_timer_start(&driver->start, start_due, ms_until(driver->start_ns), 0);
     uv_timer_start(&driver->rows, rows_due, row_ms, row_ms);
@@ -331,8 +329,7 @@ static enum kith_err open_node(struct kith_driver *driver)
         goto no_node;
     driver->save_step = standing.step;
     driver->peak = standing.peak > 0 ? standing.peak : experiment->compute.peak;
-    const size_t size = kith_node_size(&driver->config);
-    driver->node_memory = malloc(size);
+    driver->node_memory = malloc(kith_node_size(&driver->config));
     if (driver->node_memory == NULL) {
         err = fail(driver, KITH_ENOMEM, "making the node");
         goto no_node;

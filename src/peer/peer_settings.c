@@ -33,6 +33,7 @@ void kith_peer_options_default(struct kith_peer_options *options)
     memset(options, 0, sizeof *options);
     options->listen_fd = -1;
     options->control_fd = -1;
+    options->row_ns = 500 * KITH_MS;
     kith_peer_limits_default(&options->limits);
 }
 

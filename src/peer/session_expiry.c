@@ -74,8 +74,10 @@ static void renew_old(struct kith_link *link, kith_ns now_ns)
 /* A certificate is checked at the handshake and again here, since sessions
  * outlive it: without this a revoked peer would stay until it restarts. Trust
  * is read first, so that one tick applies it. */
-void kith_transport_expire_sessions(struct kith_transport *transport)
+void kith_transport_tick(uv_timer_t *timer)
 {
+    struct kith_transport *transport = timer->data;
+    KITH_NET_SCOPE(&transport->net);
     reload_trust(transport);
     for (struct kith_link *l = transport->links; l != NULL; l = l->next) {
         if (!l->known || l->state != KITH_LINK_OPEN)

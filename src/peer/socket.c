@@ -128,9 +128,8 @@ static void socket_shape(struct kith_socket *socket, size_t size)
     const kith_ns now = (kith_ns)uv_hrtime();
     const kith_ns until = kith_shaper_arrive(&net->shaper, now, size);
     /* Shorter rests than a tenth of a millisecond cost more than they shape. */
-    if (until - now < KITH_MS / 10)
-        return;
-    kith_socket_throttle(socket, until);
+    if (until - now >= KITH_MS / 10)
+        kith_socket_throttle(socket, until);
 }
 
 /* A size of 0 means EAGAIN, not the end. */

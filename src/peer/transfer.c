@@ -187,15 +187,12 @@ static bool snapshot_ready(struct kith_link *link,
     const struct kith_transport_user *user = &link->transport->options.user;
     if (transfer->announced || user->outgoing == NULL)
         return true;
-    switch (user->outgoing(user->arg, transfer->message.slot)) {
-    case KITH_OUTGOING_READY:
+    const enum kith_outgoing outgoing =
+        user->outgoing(user->arg, transfer->message.slot);
+    if (outgoing == KITH_OUTGOING_READY)
         return true;
-    case KITH_OUTGOING_WAITS:
-        break;
-    case KITH_OUTGOING_NEVER:
+    if (outgoing == KITH_OUTGOING_NEVER)
         transfer_finish(&link->traffic);
-        break;
-    }
     if (link->traffic.transfer_count > 0)
         kith_transport_poll(link->transport);
     return false;
@@ -332,8 +329,7 @@ static bool model_begins(struct kith_link *link,
     traffic->in_offset = 0;
     traffic->finite = true;
     traffic->distance_squared = 0;
-    traffic->target = NULL;
-    traffic->reference = NULL;
+    discard(traffic);
     const uint32_t slot = user->inbox(user->arg, link->rank, message);
     traffic->model.slot = slot;
     if (traffic->unrequested <= KITH_UNREQUESTED_MAX)

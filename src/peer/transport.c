@@ -116,11 +116,10 @@ static void transport_accept(struct kith_transport *transport,
     kith_address_print(address, link->address);
     const enum kith_refusal refusal = kith_half_open_admit(
         &transport->half_open, address, (kith_ns)uv_hrtime(), &link->ticket);
-    if (refusal != KITH_REFUSAL_COUNT) {
+    if (refusal == KITH_REFUSAL_COUNT)
+        kith_link_start(link);
+    else
         kith_link_refuse(link, refusal, "");
-        return;
-    }
-    kith_link_start(link);
 }
 
 /* Errors of accept (descriptors used up, most often) are logged and survived.
@@ -160,14 +159,6 @@ void kith_transport_notify_soon(struct kith_transport *transport)
 {
     if (!transport->stopping)
         uv_idle_start(&transport->notify, transport_notify);
-}
-
-/* Every revoked_ns. */
-static void transport_tick(uv_timer_t *timer)
-{
-    struct kith_transport *transport = timer->data;
-    KITH_NET_SCOPE(&transport->net);
-    kith_transport_expire_sessions(transport);
 }
 
 /* A copy takes milliseconds, and a device's own call-back would come on a
@@ -250,13 +241,12 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
         goto no_net;
     transport->net.congestion = options->congestion;
     uv_idle_init(loop, &transport->notify);
-    transport->notify.data = transport;
     uv_timer_init(loop, &transport->tick);
-    transport->tick.data = transport;
     uv_timer_init(loop, &transport->poll);
-    transport->poll.data = transport;
+    transport->notify.data = transport->tick.data = transport->poll.data =
+        transport;
     const uint64_t tick = (uint64_t)(options->limits.revoked_ns / KITH_MS);
-    uv_timer_start(&transport->tick, transport_tick, tick, tick);
+    uv_timer_start(&transport->tick, kith_transport_tick, tick, tick);
     err = start_listening(transport, fd);
     if (err != KITH_OK) {
         kith_transport_stop(transport);

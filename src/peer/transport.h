@@ -229,8 +229,9 @@ void kith_transport_log(struct kith_transport *transport, const char *format,
                         ...) KITH_PRINTF(2, 3);
 /* Who has proved itself? Sets link->rank and known; false: it was refused. */
 bool kith_transport_identify(struct kith_link *link);
-/* Reads the revocation list again, closes what it forbids and what is old. */
-void kith_transport_expire_sessions(struct kith_transport *transport);
+/* Every revoked_ns: reads the revocation list again, closes what it forbids and
+ * what is old. */
+void kith_transport_tick(uv_timer_t *timer);
 /* This member broke the protocol: it has tokens for a few such messages, then
  * its connection is closed. */
 void kith_transport_charge(struct kith_transport *transport, kith_id peer);

@@ -61,19 +61,12 @@ static bool draw(struct kith_node *node, struct kith_exchange *exchange)
     return exchange->edge.peer != KITH_NOBODY;
 }
 
-/* is_open() has said that there is a free one. */
-static struct kith_exchange *take_record(struct kith_node *node)
-{
-    for (uint32_t i = 0; i < KITH_INITIATED_MAX; i++)
-        if (node->exchanges[i].state == INITIATOR_IDLE)
-            return &node->exchanges[i];
-    KITH_ASSERT(false);
-    return NULL;
-}
-
 void kith_exchange_open(struct kith_node *node, enum kith_pattern pattern)
 {
-    struct kith_exchange *exchange = take_record(node);
+    struct kith_exchange *exchange = node->exchanges;
+    while (exchange->state != INITIATOR_IDLE) /* is_open(): one is free */
+        exchange++;
+    KITH_ASSERT(kith_exchange_is_ours(node, exchange));
     const uint32_t retries = node->config->retries;
     *exchange =
         (struct kith_exchange){.deadline_ns = KITH_NEVER,
@@ -122,12 +115,9 @@ void kith_exchange_adopt(struct kith_node *node)
 static void finish(struct kith_node *node, struct kith_exchange *exchange,
                    bool merged)
 {
-    if (merged) {
-        node->outcomes |= 1;
-        node->done++;
-    } else {
-        node->failed++;
-    }
+    node->outcomes |= merged;
+    node->done += merged;
+    node->failed += !merged;
     kith_node_mark(node, merged ? KITH_MARK_DONE : KITH_MARK_FAILED, exchange,
                    exchange->edge.peer, 0, 0);
     kith_exchange_end(node, exchange);

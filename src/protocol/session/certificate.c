@@ -73,17 +73,6 @@ static const uint8_t *read_field(struct reader *reader, enum tag tag,
     return NULL;
 }
 
-/* Numbers have one width each: a minimal encoding would need a rule against
- * leading zeros, a fixed one needs none. */
-static uint64_t read_number(struct reader *reader, enum tag tag, size_t width)
-{
-    size_t length = 0;
-    KITH_ASSERT(width >= 1 && width <= sizeof(uint64_t));
-    const uint8_t *value = read_field(reader, tag, width, width, &length);
-    KITH_ASSERT(value == NULL || length == width);
-    return value ? get_be(value, width) : 0;
-}
-
 static void read_bytes(struct reader *reader, enum tag tag, uint8_t *target,
                        size_t size)
 {
@@ -92,6 +81,16 @@ static void read_bytes(struct reader *reader, enum tag tag, uint8_t *target,
     KITH_ASSERT(value == NULL || length == size);
     if (value)
         memcpy(target, value, size);
+}
+
+/* Numbers have one width each: a minimal encoding would need a rule against
+ * leading zeros, a fixed one needs none. */
+static uint64_t read_number(struct reader *reader, enum tag tag, size_t width)
+{
+    uint8_t bytes[sizeof(uint64_t)] = {0};
+    KITH_ASSERT(width >= 1 && width <= sizeof bytes);
+    read_bytes(reader, tag, bytes, width);
+    return get_be(bytes, width);
 }
 
 /* An allow-list of characters, not a list of bad ones: names go unescaped into

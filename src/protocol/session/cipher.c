@@ -18,10 +18,8 @@ enum kith_err kith_cipher_create(struct kith_cipher *cipher,
                                  enum kith_direction direction)
 {
     KITH_ASSERT(direction == KITH_SEAL || direction == KITH_OPEN);
-    memset(cipher, 0, sizeof *cipher);
-    cipher->aead = aead;
-    cipher->suite = suite;
-    cipher->direction = direction;
+    *cipher = (struct kith_cipher){
+        .aead = aead, .suite = suite, .direction = direction};
     return aead->create(&cipher->state, suite);
 }
 

@@ -45,22 +45,18 @@ enum kith_err kith_crl_sign(const struct kith_crl *crl,
     if (crl->count > KITH_REVOKED_MAX || crl->issued_s < 0 ||
         !ascending(crl->fingerprints, crl->count))
         return KITH_EINVAL;
-    uint8_t *at = bytes;
-    memcpy(at, context, sizeof context);
-    at += sizeof context;
+    uint8_t *at = bytes + sizeof context;
+    const size_t covered = kith_crl_size(crl->count) - KITH_SIGNATURE_BYTES;
+    KITH_ASSERT(covered >= KITH_CRL_HEAD_BYTES);
+    memcpy(bytes, context, sizeof context);
     memcpy(at, crl->cluster, KITH_CLUSTER_BYTES);
-    at += KITH_CLUSTER_BYTES;
-    put_be(at, crl->sequence, 8);
-    put_be(at + 8, (uint64_t)crl->issued_s, 8);
-    put_be(at + 16, crl->count, 4);
-    at += 20;
-    const size_t list_bytes = (size_t)crl->count * KITH_FINGERPRINT_BYTES;
-    if (list_bytes)
-        memcpy(at, crl->fingerprints, list_bytes);
-    at += list_bytes;
-    KITH_ASSERT((size_t)(at - bytes) + KITH_SIGNATURE_BYTES ==
-                kith_crl_size(crl->count));
-    crypto_sign_detached(at, NULL, bytes, (size_t)(at - bytes), secret);
+    put_be(at + KITH_CLUSTER_BYTES, crl->sequence, 8);
+    put_be(at + KITH_CLUSTER_BYTES + 8, (uint64_t)crl->issued_s, 8);
+    put_be(at + KITH_CLUSTER_BYTES + 16, crl->count, 4);
+    if (crl->count > 0)
+        memcpy(bytes + KITH_CRL_HEAD_BYTES, crl->fingerprints,
+               covered - KITH_CRL_HEAD_BYTES);
+    crypto_sign_detached(bytes + covered, NULL, bytes, covered, secret);
     return KITH_OK;
 }
 

@@ -39,6 +39,20 @@ enum kith_err kith_session_refuse(struct kith_session *session,
     return error;
 }
 
+/* In constant words: nothing that a stranger sent gets into a log. */
+enum kith_err kith_session_refuse_cipher(struct kith_session *session,
+                                         enum kith_err err, const char *forged)
+{
+    if (err == KITH_EINVAL)
+        return kith_session_refuse(session, KITH_EAUTH,
+                                   "key exchange failed: the peer sent a "
+                                   "low-order point");
+    return kith_session_refuse(session, err,
+                               err == KITH_EAUTH    ? forged
+                               : err == KITH_ELIMIT ? "nonces are used up"
+                                                    : "AEAD provider failed");
+}
+
 static bool config_is_complete(const struct kith_session_config *config)
 {
     const struct kith_trust *trust = config->trust;

@@ -43,28 +43,15 @@ static void preface_write(enum kith_suite suite,
     preface[5] = (uint8_t)suite;
 }
 
+static const char forged[] = "handshake does not authenticate: another "
+                             "cluster id, an altered or a replayed message";
+
 /* Output waits in the session until the caller fetches it: the session does no
  * I/O, and a handshake's whole output has a bound (KITH_PENDING_BYTES). */
 static uint8_t *pending_end(struct kith_session *s, size_t room)
 {
     KITH_ASSERT(s->pending_bytes + room <= sizeof s->pending);
     return s->pending + s->pending_bytes;
-}
-
-/* Why a handshake step failed, in constant words: nothing that a stranger sent
- * gets into a log. */
-static enum kith_err refuse_message(struct kith_session *s, enum kith_err err)
-{
-    if (err == KITH_EAUTH)
-        return kith_session_refuse(s, err,
-                                   "handshake does not authenticate: another "
-                                   "cluster id, an altered or a replayed "
-                                   "message");
-    if (err == KITH_EINVAL)
-        return kith_session_refuse(s, KITH_EAUTH,
-                                   "key exchange failed: the peer sent a "
-                                   "low-order point");
-    return kith_session_refuse(s, err, "AEAD provider failed");
 }
 
 enum kith_err kith_handshake_start(struct kith_session *s,
@@ -145,7 +132,7 @@ static enum kith_err write_message(struct kith_session *s)
         &s->noise, s->identity->certificate, s->identity->certificate_bytes,
         out + KITH_LENGTH_BYTES, &n);
     if (err != KITH_OK)
-        return refuse_message(s, err);
+        return kith_session_refuse_cipher(s, err, forged);
     KITH_ASSERT(KITH_LENGTH_BYTES + n <= room);
     put_be(out, n, KITH_LENGTH_BYTES);
     s->pending_bytes += KITH_LENGTH_BYTES + n;
@@ -192,7 +179,7 @@ static enum kith_err read_message1(struct kith_session *s, const uint8_t *bytes)
     const enum kith_err err = kith_noise_read(
         &s->noise, bytes, KITH_NOISE_OVERHEAD_1, none, &none_bytes);
     if (err != KITH_OK)
-        return refuse_message(s, err);
+        return kith_session_refuse_cipher(s, err, forged);
     KITH_ASSERT(none_bytes == 0);
     s->phase = KITH_PHASE_MESSAGE3;
     return write_message(s);
@@ -210,7 +197,7 @@ static enum kith_err read_identity(struct kith_session *s, const uint8_t *bytes,
         kith_noise_read(&s->noise, bytes, size, s->peer_certificate,
                         &s->peer_certificate_bytes);
     if (err != KITH_OK)
-        return refuse_message(s, err);
+        return kith_session_refuse_cipher(s, err, forged);
     KITH_ASSERT(s->peer_certificate_bytes <= KITH_CERTIFICATE_BYTES_MAX);
     err = kith_trust_explain(s->trust, s->peer_certificate,
                              s->peer_certificate_bytes, s->noise.peer_key,

@@ -59,15 +59,7 @@ static enum kith_err channel_count(struct kith_channel *channel, size_t bytes,
     return kith_cipher_rekey(&channel->cipher);
 }
 
-static enum kith_err refuse_record(struct kith_session *s, enum kith_err err)
-{
-    KITH_ASSERT(err != KITH_OK);
-    if (err == KITH_EAUTH)
-        return kith_session_refuse(s, err, "record does not authenticate");
-    if (err == KITH_ELIMIT)
-        return kith_session_refuse(s, err, "nonces are used up");
-    return kith_session_refuse(s, err, "AEAD provider failed");
-}
+static const char forged[] = "record does not authenticate";
 
 /* n is spent even where the record is then lost, and never used again.
  * Seals one record; `needed` more must fit under the key after it. A failure
@@ -87,7 +79,7 @@ static enum kith_err seal_one(struct kith_session *s, const uint8_t *plain,
     if (err == KITH_OK)
         return KITH_OK;
     s->phase = KITH_PHASE_FAILED;
-    s->error = refuse_record(s, err);
+    s->error = kith_session_refuse_cipher(s, err, forged);
     return err;
 }
 
@@ -235,7 +227,7 @@ static enum kith_err open_bulk(struct kith_session *s, uint8_t *record,
     if (err == KITH_OK)
         err = channel_count(&s->receive, n, 1);
     if (err != KITH_OK)
-        return refuse_record(s, err);
+        return kith_session_refuse_cipher(s, err, forged);
     event->kind = KITH_SESSION_RECORD;
     event->record_at = burst->done;
     event->record_bytes = n;
@@ -353,7 +345,7 @@ enum kith_err kith_record_read(struct kith_session *s, uint8_t *bytes,
     enum kith_err err =
         kith_cipher_open(&s->receive.cipher, NULL, 0, frame, n, frame);
     if (err != KITH_OK)
-        return refuse_record(s, err);
+        return kith_session_refuse_cipher(s, err, forged);
     err = read_frame(s, frame, n, event);
     if (err != KITH_OK)
         return err;
@@ -361,5 +353,6 @@ enum kith_err kith_record_read(struct kith_session *s, uint8_t *bytes,
     err = channel_count(
         &s->receive, n,
         event->kind == KITH_SESSION_BULK ? record_count(event->length) : 1);
-    return err == KITH_OK ? KITH_OK : refuse_record(s, err);
+    return err == KITH_OK ? KITH_OK
+                          : kith_session_refuse_cipher(s, err, forged);
 }

@@ -101,5 +101,8 @@ kith_record_read(struct kith_session *session, uint8_t *bytes, size_t size,
 /* Sets the reason, a constant text, and returns the error. */
 enum kith_err kith_session_refuse(struct kith_session *session,
                                   enum kith_err error, const char *reason);
+/* The same for what Noise or a cipher said; `forged`: to KITH_EAUTH. */
+enum kith_err kith_session_refuse_cipher(struct kith_session *session,
+                                         enum kith_err err, const char *forged);
 
 #endif

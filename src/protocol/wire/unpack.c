@@ -44,99 +44,49 @@ struct reader {
 #define msgpack_unpack_object struct value
 #define msgpack_unpack_user struct reader
 
-static struct value on_root(struct reader *reader)
-{
-    (void)reader;
-    return (struct value){.kind = VALUE_OTHER};
-}
-
 static int store(struct value *out, enum value_kind kind, uint64_t whole)
 {
     *out = (struct value){.kind = kind, .as.whole = whole};
     return 0;
 }
 
-static int on_uint64(struct reader *reader, uint64_t whole, struct value *out)
-{
-    (void)reader;
-    return store(out, VALUE_UNSIGNED, whole);
-}
-
 /* A negative number is no field of ours. */
-static int on_int64(struct reader *reader, int64_t whole, struct value *out)
+static int on_int64(const struct reader *reader, int64_t whole,
+                    struct value *out)
 {
     (void)reader;
     return store(out, whole < 0 ? VALUE_OTHER : VALUE_UNSIGNED,
                  (uint64_t)whole);
 }
 
-#define on_uint8 on_uint64
-#define on_uint16 on_uint64
-#define on_uint32 on_uint64
-#define on_int8 on_int64
-#define on_int16 on_int64
-#define on_int32 on_int64
-
-static int on_double(struct reader *reader, double real, struct value *out)
+static int on_double(const struct reader *reader, double real,
+                     struct value *out)
 {
     (void)reader;
     *out = (struct value){.kind = VALUE_REAL, .as.real = real};
     return 0;
 }
 
+#define on_root(reader) ((struct value){.kind = VALUE_OTHER})
+#define on_uint64(reader, whole, out) store(out, VALUE_UNSIGNED, whole)
+#define on_uint8 on_uint64
+#define on_uint16 on_uint64
+#define on_uint32 on_uint64
+#define on_int8 on_int64
+#define on_int16 on_int64
+#define on_int32 on_int64
 /* A scalar is always packed as float64: another spelling is not ours. */
-static int on_float(struct reader *reader, float real, struct value *out)
-{
-    (void)reader;
-    (void)real;
-    return store(out, VALUE_OTHER, 0);
-}
+#define on_float(reader, real, out) store(out, VALUE_OTHER, 0)
+#define on_true(reader, out) store(out, VALUE_BOOL, 1)
+#define on_false(reader, out) store(out, VALUE_BOOL, 0)
 
-static int on_true(struct reader *reader, struct value *out)
-{
-    (void)reader;
-    return store(out, VALUE_BOOL, 1);
-}
-
-static int on_false(struct reader *reader, struct value *out)
-{
-    (void)reader;
-    return store(out, VALUE_BOOL, 0);
-}
-
-/* What the scan refuses cannot come this far; say no all the same. */
-static int on_nil(struct reader *reader, struct value *out)
-{
-    (void)reader;
-    (void)out;
-    return -1;
-}
-
-static int on_bytes(struct reader *reader, const char *base, const char *at,
-                    unsigned length, struct value *out)
-{
-    (void)base;
-    (void)at;
-    (void)length;
-    return on_nil(reader, out);
-}
-#define on_str on_bytes
-#define on_bin on_bytes
-#define on_ext on_bytes
-
-static int on_map(struct reader *reader, unsigned count, struct value *out)
-{
-    (void)count;
-    return on_nil(reader, out);
-}
-
-static int on_map_item(struct reader *reader, struct value *map,
-                       struct value key, struct value item)
-{
-    (void)key;
-    (void)item;
-    return on_nil(reader, map);
-}
+/* What the scan refuses cannot come this far; -1 says no all the same. */
+#define on_nil(reader, out) (-1)
+#define on_str(reader, base, at, length, out) (-1)
+#define on_bin on_str
+#define on_ext on_str
+#define on_map(reader, count, out) (-1)
+#define on_map_item(reader, map, key, item) (-1)
 
 static int on_array(struct reader *reader, unsigned count, struct value *out)
 {
