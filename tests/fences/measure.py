@@ -21,7 +21,7 @@ FOLDERS = {
     "src/peer": (0, 0.15),
 }
 BOOLEANS, PARAMETERS = 4, 7
-COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|^\s*-- [^\n]*", re.S | re.M)
 TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'')
 ASSERT = re.compile(r"\b(?:KITH_ASSERT|KITH_DEBUG_ASSERT|_Static_assert)\s*(\((?:[^;]|\n)*?\));")
 FUNCTION = re.compile(
@@ -135,7 +135,8 @@ def main():
                       f" {PARAMETERS} allowed: an options struct")
     total = sum(code_lines(text) for top in ("include", "src", "sim")
                 for _, text in sources(tree, top,
-                                       (".c", ".h", ".cu", ".cuh", ".def")))
+                                       (".c", ".h", ".cu", ".cuh", ".def",
+                                        ".sql")))
     print(f"code lines in src, sim, include: {total}")
     for line in missed:
         print(line)
