@@ -3,7 +3,6 @@
 #define KITH_PEER_ADDRESS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
