@@ -376,8 +376,7 @@ static void load_crl(struct keys_work *work, const char *folder,
             kith_keys_fail(
                 work, err,
                 "%s is not by this cluster's authority: copy it again", path);
-        else
-            kith_keys_adopt_crl(work, trust, &crl);
+        kith_keys_adopt_crl(work, trust, &crl);
     }
     free(bytes);
 }

@@ -91,11 +91,10 @@ void kith_address_print(const struct sockaddr *from,
     const bool v4 = from->sa_family == AF_INET;
     const struct sockaddr_in *const four = (const void *)from;
     const struct sockaddr_in6 *const six = (const void *)from;
-    if (!v4 && from->sa_family != AF_INET6) {
+    if (uv_ip_name(from, host, sizeof host) != 0) {
         kith_text_copy(text, KITH_ADDRESS_BYTES, "?");
         return;
     }
-    uv_ip_name(from, host, sizeof host);
     snprintf(text, KITH_ADDRESS_BYTES, v4 ? "%s:%u" : "[%s]:%u", host,
              (unsigned)ntohs(v4 ? four->sin_port : six->sin6_port));
 }

@@ -292,10 +292,9 @@ static bool check_clock(const struct diagnosis *diagnosis)
         return report_failure(
             diagnosis, "clock", text,
             "set both by NTP, or certificates will be refused");
-    if (apart > CLOCK_NOTE_S)
-        return report_ok(diagnosis, "clock",
-                         "more than 30 s apart: is NTP running?");
-    return report_ok(diagnosis, "clock", text);
+    return report_ok(
+        diagnosis, "clock",
+        apart > CLOCK_NOTE_S ? "more than 30 s apart: is NTP running?" : text);
 }
 
 /* Encrypted and certified; still it may be another member than the list says.

@@ -51,9 +51,8 @@ static int listen_on(const struct addrinfo *at)
 /* The kernel's answer, since port 0 asks for any. */
 static void print_bound(int fd, char *bound)
 {
-    struct sockaddr_storage name;
+    struct sockaddr_storage name = {.ss_family = 0};
     socklen_t size = sizeof name;
-    memset(&name, 0, sizeof name);
     (void)getsockname(fd, (struct sockaddr *)&name, &size);
     kith_address_print((const struct sockaddr *)&name, bound);
 }

@@ -38,8 +38,7 @@ static bool send_header(struct kith_link *link,
                         const struct kith_message *message)
 {
     uint8_t frame[KITH_WIRE_BYTES_MAX];
-    const size_t size = kith_wire_pack(message, frame);
-    return kith_link_control(link, frame, size);
+    return kith_link_control(link, frame, kith_wire_pack(message, frame));
 }
 
 /* A model waits for its turn on the link, a control message goes before the

@@ -103,9 +103,8 @@ static void transport_accept(struct kith_transport *transport,
         accept_and_close(transport, listener);
         return;
     }
-    struct sockaddr_storage from;
+    struct sockaddr_storage from = {.ss_family = 0};
     int size = sizeof from;
-    memset(&from, 0, sizeof from);
     if (uv_accept(listener, (uv_stream_t *)&link->socket.tcp) != 0 ||
         uv_tcp_getpeername(&link->socket.tcp, (struct sockaddr *)&from,
                            &size) != 0) {

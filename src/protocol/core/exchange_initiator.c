@@ -102,12 +102,10 @@ void kith_exchange_adopt(struct kith_node *node)
         return;
     if (node->pulls == KITH_PULLS_MAX) {
         node->adopting = false;
-        return;
+    } else if (exchange->deadline_ns == KITH_NEVER) { /* no pause now */
+        node->pulls++;
+        kith_exchange_open(node, KITH_PATTERN_PULL);
     }
-    if (exchange->deadline_ns != KITH_NEVER)
-        return; /* between two pulls */
-    node->pulls++;
-    kith_exchange_open(node, KITH_PATTERN_PULL);
 }
 
 /* The outcome is kept for the responder, which may have missed our last

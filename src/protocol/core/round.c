@@ -268,15 +268,14 @@ static void schedule_merge(struct kith_node *node)
 bool kith_round_schedule(struct kith_node *node)
 {
     KITH_ASSERT(!node->round->running);
+    const uint8_t state = node->round->state;
     if (kith_exchange_schedule(node))
         return true;
-    if (node->round->state == ROUND_SNAPSHOT)
+    if (state == ROUND_SNAPSHOT)
         schedule_snapshot(node);
-    else if (node->round->state == ROUND_MERGE)
+    else if (state == ROUND_MERGE)
         schedule_merge(node);
-    else
-        return false;
-    return true;
+    return state == ROUND_SNAPSHOT || state == ROUND_MERGE;
 }
 
 /* Measured round trips unless the file sets a time; longer after rounds that
@@ -334,10 +333,7 @@ void kith_round_worked(struct kith_node *node, enum kith_work_kind kind)
     KITH_ASSERT(node->round->running);
     KITH_ASSERT(kind == KITH_WORK_SNAPSHOT || kind == KITH_WORK_MERGE);
     node->round->running = false;
-    if (kind == KITH_WORK_SNAPSHOT)
-        step_snapshot(node);
-    else
-        step_merged(node);
+    (kind == KITH_WORK_SNAPSHOT ? step_snapshot : step_merged)(node);
 }
 
 /* ---- Messages. */

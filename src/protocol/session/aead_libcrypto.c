@@ -74,18 +74,18 @@ static enum kith_err libcrypto_key(union kith_aead_state *state,
 /* All but the tag, in the direction of the key. EVP counts in int, and its
  * AEADs here are stream ciphers: an update gives as many bytes as it takes, the
  * final call none. */
-static int run(EVP_CIPHER_CTX *context, const struct kith_aead_text *text)
+static int run(EVP_CIPHER_CTX *context, const struct kith_aead_text *text,
+               int (*update)(EVP_CIPHER_CTX *, uint8_t *, int *,
+                             const uint8_t *, int))
 {
     int n = 0;
     KITH_ASSERT(text->bytes <= KITH_RECORD_BYTES_MAX);
     KITH_ASSERT(text->ad_bytes <= KITH_RECORD_BYTES_MAX);
     int ok = EVP_CipherInit_ex(context, NULL, NULL, NULL, text->nonce, -1);
     if (text->ad_bytes)
-        ok &=
-            EVP_CipherUpdate(context, NULL, &n, text->ad, (int)text->ad_bytes);
+        ok &= update(context, NULL, &n, text->ad, (int)text->ad_bytes);
     if (text->bytes) {
-        ok &= EVP_CipherUpdate(context, text->out, &n, text->in,
-                               (int)text->bytes);
+        ok &= update(context, text->out, &n, text->in, (int)text->bytes);
         KITH_ASSERT(ok != 1 || (size_t)n == text->bytes);
     }
     return ok;
@@ -99,7 +99,7 @@ static enum kith_err libcrypto_seal(union kith_aead_state *state,
     EVP_CIPHER_CTX *context = context_of(state);
     uint8_t *tag = text->out + text->bytes;
     int n = 0;
-    int ok = run(context, text);
+    int ok = run(context, text, EVP_EncryptUpdate);
     ok &= EVP_EncryptFinal_ex(context, tag, &n);
     KITH_ASSERT(ok != 1 || n == 0);
     ok &= EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, KITH_TAG_BYTES,
@@ -117,7 +117,7 @@ static enum kith_err libcrypto_open(union kith_aead_state *state,
     int n = 0;
     /* Apart, for the text may be opened in place, and not to be const. */
     memcpy(tag, text->in + text->bytes, sizeof tag);
-    int ok = run(context, text);
+    int ok = run(context, text, EVP_DecryptUpdate);
     ok &= EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, KITH_TAG_BYTES,
                               tag);
     if (ok == 1 && EVP_DecryptFinal_ex(context, unused, &n) == 1)
