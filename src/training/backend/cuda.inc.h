@@ -9,6 +9,7 @@
  * record. Nothing else may be called before `missing` answered NULL. */
 #include <pthread.h>
 
+#include "kith/assert.h"
 #include "kith/cuda_module.h"
 
 extern const struct kith_backend kith_backend_cpu;
@@ -44,6 +45,12 @@ static void *cuda_alloc(size_t bytes, bool shared)
     return cuda_missing() == NULL ? RECORD.alloc(bytes, shared) : NULL;
 }
 
+/* So there is none to give back. */
+static void release_none(void *memory)
+{
+    KITH_ASSERT(memory == NULL);
+}
+
 struct kith_backend RECORD = {
     .name = NAME,
     .summary = SUMMARY,
@@ -51,5 +58,6 @@ struct kith_backend RECORD = {
     .host = &kith_backend_cpu,
     .missing = cuda_missing,
     .alloc = cuda_alloc,
+    .release = release_none,
     .activation_bytes = ACTIVATION_BYTES,
 };
