@@ -237,9 +237,9 @@ void sim_link_post(struct sim_world *world, uint32_t index)
 {
     struct sim_outbox *outbox = &world->links.outbox;
     const struct sim_link_table *table = &world->links.table;
-    const struct sim_packet *packet = sim_packet_at(world, index);
     if (outbox->put - outbox->done == SIM_OUTBOX)
-        outbox_first(world);
+        outbox_first(world); /* may move the packets */
+    const struct sim_packet *packet = sim_packet_at(world, index);
     struct sim_posting *posting = &outbox->postings[outbox->put++ % SIM_OUTBOX];
     *posting = (struct sim_posting){
         .sent_ns = sim_time(world),

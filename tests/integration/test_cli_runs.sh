@@ -118,4 +118,16 @@ for world in train sim; do
     done
 done
 none_left "interrupted runs"
+
+# More messages at one time than the pool of packets had room for.
+cat >"$scratch/many.yaml" <<'YAML'
+name: many
+peers: 64
+stop: {steps: 20}
+model: {kind: none}
+gossip: {algorithm: gossip-pga, topology: global-rounds}
+compute: {step: 1s}
+save: never
+YAML
+run 0 sim "$scratch/many.yaml"
 finish
