@@ -35,7 +35,8 @@ struct kith_mode {
     bool (*is_quiet)(const struct kith_node *node);
     bool (*is_finished)(const struct kith_node *node);
 
-    /* ---- What round.c calls: how the edges of a round behave. */
+    /* ---- What round.c and round_message.c call: how the edges of a round
+     * behave. */
     uint8_t
         list_mask;   /* round & mask: which of the two lists; 0: one for all */
     bool says_round; /* a message's `step` is its sender's round, else step */

@@ -1,6 +1,7 @@
 /* Rounds with all neighbours: the state of a round and of its edges.
  *
  *   round.c             what the modes share
+ *   round_message.c     what comes in, and where it belongs
  *   round_mutual.c      both ends of an edge merge or neither does
  *   round_cast.c        each message goes one way, whatever comes back
  *   round_mailbox.c     training never waits; what came last is merged
@@ -233,7 +234,7 @@ void kith_cast_confirm(struct kith_node *node, kith_id from, uint64_t number);
 void kith_cast_edge_down(struct kith_node *node, struct kith_round_edge *edge,
                          kith_id peer);
 
-/* ---- round.c */
+/* ---- round.c, round_message.c */
 
 /* The handlers of node.c that all modes of rounds have. */
 #define KITH_ROUND_HANDLERS                                                    \
