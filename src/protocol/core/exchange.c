@@ -37,7 +37,8 @@ void kith_exchange_check(const struct kith_node *node)
 {
     for (uint32_t i = 0; i < KITH_EXCHANGES_MAX; i++) {
         const struct kith_exchange *exchange = &node->exchanges[i];
-        if (exchange->state == KITH_EXCHANGE_IDLE)
+        if ((node->exchange_mask >> i & 1) == 0 ||
+            exchange->state == KITH_EXCHANGE_IDLE)
             continue;
         KITH_ASSERT(exchange->running == (node->owner == OWNER_EXCHANGE + i));
         /* Either an item is due or out, or a deadline ends this phase. */
@@ -212,6 +213,8 @@ static uint32_t used(const struct kith_node *node, uint32_t first,
 {
     KITH_ASSERT(first + count <= KITH_EXCHANGES_MAX);
     uint32_t used = 0;
+    if (node->exchange_mask == 0)
+        return 0;
     for (uint32_t i = first; i < first + count; i++)
         used += node->exchanges[i].state != KITH_EXCHANGE_IDLE;
     return used;
@@ -298,13 +301,18 @@ void kith_exchange_message(struct kith_node *node, kith_id from,
 
 void kith_exchange_wake(struct kith_node *node)
 {
-    for (uint32_t i = 0; i < KITH_EXCHANGES_MAX; i++)
-        if (node->now_ns >= node->exchanges[i].deadline_ns) {
+    for (uint32_t i = 0; i < KITH_EXCHANGES_MAX; i++) {
+        struct kith_exchange *exchange = &node->exchanges[i];
+        if (node->now_ns >= exchange->deadline_ns) {
             /* Each wake moves its own deadline, or the driver would wake the
              * node for ever. */
-            side_of(i)->wake(node, &node->exchanges[i]);
-            KITH_ASSERT(node->exchanges[i].deadline_ns > node->now_ns);
+            side_of(i)->wake(node, exchange);
+            KITH_ASSERT(exchange->deadline_ns > node->now_ns);
         }
+        if (exchange->state == KITH_EXCHANGE_IDLE &&
+            exchange->deadline_ns == KITH_NEVER)
+            node->exchange_mask &= (uint8_t) ~(1u << i);
+    }
 }
 
 void kith_exchange_link_down(struct kith_node *node, kith_id peer)
@@ -338,7 +346,6 @@ kith_ns kith_exchange_deadline(const struct kith_node *node)
     for (uint32_t i = 0; i < KITH_EXCHANGES_MAX; i++)
         deadline_ns =
             kith_node_earliest(deadline_ns, node->exchanges[i].deadline_ns);
-    KITH_ASSERT(deadline_ns > node->now_ns);
     return deadline_ns;
 }
 
@@ -346,12 +353,4 @@ const struct kith_mode kith_mode_exchange = {
     .trigger = trigger,
     .is_open = is_open,
     .defers_trigger = defers_trigger,
-    .schedule = kith_exchange_schedule,
-    .message = kith_exchange_message,
-    .wake = kith_exchange_wake,
-    .link_down = kith_exchange_link_down,
-    .inbox = kith_exchange_inbox,
-    .deadline = kith_exchange_deadline,
-    .is_quiet = kith_exchange_is_quiet,
-    .is_finished = kith_exchange_is_finished,
 };

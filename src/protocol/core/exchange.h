@@ -66,8 +66,9 @@ _Static_assert(INITIATOR_UNDO < 16 && KITH_PATTERN_COUNT <= 16 &&
 #define KITH_INITIATED_MAX 1u
 #define KITH_ANSWERED_MAX 1u
 #define KITH_EXCHANGES_MAX (KITH_INITIATED_MAX + KITH_ANSWERED_MAX)
+_Static_assert(KITH_EXCHANGES_MAX <= 8, "kith_node.exchange_mask has 8 bits");
 
-/* Handlers of kith_mode_exchange that a round's call. */
+/* What node.c calls where there may be exchanges, whatever the mode. */
 bool kith_exchange_schedule(struct kith_node *node);
 void kith_exchange_worked(struct kith_node *node, uint32_t index,
                           enum kith_work_kind kind);

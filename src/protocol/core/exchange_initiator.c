@@ -63,10 +63,13 @@ static bool draw(struct kith_node *node, struct kith_exchange *exchange)
 
 void kith_exchange_open(struct kith_node *node, enum kith_pattern pattern)
 {
-    struct kith_exchange *exchange = node->exchanges;
-    while (exchange->state != INITIATOR_IDLE) /* is_open(): one is free */
-        exchange++;
-    KITH_ASSERT(kith_exchange_is_ours(node, exchange));
+    uint32_t index = 0;
+    while (index < KITH_INITIATED_MAX &&
+           node->exchanges[index].state != INITIATOR_IDLE)
+        index++;
+    KITH_ASSERT(index < KITH_INITIATED_MAX); /* is_open(): one is free */
+    struct kith_exchange *exchange = &node->exchanges[index];
+    node->exchange_mask |= (uint8_t)(1u << index);
     const uint32_t retries = node->config->retries;
     *exchange =
         (struct kith_exchange){.deadline_ns = KITH_NEVER,

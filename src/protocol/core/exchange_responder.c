@@ -34,8 +34,10 @@ static struct kith_exchange *take_record(struct kith_node *node)
         !kith_exchange_is_finished(node))
         return NULL;
     for (uint32_t i = KITH_INITIATED_MAX; i < KITH_EXCHANGES_MAX; i++)
-        if (node->exchanges[i].state == RESPONDER_IDLE)
+        if (node->exchanges[i].state == RESPONDER_IDLE) {
+            node->exchange_mask |= (uint8_t)(1u << i);
             return &node->exchanges[i];
+        }
     return NULL;
 }
 

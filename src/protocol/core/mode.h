@@ -7,26 +7,25 @@
 struct kith_round_edge; /* round.h */
 
 /* How a node takes part in the protocol: one record a mode, at the end of the
- * mode's file. Pulls are two-party exchanges in every mode, so the handlers of
- * a round call those of the exchange. */
+ * mode's file. Two-party exchanges belong to every mode, because a pull is one:
+ * node.c looks after them, and then calls its mode for what is left. */
 struct kith_mode {
-    /* ---- What kith_node_step calls. */
-    void (*trigger)(struct kith_node *node);
-    /* A trigger is skipped while one is open; it waits; the next step waits.
-     * NULL, as for peer_left and leave: it never does, there is nothing to do.
+    /* ---- What kith_node_step calls; a trigger is skipped while one is open.
      */
+    void (*trigger)(struct kith_node *node);
     bool (*is_open)(const struct kith_node *node);
+    /* From here on NULL stands for: never, nothing to do. The trigger waits;
+     * the next step waits. */
     bool (*defers_trigger)(const struct kith_node *node);
     bool (*holds_training)(const struct kith_node *node);
     /* Puts the next work item into the effects, if there is one. */
     bool (*schedule)(struct kith_node *node);
-    /* Nothing of our own is due; NULL: nothing to do for others. */
+    /* Nothing of our own is due. */
     void (*idle)(struct kith_node *node);
     void (*message)(struct kith_node *node, kith_id from,
                     const struct kith_message *message);
     void (*wake)(struct kith_node *node);
-    void (*link_down)(struct kith_node *node, kith_id peer);
-    /* BYE was heard; LEAVE was told. */
+    /* BYE was heard, or the link broke; LEAVE was told. */
     void (*peer_left)(struct kith_node *node, kith_id peer);
     void (*leave)(struct kith_node *node);
     uint32_t (*inbox)(const struct kith_node *node, kith_id from,

@@ -33,7 +33,7 @@ size_t kith_node_size(const struct kith_node_config *config)
  * worker has no room for one. */
 static bool communicates(const struct kith_node *node)
 {
-    KITH_ASSERT(node->config->algorithm->pattern < KITH_PATTERN_COUNT);
+    KITH_DEBUG_ASSERT(node->config->algorithm->pattern < KITH_PATTERN_COUNT);
     return node->config->algorithm->pattern != KITH_PATTERN_NONE;
 }
 
@@ -199,8 +199,8 @@ static void fire(struct kith_node *node)
 /* Whether training is held back, for how long in all. */
 static void block(struct kith_node *node, bool blocked)
 {
-    KITH_ASSERT(node->blocked_ns == KITH_NEVER ||
-                node->blocked_ns <= node->now_ns);
+    KITH_DEBUG_ASSERT(node->blocked_ns == KITH_NEVER ||
+                      node->blocked_ns <= node->now_ns);
     if (blocked && node->blocked_ns == KITH_NEVER)
         node->blocked_ns = node->now_ns;
     if (!blocked && node->blocked_ns != KITH_NEVER) {
@@ -213,7 +213,7 @@ static void block(struct kith_node *node, bool blocked)
  * passes on. True where there may be an item for it. */
 static bool open_due(struct kith_node *node)
 {
-    KITH_ASSERT(node->owner == OWNER_NONE && !node->leaving);
+    KITH_DEBUG_ASSERT(node->owner == OWNER_NONE && !node->leaving);
     const bool due = node->adopting || node->trigger_due;
     if (node->adopting)
         kith_exchange_adopt(node);
@@ -224,12 +224,20 @@ static bool open_due(struct kith_node *node)
     return due || node->mode->idle != NULL;
 }
 
+/* What a neighbour waits for. */
+static bool schedule_exchange(struct kith_node *node)
+{
+    KITH_ASSERT(node->owner == OWNER_NONE);
+    return (node->exchange_mask != 0 && kith_exchange_schedule(node)) ||
+           (node->mode->schedule != NULL && node->mode->schedule(node));
+}
+
 static void schedule(struct kith_node *node)
 {
     const struct kith_mode *mode = node->mode;
-    if (node->owner != OWNER_NONE || mode->schedule(node))
+    if (node->owner != OWNER_NONE || schedule_exchange(node))
         return;
-    if (!node->leaving && open_due(node) && mode->schedule(node))
+    if (!node->leaving && open_due(node) && schedule_exchange(node))
         return;
     KITH_ASSERT(!node->effects->has_work);
     if (node->saving_due) {
@@ -261,7 +269,7 @@ static bool triggers(const struct kith_node *node)
      * the stream. */
     const bool exclusive = kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE);
     double chance = config->chance == 0 ? 1 : config->chance;
-    KITH_ASSERT(chance > 0 && chance <= 1);
+    KITH_DEBUG_ASSERT(chance > 0 && chance <= 1);
     if (exclusive)
         chance /= 2.0 * config->every;
     if (node->leaving || !communicates(node) ||
@@ -331,7 +339,10 @@ static void step_message(struct kith_node *node, kith_id from,
     /* Whatever it says, it is alive. */
     kith_node_forgive(node, from);
     if (message->kind != KITH_MESSAGE_BYE) {
-        node->mode->message(node, from, message);
+        if (message->pattern == KITH_PATTERN_ROUND && node->round != NULL)
+            node->mode->message(node, from, message);
+        else
+            kith_exchange_message(node, from, message);
         return;
     }
     kith_node_suspect(node, from, KITH_TIMEOUT_MAX_NS);
@@ -373,9 +384,23 @@ static void check(const struct kith_node *node)
     KITH_ASSERT(!node->effects->has_work || node->owner > OWNER_UNSTARTED);
     KITH_ASSERT(!node->leaving || !node->trigger_due);
     KITH_ASSERT(node->waited_ns <= node->now_ns);
-    kith_exchange_check(node);
+    if (node->exchange_mask != 0)
+        kith_exchange_check(node);
     if (node->round != NULL)
         kith_round_check(node);
+}
+
+static kith_ns deadline(const struct kith_node *node)
+{
+    kith_ns deadline_ns = node->leave_ns;
+    if (node->exchange_mask != 0)
+        deadline_ns =
+            kith_node_earliest(deadline_ns, kith_exchange_deadline(node));
+    if (node->mode->deadline != NULL)
+        deadline_ns =
+            kith_node_earliest(deadline_ns, node->mode->deadline(node));
+    KITH_DEBUG_ASSERT(deadline_ns > node->now_ns);
+    return deadline_ns;
 }
 
 void kith_node_step(struct kith_node *node, const struct kith_event *event,
@@ -400,7 +425,10 @@ void kith_node_step(struct kith_node *node, const struct kith_event *event,
         step_message(node, event->from, event->message);
         break;
     case KITH_EVENT_LINK_DOWN:
-        mode->link_down(node, event->from);
+        if (node->exchange_mask != 0)
+            kith_exchange_link_down(node, event->from);
+        if (mode->peer_left != NULL)
+            mode->peer_left(node, event->from);
         break;
     case KITH_EVENT_WORK_DONE:
         step_worked(node, event->result);
@@ -411,11 +439,13 @@ void kith_node_step(struct kith_node *node, const struct kith_event *event,
     }
     /* Deadlines after the event: what it brought may have met one that is
      * due. */
-    mode->wake(node);
+    if (node->exchange_mask != 0)
+        kith_exchange_wake(node);
+    if (mode->wake != NULL)
+        mode->wake(node);
     leave_in_time(node);
     schedule(node);
-    effects->deadline_ns =
-        kith_node_earliest(node->leave_ns, mode->deadline(node));
+    effects->deadline_ns = deadline(node);
     check(node);
     node->effects = NULL;
 }
@@ -428,7 +458,10 @@ uint32_t kith_node_inbox(const struct kith_node *node, kith_id from,
                                                   model->id.counter) ||
         model->scalar_count != node->config->algorithm->scalar_count)
         return KITH_SLOT_NONE;
-    const uint32_t slot = node->mode->inbox(node, from, model);
+    const uint32_t slot =
+        model->pattern == KITH_PATTERN_ROUND && node->round != NULL
+            ? node->mode->inbox(node, from, model)
+            : kith_exchange_inbox(node, from, model);
     KITH_ASSERT(slot == KITH_SLOT_NONE || kith_slot_is_inbox(slot));
     return slot;
 }
@@ -448,11 +481,13 @@ void kith_node_counters(const struct kith_node *node,
 
 bool kith_node_quiet(const struct kith_node *node)
 {
-    return !node->trigger_due && node->mode->is_quiet(node);
+    return !node->trigger_due && kith_exchange_is_quiet(node) &&
+           (node->mode->is_quiet == NULL || node->mode->is_quiet(node));
 }
 
 bool kith_node_finished(const struct kith_node *node)
 {
     return share_done(node) && !node->trigger_due &&
-           node->owner != OWNER_TRAIN && node->mode->is_finished(node);
+           node->owner != OWNER_TRAIN && kith_exchange_is_finished(node) &&
+           (node->mode->is_finished == NULL || node->mode->is_finished(node));
 }

@@ -46,21 +46,22 @@ struct kith_node {
     struct kith_effects *effects; /* of the event at hand, else NULL */
     kith_ns now_ns;               /* its time */
     uint64_t steps;
-    kith_ns save_ns;    /* next SAVE */
-    kith_ns leave_ns;   /* told to leave: until then the last round ends */
-    kith_ns blocked_ns; /* training held back since, KITH_NEVER: it is not */
-    kith_id self;
-    uint8_t owner;
-    uint8_t pulls;   /* failed pulls while adopting */
-    uint8_t charged; /* bit s: suspects[s] wasted our time */
+    kith_ns leave_ns; /* told to leave: until then the last round ends */
     bool leaving, adopting, trigger_due, saving_due;
+    uint8_t owner;
+    uint8_t exchange_mask; /* bit i: exchanges[i] is in use, or will wake us */
+    uint8_t pulls;         /* failed pulls while adopting */
+    uint8_t charged;       /* bit s: suspects[s] wasted our time */
+    kith_ns blocked_ns;    /* training held back since, KITH_NEVER: it is not */
+    kith_ns waited_ns;     /* so long in all */
+    kith_ns save_ns;       /* next SAVE */
+    kith_id self;
     uint32_t draws; /* partners drawn: the position in that stream */
     struct kith_suspect suspects[KITH_SUSPECTS_MAX];
     struct kith_exchange exchanges[KITH_EXCHANGES_MAX];
     struct kith_estimate control, turn; /* REQUEST -> ACCEPT; MODEL -> answer */
-    kith_ns waited_ns;
-    uint64_t next_counter; /* of our next exchange */
-    uint64_t outcomes;     /* bit k: exchange next_counter - 1 - k merged */
+    uint64_t next_counter;              /* of our next exchange */
+    uint64_t outcomes; /* bit k: exchange next_counter - 1 - k merged */
     uint32_t incarnation;
 #define KITH_X(name) uint32_t name;
     KITH_NODE_COUNTS(KITH_X)

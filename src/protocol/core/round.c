@@ -60,21 +60,19 @@ bool kith_round_is_committed(const struct kith_round_edge *edge)
 bool kith_round_is_quiet(const struct kith_node *node)
 {
     KITH_ASSERT(node->round->running <= kith_round_is_open(node));
-    return kith_exchange_is_quiet(node) && !kith_round_is_open(node);
+    return !kith_round_is_open(node);
 }
 
 /* A round that only passes on what others sent does not keep a peer that is
  * done. */
 bool kith_round_is_finished(const struct kith_node *node)
 {
-    return kith_exchange_is_finished(node) &&
-           (!kith_round_is_open(node) || node->round->passing);
+    return !kith_round_is_open(node) || node->round->passing;
 }
 
 kith_ns kith_round_deadline(const struct kith_node *node)
 {
-    return kith_node_earliest(node->round->deadline_ns,
-                              kith_exchange_deadline(node));
+    return node->round->deadline_ns;
 }
 
 /* The snapshot is an item of its own, so a round opens at a step boundary. */
@@ -270,8 +268,6 @@ bool kith_round_schedule(struct kith_node *node)
 {
     KITH_ASSERT(!node->round->running);
     const uint8_t state = node->round->state;
-    if (kith_exchange_schedule(node))
-        return true;
     if (state == ROUND_SNAPSHOT)
         schedule_snapshot(node);
     else if (state == ROUND_MERGE)
@@ -392,7 +388,6 @@ static void settle_all(struct kith_node *node)
 
 void kith_round_wake(struct kith_node *node)
 {
-    kith_exchange_wake(node);
     if (node->now_ns >= node->round->deadline_ns)
         settle_all(node);
     KITH_ASSERT(node->round->deadline_ns > node->now_ns);
@@ -419,12 +414,6 @@ void kith_round_peer_left(struct kith_node *node, kith_id peer)
     node->mode->edge_down(node, open ? edge : NULL, peer);
     if (open)
         kith_round_try_close(node);
-}
-
-void kith_round_link_down(struct kith_node *node, kith_id peer)
-{
-    kith_exchange_link_down(node, peer);
-    kith_round_peer_left(node, peer);
 }
 
 void kith_round_leave(struct kith_node *node)

@@ -240,9 +240,9 @@ void kith_cast_edge_down(struct kith_node *node, struct kith_round_edge *edge,
 #define KITH_ROUND_HANDLERS                                                    \
     .is_open = kith_round_is_open, .schedule = kith_round_schedule,            \
     .message = kith_round_message, .wake = kith_round_wake,                    \
-    .link_down = kith_round_link_down, .peer_left = kith_round_peer_left,      \
-    .leave = kith_round_leave, .inbox = kith_round_inbox,                      \
-    .deadline = kith_round_deadline, .is_finished = kith_round_is_finished
+    .peer_left = kith_round_peer_left, .leave = kith_round_leave,              \
+    .inbox = kith_round_inbox, .deadline = kith_round_deadline,                \
+    .is_finished = kith_round_is_finished
 
 /* Those of modes that training waits for. */
 #define KITH_WAITED_HANDLERS                                                   \
@@ -264,7 +264,6 @@ bool kith_round_schedule(struct kith_node *node);
 void kith_round_message(struct kith_node *node, kith_id from,
                         const struct kith_message *message);
 void kith_round_wake(struct kith_node *node);
-void kith_round_link_down(struct kith_node *node, kith_id peer);
 void kith_round_peer_left(struct kith_node *node, kith_id peer);
 void kith_round_leave(struct kith_node *node);
 uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,

@@ -29,8 +29,6 @@ uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,
                           const struct kith_message *model)
 {
     const uint64_t number = model->id.counter;
-    if (model->pattern != KITH_PATTERN_ROUND)
-        return kith_exchange_inbox(node, from, model);
     const struct kith_round_list *list = kith_round_list_of(node, number);
     const struct kith_round_edge *edge = kith_round_find(list, from);
     KITH_ASSERT(edge == NULL || edge->peer == from);
@@ -145,10 +143,6 @@ void kith_round_message(struct kith_node *node, kith_id from,
                         const struct kith_message *message)
 {
     const struct kith_mode *mode = node->mode;
-    if (message->pattern != KITH_PATTERN_ROUND) {
-        kith_exchange_message(node, from, message);
-        return;
-    }
     struct kith_round_edge *known =
         kith_round_find(kith_round_current(node), from);
     KITH_ASSERT(known == NULL || known->peer == from);
