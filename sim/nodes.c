@@ -231,20 +231,20 @@ static void step_worked(struct sim_world *world, kith_id id)
 
 /* Items that cost no virtual time are done at once, not queued. A step of
  * training always costs some, so this ends. */
-static void step_immediate(struct sim_world *world, kith_id id)
+static bool next_immediate(struct sim_world *world, kith_id id)
 {
-    while (world->peers[id].work == SIM_WORK_IMMEDIATE) {
-        world->events++;
-        step_worked(world, id);
-    }
-    settle(world, id);
+    const bool immediate = world->peers[id].work == SIM_WORK_IMMEDIATE;
+    world->events += immediate;
+    return immediate;
 }
 
 void sim_step(struct sim_world *world, kith_id id, struct kith_event *event)
 {
     KITH_DEBUG_ASSERT(id < world->peer_count);
     step_node(world, id, event);
-    step_immediate(world, id);
+    while (next_immediate(world, id))
+        step_worked(world, id);
+    settle(world, id);
 }
 
 /* A process begins: no timer of the one before is left, and the node is told
@@ -294,8 +294,10 @@ static void step_work_done(struct sim_world *world, kith_id id,
         return; /* the item died with its process */
     if (peer->fault != 0 && sim_fault_delays_work(world, id))
         return;
-    step_worked(world, id);
-    step_immediate(world, id);
+    do
+        step_worked(world, id);
+    while (next_immediate(world, id));
+    settle(world, id);
 }
 
 static void gossip_step(struct sim_world *world, const struct sim_event *event)

@@ -179,7 +179,7 @@ static enum kith_err bucket_put(struct sim_queue *queue,
 
 static inline uint64_t day_of(const struct sim_queue *queue, kith_ns time_ns)
 {
-    KITH_ASSERT(time_ns >= 0);
+    KITH_DEBUG_ASSERT(time_ns >= 0);
     return (uint64_t)time_ns >> queue->shift;
 }
 

@@ -57,8 +57,8 @@ void sim_trace_close(struct sim_world *world)
 
 /* One entry of five words. The pairs are mixed on their own first, so that a
  * processor overlaps the entries and only the last step is a chain. */
-static void fold(struct sim_world *world, uint64_t what, kith_id peer,
-                 kith_id other, uint64_t counter, uint64_t value)
+SIM_INLINE void fold(struct sim_world *world, uint64_t what, kith_id peer,
+                     kith_id other, uint64_t counter, uint64_t value)
 {
     const uint64_t when =
         kith_hash_word((uint64_t)sim_time(world), (uint64_t)peer << 32 | other);
