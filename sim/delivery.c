@@ -273,7 +273,7 @@ static bool push_drops(const struct sim_world *world, kith_id from,
     struct kith_rng rng;
     kith_rng_init(&rng, world->experiment->seed, KITH_STREAM_DROP,
                   (uint64_t)from << 32 | send->to);
-    rng.block = (uint32_t)send->message.id.counter;
+    rng.block = (uint32_t)(send->message.id.counter / KITH_ASKS);
     return kith_rng_u32(&rng) < threshold;
 }
 

@@ -61,7 +61,7 @@ struct sim_payload {
 };
 
 /* Snapshots that a MODEL is sent from: exchanges' two, and the rounds'. */
-#define SIM_SNAPSHOTS 3u
+#define SIM_SNAPSHOTS (1u + KITH_OVERLAP_MAX)
 
 struct sim_packets {
     struct sim_packet *packets;    /* (capacity) */

@@ -100,6 +100,7 @@ static void apply(struct sim_replay *replay, kith_id peer)
     KITH_ASSERT(!state->working);
     state->working = true;
     state->work = effects->work;
+    kith_worker_prepare(state->worker, &state->work);
     if (state->work.kind == KITH_WORK_SAVE)
         sim_replay_peer_save(replay, peer);
 }

@@ -288,8 +288,9 @@ static void start_item(struct sim_world *world, kith_id peer,
     struct job *job = &pool->jobs[peer];
     KITH_ASSERT(job->state == JOB_FREE);
     job->work = *work;
-    if (work->kind != KITH_WORK_TRAIN)
+    if (work->kind != KITH_WORK_TRAIN || work->edge_count > 0)
         sim_copy_forget(world, peer); /* it may fill its snapshots anew */
+    kith_worker_prepare(job->worker, &job->work);
     if (work->kind == KITH_WORK_SAVE) {
         job->result =
             (struct kith_work_result){.kind = work->kind, .finite = true};

@@ -7,6 +7,7 @@ UNIT = \
   tests/unit/test_admission \
   tests/unit/test_aead \
   tests/unit/test_async_spread \
+  tests/unit/test_overlap \
   tests/unit/test_backend \
   tests/unit/test_baseline \
   tests/unit/test_bf16 \
@@ -338,6 +339,8 @@ tests_property_test_sim_determinism_SOURCES = \
 tests_unit_test_stragglers_SOURCES = tests/unit/test_stragglers.c $(SIMULATE)
 tests_unit_test_sim_conservation_SOURCES = \
   tests/unit/test_sim_conservation.c $(SIMULATE)
+tests_unit_test_overlap_SOURCES = \
+  tests/unit/test_overlap.c $(SIMULATE)
 tests_unit_test_sim_faults_SOURCES = tests/unit/test_sim_faults.c $(SIMULATE)
 tests_unit_test_sim_network_SOURCES = tests/unit/test_sim_network.c $(SIMULATE)
 EXTRA_DIST += \

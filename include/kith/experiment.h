@@ -92,6 +92,7 @@ struct kith_experiment {
         uint64_t edges_hash; /* topology file: of what it held */
         uint32_t every;
         uint32_t retries;
+        uint32_t exchanges;  /* swaps at a time, on each side */
         kith_ns deadline_ns; /* 0: measured; KITH_NEVER: `never`, sim only */
         char compressor[KITH_NAME_MAX]; /* none */
         struct kith_compressor_config compression;
@@ -179,6 +180,8 @@ bool kith_experiment_is(const struct kith_experiment *here, const char *hash,
  * process
  * (`kith train`); NULL: experiment, and it is a peer. Both are lent. */
 struct kith_task;
+/* Swaps at a time on each side: gossip.exchanges, or what fits 1 GiB. */
+uint32_t kith_experiment_exchanges(const struct kith_experiment *experiment);
 struct kith_task kith_experiment_task(const struct kith_experiment *experiment,
                                       const struct kith_experiment *named);
 /* Compression of vectors of `dim` elements that are gossiped. */

@@ -8,6 +8,10 @@
 #define KITH_PEERS_MAX (1u << 20)
 /* Neighbours of one `round`: complete graph of 64; larger graphs are sparse. */
 #define KITH_DEGREE_MAX 64u
+/* Swaps that a peer asks for at a time, and as many that it answers; each has
+ * two vectors. Exchanges under way at one end: */
+#define KITH_EXCHANGES_LIMIT 4u
+#define KITH_OVERLAP_MAX (2u * KITH_EXCHANGES_LIMIT)
 /* Peers that one meets over all rounds of a schedule, where that is not
  * everybody: 8 rounds of 64, or 20 to and fro of one. */
 #define KITH_LINKS_MAX 512u

@@ -4,8 +4,9 @@
  * initiator is "me" or "you", because the channel already says who speaks.
  *
  *   swap   A: REQUEST        B: ACCEPT | BUSY
- *          A: MODEL (s_A)    B: MODEL (s_B), B has merged w (s_A - s_B)
- *          A: ACK            A has merged w (s_B - s_A)
+ *          A: MODEL (s_A)    B: MODEL (s_B), each at its next step boundary
+ *                            B: ACK, B has merged w (s_A - s_B)
+ *          A: ACK            A, too, has merged w (s_B - s_A)
  *   push   A: REQUEST        B: ACCEPT | BUSY
  *          A: MODEL          B: ACK, B has added it
  *   pull   A: REQUEST        B: ACCEPT | BUSY, then MODEL      A: ACK
@@ -54,6 +55,9 @@ enum kith_pattern {
     KITH_PATTERN_COUNT
 };
 
+/* A partner that does not take part is followed by another: each has a counter
+ * of its own, of exchange k of a peer k KITH_ASKS + 0, 1, ... */
+#define KITH_ASKS 32u
 struct kith_exchange_id {
     uint64_t counter;     /* the initiator's own; a round's index for ROUND */
     uint32_t incarnation; /* the initiator's, +1 at every restart */
@@ -68,6 +72,10 @@ struct kith_message {
     uint32_t scalar_count; /* MODEL: scalars that travel with the vector */
     double scalars[KITH_SCALARS_MAX];
     uint64_t payload_bytes; /* MODEL, REQUEST: bytes of the vector */
+    /* Of a swap, 0 in all others. REQUEST: exchanges under way at the sender,
+     * with this one; ACCEPT and the initiator's MODEL: the larger of both
+     * ends', which makes the weight. */
+    uint32_t overlap;
 
     /* Local, never packed. */
     uint32_t slot;           /* MODEL out: slot it is sent from;

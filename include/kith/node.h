@@ -13,7 +13,8 @@
  *             MODEL: header first, then the bytes of `message.slot` as bulk.
  *   cancel    bit s set: stop sending from slot s at once, the rest of that
  *             transfer is dropped; happens before `work` starts.
- *   work      at most one; answered by WORK_DONE with the same kind.
+ *   work      at most one; answered by WORK_DONE with the same kind. The
+ *             driver calls kith_worker_prepare() before it starts it.
  *   deadline  the next WAKE, KITH_NEVER for none; replaces the last one.
  *   marks     trace lines: hashed by the simulator, logged by the daemon.
  * Receiving a MODEL header the driver asks kith_node_inbox() where its bytes
@@ -129,12 +130,15 @@ struct kith_node_config {
     kith_ns round_deadline_ns; /* 0: from measured round trips;
                                   KITH_NEVER: wait for ever (simulator only) */
     uint32_t retries;          /* other peers asked after BUSY, e.g. 3 */
+    uint32_t exchanges; /* swaps asked for at a time, and answered; 0: 1 */
+    bool prepares; /* a swap is answered with x of the last step boundary, not
+                      of the next: kith_worker_prepare() costs no copy */
 };
 
 struct kith_node; /* opaque; POD, may be copied while no work is out */
 
 /* Bytes of one node: fixed part plus one edge record per neighbour of a round.
- * A `swap` or `push` node is at most 384 bytes. */
+ * A node of one exchange a side is at most 400 bytes. */
 size_t kith_node_size(const struct kith_node_config *config);
 /* The most neighbours that `self` has in one round, senders and receivers
  * together; 0 unless the pattern is ROUND. */

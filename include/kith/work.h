@@ -5,12 +5,12 @@
  * and there is no lock anywhere. A vector is named by its slot.
  *
  *   slot 0             live model x
- *   slot 1, 2          initiated exchange: snapshot sent, inbox
- *   slot 3, 4          answered exchange: snapshot sent, inbox
- *   slot 5             round: snapshot sent to every neighbour
- *   slot 6 + 3e + b    round: inbox of edge e for rounds of parity b, because
+ *   slot 4i + 1, + 2   initiated exchange i < 4: snapshot sent, inbox
+ *   slot 4i + 3, + 4   answered exchange i < 4: snapshot sent, inbox
+ *   slot 17            round: snapshot sent to every neighbour
+ *   slot 18 + 3e + b   round: inbox of edge e for rounds of parity b, because
  *                      a neighbour may be one round ahead
- *   slot 6 + 3e + 2    round: what is sent over edge e, where each gets a
+ *   slot 18 + 3e + 2   round: what is sent over edge e, where each gets a
  *                      message of its own
  */
 #ifndef KITH_WORK_H
@@ -24,13 +24,15 @@
 #include "kith/message.h"
 #include "kith/types.h"
 
+#define KITH_SLOTS_PER_EXCHANGE 4u
 enum kith_slot {
     KITH_SLOT_LIVE,
+    /* + 4 * index of the exchange on its side */
     KITH_SLOT_INITIATED_SENT,
     KITH_SLOT_INITIATED_INBOX,
     KITH_SLOT_ANSWERED_SENT,
     KITH_SLOT_ANSWERED_INBOX,
-    KITH_SLOT_ROUND_SENT,
+    KITH_SLOT_ROUND_SENT = 1 + KITH_SLOTS_PER_EXCHANGE * KITH_EXCHANGES_LIMIT,
     KITH_SLOT_ROUND_EDGES, /* + 3 * edge index + (round & 1), or + 2 */
 };
 #define KITH_SLOTS_PER_EDGE 3u
@@ -61,11 +63,26 @@ static inline uint32_t kith_slot_edge(uint32_t slot)
     return (slot - KITH_SLOT_ROUND_EDGES) / KITH_SLOTS_PER_EDGE;
 }
 
+/* `kind`, one of the four slots of exchange 0, as it is of any exchange. */
+static inline bool kith_slot_is(enum kith_slot kind, uint32_t slot)
+{
+    return slot < KITH_SLOT_ROUND_SENT &&
+           slot % KITH_SLOTS_PER_EXCHANGE ==
+               (uint32_t)kind % KITH_SLOTS_PER_EXCHANGE &&
+           slot != KITH_SLOT_LIVE;
+}
+
+/* Of a slot of an exchange: which exchange of its side. */
+static inline uint32_t kith_slot_exchange(uint32_t slot)
+{
+    return (slot - 1) / KITH_SLOTS_PER_EXCHANGE;
+}
+
 /* What is received into. */
 static inline bool kith_slot_is_inbox(uint32_t slot)
 {
-    return slot == KITH_SLOT_INITIATED_INBOX ||
-           slot == KITH_SLOT_ANSWERED_INBOX ||
+    return kith_slot_is(KITH_SLOT_INITIATED_INBOX, slot) ||
+           kith_slot_is(KITH_SLOT_ANSWERED_INBOX, slot) ||
            (slot >= KITH_SLOT_ROUND_EDGES && slot < KITH_SLOTS_MAX &&
             !kith_slot_is_edge_outbox(slot));
 }
@@ -122,7 +139,8 @@ struct kith_work {
     uint64_t round;      /* a round's; of an exchange of two, a number that
                             both know and that no other exchange has */
     struct kith_work_edge *edges; /* (edge_count); the node's, stable until
-                                     WORK_DONE; the worker writes its outputs */
+                                     WORK_DONE; the worker writes its outputs.
+                                     TRAIN: what x is now stays in edges.sent */
     uint32_t edge_count;
 };
 

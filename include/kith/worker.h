@@ -71,6 +71,7 @@ struct kith_task {
     const double *coefficients; /* (KITH_GOSSIP_KEY_COUNT) */
     const struct kith_topology *graph;
     uint32_t every;                      /* own steps between two exchanges */
+    uint32_t exchanges;                  /* swaps at a time a side; 0: 1 */
     struct kith_compression compression; /* its `dim` is the runner's */
     struct kith_owner owner;
 };
@@ -100,6 +101,10 @@ void kith_worker_close(struct kith_worker *worker);
 KITH_MUST_CHECK enum kith_err kith_worker_init(struct kith_worker *worker,
                                                const char *path, char *error);
 
+/* On the driver's own thread, before the item starts: a TRAIN leaves x as it is
+ * now in the snapshots of its edges, which may be sent while it runs. Where
+ * there are some the step begins with one copy of x. */
+void kith_worker_prepare(struct kith_worker *worker, struct kith_work *work);
 /* Runs one item to its end; writes edge outputs and the result. SNAPSHOT and
  * MERGE with snapshot_first call the algorithm's make (PULL: a plain copy);
  * UNDO gives x back within one unit in the last place of its larger values

@@ -11,6 +11,9 @@
 #include "kith/text.h"
 #include "key_table.h"
 
+/* Of `gossip.exchanges: 0`: all snapshots and inboxes of a peer. */
+#define VECTORS_BYTES (1u << 30)
+
 uint64_t kith_experiment_steps(const struct kith_experiment *experiment,
                                size_t train_rows)
 {
@@ -21,6 +24,22 @@ uint64_t kith_experiment_steps(const struct kith_experiment *experiment,
     const double batch = (double)experiment->peers * experiment->train.batch;
     return (uint64_t)floor(experiment->stop.epochs * (double)train_rows /
                            batch);
+}
+
+/* Each exchange of a side has a snapshot and an inbox. */
+uint32_t kith_experiment_exchanges(const struct kith_experiment *experiment)
+{
+    const size_t bytes =
+        kith_model_size_of(experiment->model, &experiment->model_config)
+            .gossiped *
+        experiment->backend->element_bytes;
+    uint32_t exchanges = experiment->gossip.exchanges;
+    if (exchanges > 0)
+        return exchanges;
+    exchanges = KITH_EXCHANGES_LIMIT;
+    while (exchanges > 1 && bytes > (size_t)VECTORS_BYTES / (4 * exchanges))
+        exchanges /= 2;
+    return exchanges;
 }
 
 enum kith_err
@@ -59,6 +78,9 @@ kith_experiment_node_config(const struct kith_experiment *experiment,
         .save_period_ns = experiment->save_period_ns,
         .round_deadline_ns = experiment->gossip.deadline_ns,
         .retries = experiment->gossip.retries,
+        .exchanges = kith_experiment_exchanges(experiment),
+        .prepares = experiment->backend->host == experiment->backend &&
+                    experiment->gossip.algorithm->make == NULL,
     };
     return KITH_OK;
 }

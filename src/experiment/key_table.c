@@ -341,6 +341,10 @@ const struct key kith_experiment_keys[] = {
            "after the finite gate, which is always on"),
     BOUNDED("gossip.retries", KEY_U32, KEY_LOCAL, gossip.retries, 0, 16, "8",
             "other peers asked after a busy one"),
+    BOUNDED("gossip.exchanges", KEY_U32, 0, gossip.exchanges, 0,
+            KITH_EXCHANGES_LIMIT, "0",
+            "swaps asked for at a time, and as many answered; 0: 4, or what "
+            "fits 1 GiB"),
     {"gossip.deadline", KEY_PARSED, KEY_LOCAL, AT(gossip.deadline_ns),
      .parse = parse_deadline,
      .allowed = "measured, a time of at least 1ms with its unit, or never "

@@ -153,6 +153,8 @@ void kith_thread_submit(struct kith_thread *thread,
     uv_mutex_lock(&thread->mutex);
     KITH_ASSERT(thread->item == KITH_ITEM_NONE);
     thread->work = *work;
+    if (thread->options.worker != NULL)
+        kith_worker_prepare(thread->options.worker, &thread->work);
     thread->item = KITH_ITEM_SUBMITTED;
     uv_cond_signal(&thread->changed);
     uv_mutex_unlock(&thread->mutex);

@@ -339,13 +339,13 @@ static bool model_begins(struct kith_link *link,
         traffic->target = user->slot(user->arg, slot);
         /* Only a guard looks at distances, and only our own snapshot of a swap
          * is surely at rest now. */
-        if (options->measure_distance && slot == KITH_SLOT_INITIATED_INBOX &&
+        const uint32_t sent = slot - 1;
+        if (options->measure_distance &&
+            kith_slot_is(KITH_SLOT_INITIATED_INBOX, slot) &&
             message->pattern == KITH_PATTERN_SWAP &&
             (user->outgoing == NULL ||
-             user->outgoing(user->arg, KITH_SLOT_INITIATED_SENT) ==
-                 KITH_OUTGOING_READY))
-            traffic->reference =
-                user->slot(user->arg, KITH_SLOT_INITIATED_SENT);
+             user->outgoing(user->arg, sent) == KITH_OUTGOING_READY))
+            traffic->reference = user->slot(user->arg, sent);
     }
     if (due == 0)
         deliver_model(link);

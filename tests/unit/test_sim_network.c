@@ -85,10 +85,11 @@ static void test_rate(void **state)
     assert_true(up > 215 * KITH_MS);
     struct kith_message message = {.kind = KITH_MESSAGE_REQUEST,
                                    .pattern = KITH_PATTERN_SWAP,
-                                   .id = {.counter = 1},
+                                   .id = {.counter = KITH_ASKS},
                                    .mine = true,
                                    .step = 2,
-                                   .payload_bytes = 40};
+                                   .payload_bytes = 40,
+                                   .overlap = 1};
     const kith_ns expected =
         3 * KITH_MS + 8 * KITH_US * (kith_ns)sim_message_bytes(&message);
     assert_int_equal(request - dialler_up, expected);

@@ -144,7 +144,11 @@ static void test_out_of_range(void **state)
             0); /* 33-bit incarnation */
     REFUSED(0x97, 0, 1, 0xc3, 0, 0, 0, 0xcf, 0, 0, 0, 4, 0, 0, 0,
             1);                               /* one byte too many */
-    REFUSED(0x98, 3, 1, 0xc3, 0, 0, 0, 0, 7); /* a whole scalar */
+    REFUSED(0x98, 3, 2, 0xc3, 0, 0, 0, 0, 7); /* a whole scalar */
+    REFUSED(0x98, 3, 1, 0xc2, 0, 0, 0, 0, 7); /* not the initiator's */
+    REFUSED(0x98, 0, 1, 0xc3, 0, 0, 0, 0, 0); /* no overlap is 0 */
+    REFUSED(0x98, 0, 1, 0xc3, 0, 0, 0, 0, KITH_OVERLAP_MAX + 1);
+    REFUSED(0x98, 2, 1, 0xc3, 0, 0, 0, 0, 1); /* BUSY has none */
     REFUSED(0x98, 3, 1, 0xc3, 0, 0, 0, 0, 0xcb, 0x7f, 0xf0, 0, 0, 0, 0, 0,
             0); /* infinity */
     REFUSED(0x98, 3, 1, 0xc3, 0, 0, 0, 0, 0xcb, 0x7f, 0xf8, 0, 0, 0, 0, 0,

@@ -211,7 +211,7 @@ static void test_only_what_is_used_is_pinned(void **state)
         unsigned whole, parts;
     } cases[] = {
         {"local", 0, 0},
-        {"adpsgd", 4, 0},         /* sent and received, as either side */
+        {"adpsgd", 16, 0},        /* sent, received, as either side, 4 times */
         {"gossip-push", 4, 0},    /* likewise, and models that are pulled */
         {"dpsgd", 2 + 1 + 4, 0},  /* pulled; one sent; received, two rounds */
         {"sgp-sync", 2 + 6, 0},   /* one sent to each */
@@ -234,12 +234,12 @@ static void test_only_what_is_used_is_pinned(void **state)
 static void test_pinning_is_refused(void **state)
 {
     (void)state;
-    enum { DIM = 1 << 19, SLOTS = 4 };
+    enum { DIM = 1 << 19, SLOTS = 16 };
     struct kith_worker *worker = NULL;
     const size_t before = pinned(), needed = SLOTS * DIM * sizeof(float);
     pinnable(before + needed - 1);
     assert_int_equal(open_exchange("adpsgd", DIM, &worker), KITH_ENOMEM);
-    assert_non_null(strstr(error, "pin 8.0 MiB for the 4 vectors"));
+    assert_non_null(strstr(error, "pin 32.0 MiB for the 16 vectors"));
     assert_int_equal(pinned(), before);
     pinnable(before + needed);
     assert_int_equal(open_exchange("adpsgd", DIM, &worker), KITH_OK);

@@ -1,24 +1,32 @@
 /* Elastic gossip: two peers move a little towards each other.
  *
- *   d = a (x_i - x_k);   x_i <- x_i - d;   x_k <- x_k + d      0 < a <= 1/2
+ *   d = 2 a w (x_i - x_k);   x_i <- x_i - d;   x_k <- x_k + d    0 < a <= 1/2
  *
- * a = `elasticity`; 1/2 is plain averaging. The sum is kept.
+ * a = `elasticity`; 1/2 is plain averaging. w is the exchange's weight, 1/2
+ * unless others overlap with it: the force is shared among them. The sum is
+ * kept.
  *
  * Source: Pramod, "Elastic Gossip", 2018; after Zhang et al., "Deep learning
  * with Elastic Averaging SGD", NIPS 2015.
  * Test: unit/test_rules.c, property/test_matrix.c. */
 #include "updates.h"
 
+static void weaken(const struct kith_algebra *algebra,
+                   struct kith_work_edge *edge)
+{
+    edge->weight *= 2 * algebra->coefficients[KITH_GOSSIP_ELASTICITY];
+}
+
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    edge->weight = algebra->coefficients[KITH_GOSSIP_ELASTICITY];
+    weaken(algebra, edge);
     kith_algorithm_mix(algebra, edge);
 }
 
 static void swap_merge(struct kith_algebra *algebra,
                        struct kith_work_edge *edge)
 {
-    edge->weight = algebra->coefficients[KITH_GOSSIP_ELASTICITY];
+    weaken(algebra, edge);
     kith_algorithm_swap_mix(algebra, edge);
 }
 

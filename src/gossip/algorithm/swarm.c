@@ -22,7 +22,7 @@ enum { PUBLISHED };
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     void *const published = algebra->vectors[PUBLISHED];
-    if (edge->sent == KITH_SLOT_INITIATED_SENT)
+    if (kith_slot_is(KITH_SLOT_INITIATED_SENT, edge->sent))
         kith_algorithm_copy_twice(algebra->backend, algebra->dim, algebra->live,
                                   published, algebra->sent);
     else

@@ -13,21 +13,22 @@
 
 #include <string.h>
 
-_Static_assert(OWNER_EXCHANGE + KITH_EXCHANGES_MAX <= UINT8_MAX,
+_Static_assert(OWNER_EXCHANGE + 2 * KITH_EXCHANGES_LIMIT <= UINT8_MAX,
                "the owner of an item names its exchange in one byte");
 
 /* The place in the table decides the side: no record needs a field for it,
  * and an idle peer stays small. */
-static const struct kith_exchange_side *side_of(uint32_t index)
+static const struct kith_exchange_side *side_of(const struct kith_node *node,
+                                                uint32_t index)
 {
-    KITH_ASSERT(index < KITH_EXCHANGES_MAX);
-    return index < KITH_INITIATED_MAX ? &kith_initiator : &kith_responder;
+    KITH_ASSERT(index < kith_exchange_count(node));
+    return index < node->exchange_limit ? &kith_initiator : &kith_responder;
 }
 
 void kith_exchange_init(struct kith_node *node)
 {
     KITH_ASSERT(node->owner == OWNER_UNSTARTED);
-    for (uint32_t i = 0; i < KITH_EXCHANGES_MAX; i++)
+    for (uint32_t i = 0; i < kith_exchange_count(node); i++)
         node->exchanges[i].deadline_ns = KITH_NEVER;
 }
 
@@ -35,7 +36,7 @@ void kith_exchange_init(struct kith_node *node)
  * that change a record, and it covers their combinations. */
 void kith_exchange_check(const struct kith_node *node)
 {
-    for (uint32_t i = 0; i < KITH_EXCHANGES_MAX; i++) {
+    for (uint32_t i = 0; i < kith_exchange_count(node); i++) {
         const struct kith_exchange *exchange = &node->exchanges[i];
         if ((node->exchange_mask >> i & 1) == 0 ||
             exchange->state == KITH_EXCHANGE_IDLE)
@@ -43,20 +44,18 @@ void kith_exchange_check(const struct kith_node *node)
         KITH_ASSERT(exchange->running == (node->owner == OWNER_EXCHANGE + i));
         /* Either an item is due or out, or a deadline ends this phase. */
         KITH_ASSERT(exchange->deadline_ns != KITH_NEVER || exchange->running ||
-                    side_of(i)->due(exchange) != KITH_WORK_COUNT);
+                    side_of(node, i)->due(exchange) != KITH_WORK_COUNT);
         KITH_ASSERT(exchange->tries <= KITH_TRIES_MAX);
     }
 }
 
-/* The one that `message` of `from` is about, or KITH_EXCHANGES_MAX. */
+/* The one that `message` of `from` is about, or KITH_EXCHANGE_NONE. */
 static uint32_t find(const struct kith_node *node, kith_id from,
                      const struct kith_message *message)
 {
     KITH_ASSERT(from != node->self);
-    const uint32_t first = message->mine ? KITH_INITIATED_MAX : 0;
-    const uint32_t count =
-        message->mine ? KITH_ANSWERED_MAX : KITH_INITIATED_MAX;
-    for (uint32_t i = first; i < first + count; i++) {
+    const uint32_t first = message->mine ? node->exchange_limit : 0;
+    for (uint32_t i = first; i < first + node->exchange_limit; i++) {
         const struct kith_exchange *exchange = &node->exchanges[i];
         if (exchange->state != KITH_EXCHANGE_IDLE &&
             exchange->edge.peer == from &&
@@ -64,7 +63,47 @@ static uint32_t find(const struct kith_node *node, kith_id from,
             exchange->incarnation == message->id.incarnation)
             return i;
     }
-    return KITH_EXCHANGES_MAX;
+    return KITH_EXCHANGE_NONE;
+}
+
+/* 1 / (1 + m): Metropolis weights of the graph of exchanges under way. With
+ * more than one a side exchanges are longer under way, and where a peer has
+ * many to choose from half as much is better; where it has few, what takes time
+ * is that a value passes from neighbour to neighbour, and more of it serves. */
+double kith_exchange_weight(const struct kith_node *node, kith_id peer,
+                            uint32_t overlap)
+{
+    enum { FEW = 4 };
+    const struct kith_topology *topology = node->config->topology;
+    KITH_ASSERT(overlap >= 1 && overlap <= kith_exchange_count(node));
+    const bool many = kith_topology_is_any_pair(topology->kind) ||
+                      kith_topology_degree(topology, node->self) > FEW ||
+                      kith_topology_degree(topology, peer) > FEW;
+    return node->exchange_limit > 1 && many ? 0.5 / overlap
+                                            : 1.0 / (1.0 + overlap);
+}
+
+bool kith_exchange_weigh(const struct kith_node *node,
+                         struct kith_exchange *exchange, uint32_t overlap)
+{
+    KITH_ASSERT(exchange->pattern == KITH_PATTERN_SWAP);
+    if (overlap < 1 || overlap > kith_exchange_count(node))
+        return false;
+    exchange->overlap = overlap & 15u;
+    exchange->edge.weight =
+        kith_exchange_weight(node, exchange->edge.peer, overlap);
+    return true;
+}
+
+uint32_t kith_exchange_overlap(const struct kith_node *node)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < kith_exchange_count(node); i++) {
+        const struct kith_exchange *exchange = &node->exchanges[i];
+        count += exchange->pattern == KITH_PATTERN_SWAP &&
+                 (side_of(node, i)->is_ahead >> exchange->state & 1u) != 0;
+    }
+    return count;
 }
 
 void kith_exchange_tell(const struct kith_node *node,
@@ -78,17 +117,23 @@ void kith_exchange_tell(const struct kith_node *node,
     /* Only what announces a transfer says how long it is; the receiver
      * refuses a length that its own configuration does not have. */
     const bool sized = carries || kind == KITH_MESSAGE_REQUEST;
+    /* The initiator's MODEL says which ACCEPT it heard: one may be stale. */
+    const bool ours = kith_exchange_is_ours(node, exchange);
+    const bool weighs = pattern == KITH_PATTERN_SWAP &&
+                        (kind == KITH_MESSAGE_REQUEST ||
+                         kind == KITH_MESSAGE_ACCEPT || (carries && ours));
     struct kith_message *message = kith_node_send(node, exchange->edge.peer);
     *message = (struct kith_message){
         .kind = kind,
         .pattern = pattern,
         .id = {.counter = exchange->counter,
                .incarnation = exchange->incarnation},
-        .mine = kith_exchange_is_ours(node, exchange),
+        .mine = ours,
         .step = node->steps,
         .payload_bytes =
             sized ? kith_node_payload(node->config, pattern, exchange->counter)
                   : 0,
+        .overlap = weighs ? exchange->overlap : 0,
         .slot = carries ? exchange->edge.sent : KITH_SLOT_NONE,
     };
     /* Scalars belong to the snapshot: those of x may have changed since. */
@@ -126,17 +171,17 @@ static void put_work(struct kith_node *node, uint32_t index,
                                   : exchange->edge.peer;
     /* One item at a time: whatever comes meanwhile about this exchange is
      * noted and acted upon when the item is done. */
-    KITH_ASSERT(index < KITH_EXCHANGES_MAX && !exchange->running);
+    KITH_ASSERT(!exchange->running);
     exchange->running = true;
     kith_node_work(
         node, OWNER_EXCHANGE + index,
         (struct kith_work){
             .kind = kind,
             .pattern = (enum kith_pattern)exchange->pattern,
-            /* An answer to a swap is what the merge began with. */
-            .snapshot_first = kind == KITH_WORK_MERGE &&
-                              exchange->pattern == KITH_PATTERN_SWAP &&
-                              index >= KITH_INITIATED_MAX,
+            /* Where both are due, our snapshot is what the merge began with.
+             */
+            .snapshot_first = index >= node->exchange_limit &&
+                              exchange->state == RESPONDER_MERGE_BOTH,
             /* A number that both sides know and no other exchange has. */
             .round = ((uint64_t)initiator << 44 ^
                       (uint64_t)exchange->incarnation << 36) +
@@ -200,7 +245,7 @@ void kith_exchange_hurry(const struct kith_node *node,
 
 bool kith_exchange_is_pulled(const struct kith_node *node)
 {
-    for (uint32_t i = KITH_INITIATED_MAX; i < KITH_EXCHANGES_MAX; i++)
+    for (uint32_t i = node->exchange_limit; i < kith_exchange_count(node); i++)
         if (node->exchanges[i].state != KITH_EXCHANGE_IDLE &&
             !kith_exchange_gives(&node->exchanges[i]))
             return true;
@@ -211,7 +256,7 @@ bool kith_exchange_is_pulled(const struct kith_node *node)
 static uint32_t used(const struct kith_node *node, uint32_t first,
                      uint32_t count)
 {
-    KITH_ASSERT(first + count <= KITH_EXCHANGES_MAX);
+    KITH_ASSERT(first + count <= kith_exchange_count(node));
     uint32_t used = 0;
     if (node->exchange_mask == 0)
         return 0;
@@ -223,13 +268,13 @@ static uint32_t used(const struct kith_node *node, uint32_t first,
 /* How many this peer has initiated that are under way. */
 static uint32_t initiated(const struct kith_node *node)
 {
-    return used(node, 0, KITH_INITIATED_MAX);
+    return used(node, 0, node->exchange_limit);
 }
 
 /* With more than one record a trigger is skipped only when all are taken. */
 static bool is_open(const struct kith_node *node)
 {
-    return initiated(node) == KITH_INITIATED_MAX;
+    return initiated(node) == node->exchange_limit;
 }
 
 bool kith_exchange_is_finished(const struct kith_node *node)
@@ -239,7 +284,7 @@ bool kith_exchange_is_finished(const struct kith_node *node)
 
 bool kith_exchange_is_quiet(const struct kith_node *node)
 {
-    return used(node, 0, KITH_EXCHANGES_MAX) == 0;
+    return used(node, 0, kith_exchange_count(node)) == 0;
 }
 
 /* One exchange at a time: what is answered comes first. */
@@ -247,7 +292,7 @@ static bool defers_trigger(const struct kith_node *node)
 {
     KITH_ASSERT(node->round == NULL);
     return kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE) &&
-           used(node, KITH_INITIATED_MAX, KITH_ANSWERED_MAX) > 0;
+           used(node, node->exchange_limit, node->exchange_limit) > 0;
 }
 
 static void trigger(struct kith_node *node)
@@ -259,11 +304,11 @@ static void trigger(struct kith_node *node)
 bool kith_exchange_schedule(struct kith_node *node)
 {
     KITH_ASSERT(node->owner == OWNER_NONE && !node->effects->has_work);
-    for (uint32_t i = KITH_EXCHANGES_MAX; i-- > 0;) {
+    for (uint32_t i = kith_exchange_count(node); i-- > 0;) {
         const struct kith_exchange *exchange = &node->exchanges[i];
         if (exchange->state == KITH_EXCHANGE_IDLE)
             continue;
-        const enum kith_work_kind kind = side_of(i)->due(exchange);
+        const enum kith_work_kind kind = side_of(node, i)->due(exchange);
         if (kind == KITH_WORK_COUNT)
             continue;
         put_work(node, i, kind);
@@ -276,10 +321,9 @@ void kith_exchange_worked(struct kith_node *node, uint32_t index,
                           enum kith_work_kind kind)
 {
     struct kith_exchange *exchange = &node->exchanges[index];
-    KITH_ASSERT(index < KITH_EXCHANGES_MAX);
-    KITH_ASSERT(exchange->running && kind == side_of(index)->due(exchange));
+    KITH_ASSERT(index < kith_exchange_count(node) && exchange->running);
     exchange->running = false;
-    side_of(index)->worked(node, exchange, kind);
+    side_of(node, index)->worked(node, exchange, kind);
 }
 
 void kith_exchange_message(struct kith_node *node, kith_id from,
@@ -295,18 +339,18 @@ void kith_exchange_message(struct kith_node *node, kith_id from,
         message->mine ? &kith_responder : &kith_initiator;
     const uint32_t index = find(node, from, message);
     side->message(node,
-                  index < KITH_EXCHANGES_MAX ? &node->exchanges[index] : NULL,
+                  index != KITH_EXCHANGE_NONE ? &node->exchanges[index] : NULL,
                   from, message);
 }
 
 void kith_exchange_wake(struct kith_node *node)
 {
-    for (uint32_t i = 0; i < KITH_EXCHANGES_MAX; i++) {
+    for (uint32_t i = 0; i < kith_exchange_count(node); i++) {
         struct kith_exchange *exchange = &node->exchanges[i];
         if (node->now_ns >= exchange->deadline_ns) {
             /* Each wake moves its own deadline, or the driver would wake the
              * node for ever. */
-            side_of(i)->wake(node, exchange);
+            side_of(node, i)->wake(node, exchange);
             KITH_ASSERT(exchange->deadline_ns > node->now_ns);
         }
         if (exchange->state == KITH_EXCHANGE_IDLE &&
@@ -317,20 +361,20 @@ void kith_exchange_wake(struct kith_node *node)
 
 void kith_exchange_link_down(struct kith_node *node, kith_id peer)
 {
-    for (uint32_t i = 0; i < KITH_EXCHANGES_MAX; i++)
+    for (uint32_t i = 0; i < kith_exchange_count(node); i++)
         if (node->exchanges[i].state != KITH_EXCHANGE_IDLE &&
             node->exchanges[i].edge.peer == peer)
-            side_of(i)->link_down(node, &node->exchanges[i]);
+            side_of(node, i)->link_down(node, &node->exchanges[i]);
 }
 
 uint32_t kith_exchange_inbox(const struct kith_node *node, kith_id from,
                              const struct kith_message *model)
 {
     const uint32_t index = find(node, from, model);
-    if (index == KITH_EXCHANGES_MAX)
+    if (index == KITH_EXCHANGE_NONE)
         return KITH_SLOT_NONE;
     const struct kith_exchange *exchange = &node->exchanges[index];
-    if (exchange->running || exchange->state != side_of(index)->awaits_model)
+    if ((side_of(node, index)->awaits_model >> exchange->state & 1u) == 0)
         return KITH_SLOT_NONE;
     /* In a push nothing comes back, in a pull nothing goes there: a model
      * that travels the wrong way has no inbox. */
@@ -343,7 +387,7 @@ uint32_t kith_exchange_inbox(const struct kith_node *node, kith_id from,
 kith_ns kith_exchange_deadline(const struct kith_node *node)
 {
     kith_ns deadline_ns = KITH_NEVER;
-    for (uint32_t i = 0; i < KITH_EXCHANGES_MAX; i++)
+    for (uint32_t i = 0; i < kith_exchange_count(node); i++)
         deadline_ns =
             kith_node_earliest(deadline_ns, node->exchanges[i].deadline_ns);
     return deadline_ns;

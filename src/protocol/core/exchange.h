@@ -22,21 +22,25 @@ struct kith_node; /* node_state.h */
 
 enum initiator_state {
     INITIATOR_IDLE,
-    INITIATOR_SNAPSHOT, /* swap: our snapshot is taken before the request */
-    INITIATOR_ASKED,    /* REQUEST sent */
-    INITIATOR_SPLIT,    /* push: accepted, our share is being split off */
-    INITIATOR_SENT,     /* MODEL sent, or a pull accepted: an answer is due */
-    INITIATOR_MERGE,    /* their model is in the inbox, to be merged */
-    INITIATOR_ABORTING, /* ABORT sent, to be acknowledged */
-    INITIATOR_UNDO,     /* push: never arrived, our share comes back */
+    INITIATOR_SNAPSHOT,  /* swap: our snapshot is taken before the request */
+    INITIATOR_ASKED,     /* REQUEST sent */
+    INITIATOR_SPLIT,     /* push: accepted, our share is being split off */
+    INITIATOR_SENT,      /* MODEL sent, or a pull accepted: an answer is due */
+    INITIATOR_MERGE,     /* their model is in the inbox, to be merged */
+    INITIATOR_MERGED,    /* swap: our half is done, their ACK is due */
+    INITIATOR_ABORTING,  /* ABORT sent, to be acknowledged */
+    INITIATOR_RECALLING, /* the same, after our half was merged */
+    INITIATOR_UNDO,      /* our half, or what was pushed, is taken back */
 };
 
 enum responder_state {
     RESPONDER_IDLE,
-    RESPONDER_ACCEPTED, /* ACCEPT sent, their MODEL is due (pull: snapshot) */
-    RESPONDER_MERGE,    /* their model is in the inbox, to be merged */
-    RESPONDER_MERGED,   /* our half is done and answered: ACK is due */
-    RESPONDER_UNDO,     /* ABORT came after the merge */
+    RESPONDER_ACCEPTED,   /* ACCEPT sent; swap, pull: our snapshot is due */
+    RESPONDER_SENT,       /* swap: our MODEL is sent, theirs is due */
+    RESPONDER_MERGE,      /* their model is in the inbox, to be merged */
+    RESPONDER_MERGE_BOTH, /* the same, and our snapshot is due with it */
+    RESPONDER_MERGED,     /* our half is done and answered: ACK is due */
+    RESPONDER_UNDO,       /* ABORT came after the merge */
 };
 #define KITH_EXCHANGE_IDLE 0u
 _Static_assert(INITIATOR_IDLE == KITH_EXCHANGE_IDLE &&
@@ -48,25 +52,30 @@ struct kith_exchange {
     kith_ns deadline_ns, since_ns; /* of this phase */
     uint64_t counter;
     uint32_t incarnation; /* of the initiator */
-    uint8_t state : 4, pattern : 4;
-    uint8_t tries : 4;  /* of the message that is repeated, <= TRIES_MAX + 1 */
-    bool running : 1;   /* its work item is out */
-    bool abort_due : 1; /* ABORT came while its work item was out */
-    bool broken : 1;    /* the link broke after our answer left */
-    uint8_t probes;     /* "still busy" heard, <= PROBES_MAX + 1 */
-    uint8_t retries;    /* other peers that may still be asked */
+    unsigned state : 4, pattern : 3;
+    unsigned tries : 3;  /* of the message that is repeated, <= TRIES_MAX + 1 */
+    unsigned probes : 5; /* "still busy" heard, <= PROBES_MAX + 1 */
+    unsigned retries : 5; /* other peers that may still be asked */
+    unsigned overlap : 4; /* of kith_message; it made the weight */
+    bool running : 1;     /* its work item is out */
+    bool abort_due : 1;   /* it is taken back when that item is done */
+    bool broken : 1;      /* the link broke after our answer left */
+    bool acked : 1;       /* the other side's half is done */
     struct kith_work_edge edge;
 };
-_Static_assert(INITIATOR_UNDO < 16 && KITH_PATTERN_COUNT <= 16 &&
-                   KITH_TRIES_MAX + 1 < 16,
-               "state, pattern and tries have four bits each");
+#define KITH_RETRIES_MAX 31u
+_Static_assert(KITH_RETRIES_MAX + 1 == KITH_ASKS, "one counter each");
+_Static_assert(INITIATOR_UNDO < 16 && KITH_PATTERN_COUNT <= 8 &&
+                   KITH_TRIES_MAX + 1 < 8 && KITH_PROBES_MAX + 1 < 32 &&
+                   KITH_OVERLAP_MAX < 16,
+               "the bits of an exchange hold their values");
 
-/* The table of exchanges under way: first those that this peer initiates, then
- * those that it answers. A larger table needs slots of work.h for each. */
-#define KITH_INITIATED_MAX 1u
-#define KITH_ANSWERED_MAX 1u
-#define KITH_EXCHANGES_MAX (KITH_INITIATED_MAX + KITH_ANSWERED_MAX)
-_Static_assert(KITH_EXCHANGES_MAX <= 8, "kith_node.exchange_mask has 8 bits");
+/* Nobody has asked for so many steps: the next one is not prepared for. */
+#define KITH_PREPARES_STEPS 16u
+/* No exchange of the table. */
+#define KITH_EXCHANGE_NONE UINT32_MAX
+_Static_assert(2 * KITH_EXCHANGES_LIMIT <= 8,
+               "kith_node.exchange_mask has 8 bits");
 
 /* What node.c calls where there may be exchanges, whatever the mode. */
 bool kith_exchange_schedule(struct kith_node *node);
@@ -83,6 +92,8 @@ bool kith_exchange_is_quiet(const struct kith_node *node);
 bool kith_exchange_is_finished(const struct kith_node *node);
 
 void kith_exchange_init(struct kith_node *node);
+/* Into the TRAIN item: the snapshot with which the next swap is answered. */
+void kith_exchange_prepare(struct kith_node *node);
 /* Holds after every event. */
 void kith_exchange_check(const struct kith_node *node);
 /* A pull is answered, which may carry far more than what was measured. */
@@ -100,6 +111,17 @@ void kith_exchange_undone(struct kith_node *node,
 /* The model that a MODEL brought may be merged; false: it is refused. */
 bool kith_exchange_take(struct kith_node *node, struct kith_exchange *exchange,
                         const struct kith_message *message);
+/* The weight of a swap while `overlap` are under way at its busier end. The sum
+ * of those of one peer stays below 1, so that exchanges which overlap, each
+ * against a snapshot of before the others, add up to an average.
+ * Test: unit/test_overlap.c; measured: docs/validation.md. */
+double kith_exchange_weight(const struct kith_node *node, kith_id peer,
+                            uint32_t overlap);
+/* Takes `overlap`, which a peer sent; false: no exchange has that. */
+bool kith_exchange_weigh(const struct kith_node *node,
+                         struct kith_exchange *exchange, uint32_t overlap);
+/* Exchanges whose half this peer has still to merge, `exchange` among them. */
+uint32_t kith_exchange_overlap(const struct kith_node *node);
 /* Its slots are free again. */
 void kith_exchange_end(const struct kith_node *node,
                        struct kith_exchange *exchange);
@@ -130,7 +152,8 @@ struct kith_exchange_side {
                     kith_id from, const struct kith_message *message);
     void (*wake)(struct kith_node *node, struct kith_exchange *exchange);
     void (*link_down)(struct kith_node *node, struct kith_exchange *exchange);
-    uint8_t awaits_model; /* the state in which a MODEL may come */
+    uint32_t awaits_model; /* bit s: in state s a MODEL may come */
+    uint32_t is_ahead;     /* bit s: our half is still to be merged */
 };
 extern const struct kith_exchange_side kith_initiator, kith_responder;
 

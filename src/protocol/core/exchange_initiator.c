@@ -1,17 +1,20 @@
 /* The side of an exchange that asks.
  *
- *   swap  IDLE -> SNAPSHOT -> ASKED -> SENT -> MERGE -> IDLE
+ *   swap  IDLE -> SNAPSHOT -> ASKED -> SENT -> MERGE -> MERGED -> IDLE
  *   push  IDLE -> ASKED -> SPLIT -> SENT -> IDLE
  *   pull  IDLE -> ASKED -> SENT -> MERGE -> IDLE
  *   doubt SENT -> ABORTING -> IDLE, or -> UNDO -> IDLE (push)
+ *         MERGED -> RECALLING -> UNDO -> IDLE
  *
  * A swap's snapshot is taken before anybody is asked, at the very step that
  * pulled the trigger: the model can leave as soon as the ACCEPT is here,
  * without waiting for another step boundary, and a BUSY costs one copy. A push
  * splits its mass only once it is accepted, because a split must be undone.
  *
- * Nothing is applied here before the other side has applied its half, so until
- * MERGE this side can always give up; what is in doubt is the other's half. */
+ * Both models of a swap travel at once, and each side merges at its own next
+ * step boundary. Whether the exchange took place is the responder's word: its
+ * ACK, or ABORTED, upon which this side takes its own half back. The final ACK
+ * of this side tells the responder that nobody will ask again. */
 #include "src/protocol/core/round.h"
 
 static void ask(struct kith_node *node, struct kith_exchange *exchange)
@@ -21,6 +24,7 @@ static void ask(struct kith_node *node, struct kith_exchange *exchange)
     exchange->state = INITIATOR_ASKED;
     exchange->tries = 0;
     exchange->probes = 0;
+    exchange->overlap = kith_exchange_overlap(node) & 15u;
     exchange->since_ns = node->now_ns;
     exchange->deadline_ns = node->now_ns + kith_node_control_timeout(node, 0);
     kith_node_mark(node, KITH_MARK_OPENED, exchange, exchange->edge.peer,
@@ -39,14 +43,31 @@ static uint64_t graph_round(const struct kith_node *node)
                                 : 0;
 }
 
-/* Draw a partner, leaving suspects out. False when alone. */
+/* Partners of swaps that are under way, which would gain little from another
+ * one; how many. */
+static uint32_t partners(const struct kith_node *node,
+                         const struct kith_exchange *exchange, kith_id *list)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < kith_exchange_count(node); i++) {
+        const struct kith_exchange *other = &node->exchanges[i];
+        if (other != exchange && other->state != KITH_EXCHANGE_IDLE)
+            list[count++] = other->edge.peer;
+    }
+    KITH_ASSERT(count < KITH_OVERLAP_MAX);
+    return count;
+}
+
+/* Draw a partner; those left out serve where nobody else is left. False when
+ * alone. */
 static bool draw(struct kith_node *node, struct kith_exchange *exchange)
 {
-    kith_id avoid[KITH_SUSPECTS_MAX + 1];
+    kith_id avoid[KITH_SUSPECTS_MAX + 1 + KITH_OVERLAP_MAX];
     uint32_t count = kith_node_suspects(node, avoid);
     /* The partner that has just refused is not asked twice in a row. */
     if (exchange->edge.peer != KITH_NOBODY)
         avoid[count++] = exchange->edge.peer;
+    count += partners(node, exchange, avoid + count);
 
     /* The stream's position is kept, not its state: 8 bytes in place of 48. */
     struct kith_rng rng;
@@ -64,19 +85,20 @@ static bool draw(struct kith_node *node, struct kith_exchange *exchange)
 void kith_exchange_open(struct kith_node *node, enum kith_pattern pattern)
 {
     uint32_t index = 0;
-    while (index < KITH_INITIATED_MAX &&
+    while (index < node->exchange_limit &&
            node->exchanges[index].state != INITIATOR_IDLE)
         index++;
-    KITH_ASSERT(index < KITH_INITIATED_MAX); /* is_open(): one is free */
+    KITH_ASSERT(index < node->exchange_limit); /* is_open(): one is free */
+    const uint32_t slots = KITH_SLOTS_PER_EXCHANGE * index;
     struct kith_exchange *exchange = &node->exchanges[index];
     node->exchange_mask |= (uint8_t)(1u << index);
     const uint32_t retries = node->config->retries;
-    *exchange =
-        (struct kith_exchange){.deadline_ns = KITH_NEVER,
-                               .pattern = pattern & 15u,
-                               .edge = {.peer = KITH_NOBODY,
-                                        .sent = KITH_SLOT_INITIATED_SENT,
-                                        .inbox = KITH_SLOT_INITIATED_INBOX}};
+    *exchange = (struct kith_exchange){
+        .deadline_ns = KITH_NEVER,
+        .pattern = pattern & 7u,
+        .edge = {.peer = KITH_NOBODY,
+                 .sent = KITH_SLOT_INITIATED_SENT + slots,
+                 .inbox = KITH_SLOT_INITIATED_INBOX + slots}};
     const bool found = draw(node, exchange);
     /* A pull has no trigger behind it, so it is no attempt. */
     if (pattern != KITH_PATTERN_PULL)
@@ -86,9 +108,11 @@ void kith_exchange_open(struct kith_node *node, enum kith_pattern pattern)
         node->adopting = false; /* alone: nobody to adopt from */
         return;
     }
-    exchange->counter = node->next_counter++;
+    exchange->counter = node->next_counter;
+    node->next_counter += KITH_ASKS;
     exchange->incarnation = node->incarnation;
-    exchange->retries = (uint8_t)(retries < UINT8_MAX ? retries : UINT8_MAX);
+    exchange->retries =
+        (retries < KITH_RETRIES_MAX ? retries : KITH_RETRIES_MAX) & 31u;
     /* Bit 0 is that of the exchange just opened, failed until it is merged. */
     node->outcomes <<= 1;
     if (pattern == KITH_PATTERN_SWAP)
@@ -111,12 +135,22 @@ void kith_exchange_adopt(struct kith_node *node)
     }
 }
 
+/* Exchanges opened since. Of all that are asked in one exchange only the last
+ * ever gets our model, so one outcome serves them all. */
+static uint64_t age_of(const struct kith_node *node, uint64_t counter)
+{
+    KITH_ASSERT(node->next_counter % KITH_ASKS == 0);
+    return node->next_counter / KITH_ASKS - 1 - counter / KITH_ASKS;
+}
+
 /* The outcome is kept for the responder, which may have missed our last
  * message and will ask. */
 static void finish(struct kith_node *node, struct kith_exchange *exchange,
                    bool merged)
 {
-    node->outcomes |= merged;
+    const uint64_t age = age_of(node, exchange->counter);
+    if (age < KITH_OUTCOMES)
+        node->outcomes |= (uint64_t)merged << age;
     node->done += merged;
     node->failed += !merged;
     kith_node_mark(node, merged ? KITH_MARK_DONE : KITH_MARK_FAILED, exchange,
@@ -139,6 +173,9 @@ static void try_another(struct kith_node *node, struct kith_exchange *exchange)
         /* A BUSY or a silent partner costs a request, not a trigger; without
          * a bound a crowded cluster would only ask. */
         exchange->retries--;
+        /* What is still under way about the last one is not about this. */
+        exchange->counter++;
+        KITH_ASSERT(exchange->counter % KITH_ASKS != 0);
         if (draw(node, exchange) && exchange->edge.peer != before) {
             ask(node, exchange);
             return;
@@ -166,16 +203,37 @@ static void send_model(struct kith_node *node, struct kith_exchange *exchange)
 static void abort_exchange(struct kith_node *node,
                            struct kith_exchange *exchange)
 {
-    KITH_ASSERT(exchange->state == INITIATOR_SENT);
+    KITH_ASSERT(exchange->state == INITIATOR_SENT ||
+                exchange->state == INITIATOR_MERGED);
     kith_node_cancel(node, exchange->edge.sent);
     kith_exchange_tell(node, exchange, KITH_MESSAGE_ABORT);
     if (!kith_exchange_gives(exchange)) {
         finish(node, exchange, false); /* nothing is in doubt */
         return;
     }
-    exchange->state = INITIATOR_ABORTING;
+    exchange->state = exchange->state == INITIATOR_MERGED ? INITIATOR_RECALLING
+                                                          : INITIATOR_ABORTING;
     exchange->tries = 0;
     exchange->deadline_ns = node->now_ns + kith_node_control_timeout(node, 0);
+}
+
+/* It took the record and made nothing of it: it is not asked for a while. Of a
+ * push our share may have been lost on its way. */
+static void give_up_on(struct kith_node *node, struct kith_exchange *exchange)
+{
+    KITH_ASSERT(exchange->edge.peer != KITH_NOBODY);
+    if (kith_exchange_brings(exchange))
+        kith_node_charge(node, exchange->edge.peer,
+                         kith_node_turn_timeout(node, KITH_TRIES_MAX));
+    abort_exchange(node, exchange);
+}
+
+static void take_back(struct kith_node *node, struct kith_exchange *exchange)
+{
+    KITH_ASSERT(!exchange->running);
+    kith_node_cancel(node, exchange->edge.sent);
+    exchange->state = INITIATOR_UNDO;
+    exchange->deadline_ns = KITH_NEVER;
 }
 
 /* The other side holds nothing of this exchange. */
@@ -184,15 +242,21 @@ static void step_aborted(struct kith_node *node, struct kith_exchange *exchange)
     KITH_ASSERT(exchange->state != INITIATOR_IDLE);
     if (exchange->state == INITIATOR_ASKED) {
         try_another(node, exchange);
+    } else if (exchange->running) {
+        /* The item cannot be stopped; when it is done there is something to
+         * take back. */
+        exchange->abort_due = exchange->state == INITIATOR_MERGE;
+    } else if (exchange->state == INITIATOR_MERGED ||
+               exchange->state == INITIATOR_RECALLING) {
+        take_back(node, exchange);
     } else if (exchange->state != INITIATOR_SENT &&
+               exchange->state != INITIATOR_MERGE &&
                exchange->state != INITIATOR_ABORTING) {
         return;
         /* Our share has left x and did not arrive: it comes back, or the sum
          * would shrink. */
     } else if (!kith_exchange_brings(exchange)) {
-        kith_node_cancel(node, exchange->edge.sent);
-        exchange->state = INITIATOR_UNDO;
-        exchange->deadline_ns = KITH_NEVER;
+        take_back(node, exchange);
     } else {
         finish(node, exchange, false);
     }
@@ -210,20 +274,39 @@ static enum kith_work_kind due(const struct kith_exchange *exchange)
     return state == INITIATOR_UNDO ? KITH_WORK_UNDO : KITH_WORK_COUNT;
 }
 
-/* Our half comes last, so the ACK tells the responder that both have moved. */
-static void merged(struct kith_node *node, struct kith_exchange *exchange,
-                   bool adopted)
+/* Both sides have moved: the responder may forget the exchange. */
+static void complete(struct kith_node *node, struct kith_exchange *exchange)
 {
-    KITH_ASSERT(exchange->state == INITIATOR_MERGE);
-    KITH_ASSERT(adopted == !kith_exchange_gives(exchange));
-    kith_node_mark(node, adopted ? KITH_MARK_ADOPTED : KITH_MARK_MERGED,
-                   exchange, exchange->edge.peer, 0, exchange->edge.delta_sum);
-    if (adopted) {
-        node->adopting = false;
-        node->pulls = 0;
-    }
+    KITH_ASSERT(!exchange->abort_due);
     kith_exchange_tell(node, exchange, KITH_MESSAGE_ACK);
     finish(node, exchange, true);
+}
+
+static void adopted(struct kith_node *node, struct kith_exchange *exchange)
+{
+    KITH_ASSERT(exchange->state == INITIATOR_MERGE);
+    kith_node_mark(node, KITH_MARK_ADOPTED, exchange, exchange->edge.peer, 0,
+                   exchange->edge.delta_sum);
+    node->adopting = false;
+    node->pulls = 0;
+    complete(node, exchange);
+}
+
+static void merged(struct kith_node *node, struct kith_exchange *exchange)
+{
+    KITH_ASSERT(exchange->state == INITIATOR_MERGE);
+    kith_node_mark(node, KITH_MARK_MERGED, exchange, exchange->edge.peer, 0,
+                   exchange->edge.delta_sum);
+    if (exchange->abort_due) {
+        exchange->abort_due = false;
+        take_back(node, exchange);
+    } else if (exchange->acked) {
+        complete(node, exchange);
+    } else {
+        exchange->state = INITIATOR_MERGED;
+        exchange->tries = 0;
+        exchange->deadline_ns = node->now_ns + kith_node_turn_timeout(node, 0);
+    }
 }
 
 static void worked(struct kith_node *node, struct kith_exchange *exchange,
@@ -239,8 +322,10 @@ static void worked(struct kith_node *node, struct kith_exchange *exchange,
     } else if (kind == KITH_WORK_UNDO) {
         kith_exchange_undone(node, exchange);
         finish(node, exchange, false);
+    } else if (kind == KITH_WORK_ADOPT) {
+        adopted(node, exchange);
     } else {
-        merged(node, exchange, kind == KITH_WORK_ADOPT);
+        merged(node, exchange);
     }
 }
 
@@ -251,7 +336,7 @@ static void answer_probe(struct kith_node *node, kith_id from,
     KITH_ASSERT(!message->mine);
     /* A counter from the future wraps around to a great age, and gets the
      * answer for one that is forgotten. */
-    const uint64_t age = node->next_counter - 1 - message->id.counter;
+    const uint64_t age = age_of(node, message->id.counter);
     enum kith_message_kind kind = KITH_MESSAGE_ABORTED;
     if (message->id.incarnation == node->incarnation && age < KITH_OUTCOMES)
         kind = (node->outcomes >> age & 1) != 0 ? KITH_MESSAGE_ACK
@@ -261,10 +346,18 @@ static void answer_probe(struct kith_node *node, kith_id from,
 
 /* The first ACCEPT answers the REQUEST; a later one answers a PROBE: "still
  * at work", which may be said so often and no more. */
-static void step_accept(struct kith_node *node, struct kith_exchange *exchange)
+static void step_accept(struct kith_node *node, struct kith_exchange *exchange,
+                        const struct kith_message *message)
 {
     KITH_ASSERT(exchange->probes <= KITH_PROBES_MAX);
     if (exchange->state == INITIATOR_ASKED) {
+        if (exchange->pattern == KITH_PATTERN_SWAP &&
+            !kith_exchange_weigh(node, exchange, message->overlap)) {
+            kith_node_bad(node, exchange, exchange->edge.peer, message);
+            kith_exchange_tell(node, exchange, KITH_MESSAGE_ABORT);
+            try_another(node, exchange);
+            return;
+        }
         kith_estimate_add(&node->control, node->now_ns - exchange->since_ns);
         /* The split waits for the worker; no deadline, for it is our own
          * step that is awaited. */
@@ -274,9 +367,10 @@ static void step_accept(struct kith_node *node, struct kith_exchange *exchange)
         } else {
             send_model(node, exchange);
         }
-    } else if (exchange->state == INITIATOR_SENT) { /* alive, still waiting */
+    } else if (exchange->state == INITIATOR_SENT ||
+               exchange->state == INITIATOR_MERGED) { /* still at work */
         if (exchange->probes == KITH_PROBES_MAX) {
-            abort_exchange(node, exchange);
+            give_up_on(node, exchange);
         } else {
             exchange->probes++;
             exchange->tries = 0;
@@ -295,19 +389,24 @@ static void step_busy(struct kith_node *node, struct kith_exchange *exchange)
     try_another(node, exchange);
 }
 
-/* The other side has added what was pushed. */
+/* The other side has added what was pushed, or merged its half of a swap. */
 static void step_ack(struct kith_node *node, struct kith_exchange *exchange)
 {
     KITH_ASSERT(exchange->since_ns <= node->now_ns);
-    if (!!kith_exchange_brings(exchange) ||
-        (exchange->state != INITIATOR_SENT &&
-         exchange->state != INITIATOR_ABORTING))
-        return;
-    /* An ACK that crosses our ABORT says nothing of how long a turn takes. */
-    if (exchange->state == INITIATOR_SENT)
-        kith_estimate_add(&node->turn, node->now_ns - exchange->since_ns);
-    kith_exchange_tell(node, exchange, KITH_MESSAGE_ACK);
-    finish(node, exchange, true);
+    const bool sent = exchange->state == INITIATOR_SENT;
+    if (exchange->pattern == KITH_PATTERN_SWAP) {
+        /* Its model may still be under way; control frames overtake it. */
+        exchange->acked = sent || exchange->state == INITIATOR_MERGE;
+        if (exchange->state == INITIATOR_MERGED)
+            complete(node, exchange);
+    } else if (!kith_exchange_brings(exchange) &&
+               (sent || exchange->state == INITIATOR_ABORTING)) {
+        /* An ACK that crosses our ABORT says nothing of how long a turn takes.
+         */
+        if (sent)
+            kith_estimate_add(&node->turn, node->now_ns - exchange->since_ns);
+        complete(node, exchange);
+    }
 }
 
 static void step_model(struct kith_node *node, struct kith_exchange *exchange,
@@ -347,7 +446,7 @@ static void step_message(struct kith_node *node, struct kith_exchange *exchange,
     }
     switch (message->kind) {
     case KITH_MESSAGE_ACCEPT:
-        step_accept(node, exchange);
+        step_accept(node, exchange, message);
         break;
     case KITH_MESSAGE_BUSY:
         step_busy(node, exchange);
@@ -362,9 +461,11 @@ static void step_message(struct kith_node *node, struct kith_exchange *exchange,
         step_aborted(node, exchange);
         break;
     case KITH_MESSAGE_PROBE:
-        if (exchange->state == INITIATOR_ABORTING)
+        if (exchange->state == INITIATOR_ABORTING ||
+            exchange->state == INITIATOR_RECALLING)
             kith_exchange_tell(node, exchange, KITH_MESSAGE_ABORT);
-        else if (exchange->state == INITIATOR_SENT)
+        else if (exchange->state == INITIATOR_SENT ||
+                 exchange->state == INITIATOR_MERGED)
             kith_exchange_tell(node, exchange, KITH_MESSAGE_PROBE);
         break;
     case KITH_MESSAGE_REQUEST:
@@ -380,9 +481,15 @@ static void step_message(struct kith_node *node, struct kith_exchange *exchange,
 /* Nobody answers: the neighbour is dead as far as this exchange goes. */
 static void give_up(struct kith_node *node, struct kith_exchange *exchange)
 {
-    KITH_ASSERT(exchange->state == INITIATOR_ABORTING);
+    KITH_ASSERT(exchange->state == INITIATOR_ABORTING ||
+                exchange->state == INITIATOR_RECALLING);
     kith_node_suspect(node, exchange->edge.peer,
                       kith_node_turn_timeout(node, KITH_TRIES_MAX));
+    if (exchange->state == INITIATOR_RECALLING) {
+        /* Should it have merged, it will ask, and take its half back, too. */
+        take_back(node, exchange);
+        return;
+    }
     if (!kith_exchange_brings(exchange)) {
         /* Whether the share arrived nobody can say: it is written off. */
         node->torn++;
@@ -392,13 +499,16 @@ static void give_up(struct kith_node *node, struct kith_exchange *exchange)
     finish(node, exchange, false);
 }
 
-/* Training waits for a pull, so a donor that only ever answers "soon" must not
- * hold it: nothing is in doubt, another donor can be asked. */
-static bool pull_is_late(const struct kith_node *node,
-                         const struct kith_exchange *exchange)
+/* Whoever only ever answers "soon" must not hold a pull, for which training
+ * waits, nor a record of the table: four times as long as the slowest turn
+ * should take is enough. Where no turn was measured yet patience is a probe's.
+ */
+static bool is_late(const struct kith_node *node,
+                    const struct kith_exchange *exchange)
 {
-    KITH_ASSERT(exchange->state == INITIATOR_SENT);
-    return !kith_exchange_gives(exchange) &&
+    KITH_ASSERT(exchange->deadline_ns <= node->now_ns);
+    return kith_exchange_brings(exchange) &&
+           (!kith_exchange_gives(exchange) || node->turn.mean_us > 0) &&
            node->now_ns - exchange->since_ns >= kith_node_turn_timeout(node, 2);
 }
 
@@ -421,8 +531,11 @@ static void wake(struct kith_node *node, struct kith_exchange *exchange)
         try_another(node, exchange);
         break;
     case INITIATOR_SENT:
-        if (exchange->tries == KITH_TRIES_MAX || pull_is_late(node, exchange)) {
+    case INITIATOR_MERGED:
+        if (exchange->tries == KITH_TRIES_MAX) {
             abort_exchange(node, exchange);
+        } else if (is_late(node, exchange)) {
+            give_up_on(node, exchange);
         } else {
             /* Waiting longer each time: a slow peer is not asked more often
              * than it can answer. */
@@ -433,6 +546,7 @@ static void wake(struct kith_node *node, struct kith_exchange *exchange)
         }
         break;
     case INITIATOR_ABORTING:
+    case INITIATOR_RECALLING:
         if (exchange->tries == KITH_TRIES_MAX) {
             give_up(node, exchange);
         } else {
@@ -459,7 +573,9 @@ static void link_down(struct kith_node *node, struct kith_exchange *exchange)
         suspect_silent(node, exchange);
         try_another(node, exchange);
     } else if (exchange->state == INITIATOR_SENT ||
-               exchange->state == INITIATOR_ABORTING) {
+               exchange->state == INITIATOR_MERGED ||
+               exchange->state == INITIATOR_ABORTING ||
+               exchange->state == INITIATOR_RECALLING) {
         kith_exchange_hurry(node, exchange);
     }
 }
@@ -470,5 +586,7 @@ const struct kith_exchange_side kith_initiator = {
     .message = step_message,
     .wake = wake,
     .link_down = link_down,
-    .awaits_model = INITIATOR_SENT,
+    .awaits_model = 1u << INITIATOR_SENT,
+    .is_ahead = 1u << INITIATOR_SNAPSHOT | 1u << INITIATOR_ASKED |
+                1u << INITIATOR_SENT | 1u << INITIATOR_MERGE,
 };

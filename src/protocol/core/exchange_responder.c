@@ -1,12 +1,15 @@
 /* The side of an exchange that is asked.
  *
- *   swap  IDLE -> ACCEPTED -> MERGE -> MERGED -> IDLE
+ *   swap  IDLE -> ACCEPTED (snapshot) -> SENT -> MERGE -> MERGED -> IDLE
+ *         or ACCEPTED -> MERGE_BOTH, where their model is here before our next
+ *         step boundary
  *   push  IDLE -> ACCEPTED -> MERGE -> MERGED -> IDLE
  *   pull  IDLE -> ACCEPTED (snapshot) -> MERGED -> IDLE
  *   doubt MERGED -> UNDO -> IDLE on ABORT, -> IDLE (torn) without an answer
  *
- * Our half is applied first; snapshot, inbox and delta are kept until the
- * initiator's ACK, so the answer can be repeated and the half taken back. */
+ * What this side does counts: once it has merged the exchange took place,
+ * unless the initiator says ABORT. Snapshot, inbox and delta are kept until its
+ * final ACK, so the answer can be repeated and the half taken back. */
 #include "src/protocol/core/node_state.h"
 
 /* A pattern that this algorithm answers, of the size that it would have. */
@@ -23,22 +26,104 @@ static bool is_welcome(const struct kith_node *node,
             (message->pattern == own && own != KITH_PATTERN_ROUND)) &&
            message->payload_bytes == kith_node_payload(node->config,
                                                        message->pattern,
-                                                       message->id.counter);
+                                                       message->id.counter) &&
+           (message->pattern != KITH_PATTERN_SWAP ||
+            (message->overlap >= 1 &&
+             message->overlap <= kith_exchange_count(node)));
+}
+
+static uint32_t answered_slot(const struct kith_node *node, uint32_t index)
+{
+    KITH_ASSERT(index >= node->exchange_limit);
+    return KITH_SLOT_ANSWERED_SENT +
+           KITH_SLOTS_PER_EXCHANGE * (index - node->exchange_limit);
+}
+
+void kith_exchange_prepare(struct kith_node *node)
+{
+    KITH_ASSERT(node->owner == OWNER_TRAIN);
+    node->prepared = 0;
+    if (node->config->algorithm->pattern != KITH_PATTERN_SWAP ||
+        node->steps - node->asked_step > KITH_PREPARES_STEPS)
+        return;
+    for (uint32_t i = node->exchange_limit; i < kith_exchange_count(node); i++)
+        if (node->exchanges[i].state == RESPONDER_IDLE) {
+            node->prepared = (uint8_t)i;
+            node->exchanges[i].edge.sent = answered_slot(node, i);
+            node->effects->work.edges = &node->exchanges[i].edge;
+            node->effects->work.edge_count = 1;
+            return;
+        }
 }
 
 /* A free record, unless an algorithm wants its exchanges one at a time. */
 static struct kith_exchange *take_record(struct kith_node *node)
 {
-    KITH_ASSERT(!node->exchanges[0].running || node->owner >= OWNER_EXCHANGE);
     if (kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE) &&
         !kith_exchange_is_finished(node))
         return NULL;
-    for (uint32_t i = KITH_INITIATED_MAX; i < KITH_EXCHANGES_MAX; i++)
-        if (node->exchanges[i].state == RESPONDER_IDLE) {
-            node->exchange_mask |= (uint8_t)(1u << i);
+    if (node->prepared > 0)
+        return &node->exchanges[node->prepared];
+    for (uint32_t i = node->exchange_limit; i < kith_exchange_count(node); i++)
+        if (node->exchanges[i].state == RESPONDER_IDLE)
             return &node->exchanges[i];
-        }
     return NULL;
+}
+
+/* Our snapshot of a swap is taken: it leaves before their model is merged. */
+static void send_snapshot(const struct kith_node *node,
+                          struct kith_exchange *exchange)
+{
+    KITH_ASSERT(exchange->pattern == KITH_PATTERN_SWAP);
+    kith_exchange_tell(node, exchange, KITH_MESSAGE_MODEL);
+    if (exchange->state == RESPONDER_ACCEPTED)
+        exchange->state = RESPONDER_SENT;
+}
+
+/* The record is theirs: its slots follow from its place in the table. */
+static void begin(struct kith_node *node, struct kith_exchange *exchange,
+                  kith_id from, const struct kith_message *message)
+{
+    const uint32_t index = (uint32_t)(exchange - node->exchanges);
+    const uint32_t sent_slot = answered_slot(node, index);
+    KITH_ASSERT(index >= node->exchange_limit);
+    node->exchange_mask |= (uint8_t)(1u << index);
+    exchange->state = RESPONDER_ACCEPTED;
+    exchange->pattern = message->pattern & 7u;
+    exchange->counter = message->id.counter;
+    exchange->incarnation = message->id.incarnation;
+    exchange->tries = 0;
+    exchange->probes = 0;
+    exchange->overlap = 0;
+    exchange->running = exchange->abort_due = false;
+    exchange->broken = exchange->acked = false;
+    exchange->edge.peer = from;
+    exchange->edge.sent = sent_slot;
+    exchange->edge.inbox =
+        sent_slot + KITH_SLOT_ANSWERED_INBOX - KITH_SLOT_ANSWERED_SENT;
+    exchange->edge.weight = 0.5;
+    exchange->since_ns = node->now_ns;
+    /* A pull may carry more: it counts from here on. */
+    exchange->deadline_ns = node->now_ns + kith_node_turn_timeout(node, 1);
+    /* The same weight on both sides, whatever the graph: the two halves must
+     * be exact opposites. */
+    if (message->pattern == KITH_PATTERN_SWAP) {
+        const uint32_t own = kith_exchange_overlap(node);
+        (void)kith_exchange_weigh(
+            node, exchange, own > message->overlap ? own : message->overlap);
+        node->asked_step = node->steps;
+    }
+}
+
+/* Nobody has more than half of the records, where there are more than one. */
+static bool holds_share(const struct kith_node *node, kith_id from)
+{
+    uint32_t held = 0;
+    KITH_ASSERT(from != node->self);
+    for (uint32_t i = node->exchange_limit; i < kith_exchange_count(node); i++)
+        held += node->exchanges[i].state != RESPONDER_IDLE &&
+                node->exchanges[i].edge.peer == from;
+    return held > 0 && held >= node->exchange_limit / 2u;
 }
 
 static void step_request(struct kith_node *node, kith_id from,
@@ -52,44 +137,34 @@ static void step_request(struct kith_node *node, kith_id from,
     }
     struct kith_exchange *exchange = take_record(node);
     if (exchange == NULL || node->leaving || node->adopting ||
-        kith_node_is_charged(node, from)) {
+        kith_node_is_charged(node, from) || holds_share(node, from)) {
         kith_exchange_reply(node, from, message, KITH_MESSAGE_BUSY);
         return;
     }
-    /* The weight of a pair is one half, whatever the graph: the two halves
-     * must be exact opposites. */
-    *exchange =
-        (struct kith_exchange){.state = RESPONDER_ACCEPTED,
-                               .pattern = message->pattern & 15u,
-                               .counter = message->id.counter,
-                               .incarnation = message->id.incarnation,
-                               .edge = {.peer = from,
-                                        .sent = KITH_SLOT_ANSWERED_SENT,
-                                        .inbox = KITH_SLOT_ANSWERED_INBOX,
-                                        .weight = 0.5},
-                               .since_ns = node->now_ns};
-    /* A pull may carry more: it counts from here on. */
-    exchange->deadline_ns = node->now_ns + kith_node_turn_timeout(node, 1);
+    const bool ready = exchange == &node->exchanges[node->prepared];
+    if (ready)
+        node->prepared = 0;
+    begin(node, exchange, from, message);
     node->served++;
     kith_node_mark(node, KITH_MARK_SERVING, exchange, from, message->pattern,
                    0);
     kith_exchange_tell(node, exchange, KITH_MESSAGE_ACCEPT);
+    if (ready && message->pattern == KITH_PATTERN_SWAP)
+        send_snapshot(node, exchange);
 }
 
-static void step_model(struct kith_node *node, struct kith_exchange *exchange,
-                       const struct kith_message *message)
+/* Their model is to come. */
+static bool awaits_model(const struct kith_exchange *exchange)
 {
-    KITH_ASSERT(exchange->state != RESPONDER_IDLE);
-    if (exchange->state != RESPONDER_ACCEPTED || !kith_exchange_gives(exchange))
-        return;
-    /* A model that is not finite ends the exchange before anything was
-     * merged: neither side has moved. */
-    if (kith_exchange_take(node, exchange, message)) {
-        exchange->state = RESPONDER_MERGE;
-    } else {
-        kith_exchange_tell(node, exchange, KITH_MESSAGE_ABORTED);
-        kith_exchange_end(node, exchange);
-    }
+    return kith_exchange_gives(exchange) &&
+           (kith_responder.awaits_model >> exchange->state & 1u) != 0;
+}
+
+/* Nothing of it is out, and nothing was merged. */
+static bool is_waiting(const struct kith_exchange *exchange)
+{
+    return (kith_responder.awaits_model >> exchange->state & 1u) != 0 &&
+           !exchange->running;
 }
 
 /* The initiator wants it taken back. */
@@ -103,6 +178,7 @@ static void step_abort(struct kith_node *node, struct kith_exchange *exchange)
         return;
     }
     const bool merged = exchange->state == RESPONDER_MERGED;
+    exchange->abort_due = false;
     if (merged && exchange->pattern == KITH_PATTERN_SWAP) {
         kith_node_cancel(node, exchange->edge.sent);
         exchange->state = RESPONDER_UNDO;
@@ -116,27 +192,49 @@ static void step_abort(struct kith_node *node, struct kith_exchange *exchange)
     }
 }
 
+static void step_model(struct kith_node *node, struct kith_exchange *exchange,
+                       const struct kith_message *message)
+{
+    KITH_ASSERT(exchange->state != RESPONDER_IDLE);
+    if (!awaits_model(exchange))
+        return;
+    /* A model that is not finite ends the exchange before anything was
+     * merged: neither side has moved here. */
+    if ((exchange->pattern != KITH_PATTERN_SWAP ||
+         kith_exchange_weigh(node, exchange, message->overlap)) &&
+        kith_exchange_take(node, exchange, message))
+        exchange->state = exchange->state == RESPONDER_ACCEPTED &&
+                                  kith_exchange_brings(exchange) &&
+                                  !exchange->running
+                              ? RESPONDER_MERGE_BOTH
+                              : RESPONDER_MERGE;
+    else
+        step_abort(node, exchange);
+}
+
 /* A pulled model is a copy of x at the next step boundary; a swap and a push
  * merge what came. */
 static enum kith_work_kind due(const struct kith_exchange *exchange)
 {
     const unsigned state = exchange->state;
     KITH_ASSERT(state <= RESPONDER_UNDO);
-    if (state == RESPONDER_ACCEPTED && !kith_exchange_gives(exchange))
+    if (state == RESPONDER_ACCEPTED && kith_exchange_brings(exchange))
         return KITH_WORK_SNAPSHOT;
-    return state == RESPONDER_MERGE  ? KITH_WORK_MERGE
+    return state == RESPONDER_MERGE || state == RESPONDER_MERGE_BOTH
+               ? KITH_WORK_MERGE
            : state == RESPONDER_UNDO ? KITH_WORK_UNDO
                                      : KITH_WORK_COUNT;
 }
 
-/* What the initiator waits for: that its push was added, or our model. */
+/* What the initiator waits for: our model, and that its own was merged. */
 static void tell_answer(const struct kith_node *node,
-                        const struct kith_exchange *exchange)
+                        const struct kith_exchange *exchange, bool model)
 {
     KITH_ASSERT(exchange->state == RESPONDER_MERGED);
-    kith_exchange_tell(node, exchange,
-                       kith_exchange_brings(exchange) ? KITH_MESSAGE_MODEL
-                                                      : KITH_MESSAGE_ACK);
+    if (model && kith_exchange_brings(exchange))
+        kith_exchange_tell(node, exchange, KITH_MESSAGE_MODEL);
+    if (kith_exchange_gives(exchange))
+        kith_exchange_tell(node, exchange, KITH_MESSAGE_ACK);
 }
 
 static void worked(struct kith_node *node, struct kith_exchange *exchange,
@@ -149,6 +247,13 @@ static void worked(struct kith_node *node, struct kith_exchange *exchange,
         kith_exchange_end(node, exchange);
         return;
     }
+    if (kind == KITH_WORK_SNAPSHOT && exchange->pattern == KITH_PATTERN_SWAP) {
+        send_snapshot(node, exchange);
+        if (exchange->abort_due)
+            step_abort(node, exchange);
+        return;
+    }
+    const bool model = exchange->state != RESPONDER_MERGE;
     if (kind == KITH_WORK_MERGE)
         kith_node_mark(node, KITH_MARK_MERGED, exchange, exchange->edge.peer, 0,
                        exchange->edge.delta_sum);
@@ -157,12 +262,10 @@ static void worked(struct kith_node *node, struct kith_exchange *exchange,
     /* From now on the initiator owes us an ACK. */
     exchange->since_ns = node->now_ns;
     exchange->deadline_ns = node->now_ns + kith_node_turn_timeout(node, 1);
-    if (exchange->abort_due) {
-        exchange->abort_due = false;
+    if (exchange->abort_due)
         step_abort(node, exchange);
-        return;
-    }
-    tell_answer(node, exchange);
+    else
+        tell_answer(node, exchange, model);
 }
 
 /* Our half stays in the model although the other side may not have its own. */
@@ -177,16 +280,17 @@ static void tear(struct kith_node *node, struct kith_exchange *exchange)
     kith_exchange_end(node, exchange);
 }
 
-/* Over a link that stood all the time our answer cannot be lost, so it is
- * under way: the model is sent twice only after a break. An ACK is short and
- * may be repeated. */
+/* Over a link that stood all the time our model cannot be lost, so it is
+ * under way: it is sent twice only after a break. An ACK is short and may be
+ * repeated. */
 static void step_probe(struct kith_node *node, struct kith_exchange *exchange)
 {
     KITH_ASSERT(exchange->state != RESPONDER_IDLE);
+    const bool broken = exchange->broken;
     if (exchange->state == RESPONDER_MERGED &&
-        (exchange->broken || !kith_exchange_brings(exchange))) {
+        (broken || kith_exchange_gives(exchange))) {
         exchange->broken = false; /* the answer may be lost: say it again */
-        tell_answer(node, exchange);
+        tell_answer(node, exchange, broken);
     } else {
         kith_exchange_tell(node, exchange, KITH_MESSAGE_ACCEPT);
     }
@@ -209,7 +313,8 @@ static void step_message(struct kith_node *node, struct kith_exchange *exchange,
     case KITH_MESSAGE_REQUEST:
         if (exchange == NULL)
             step_request(node, from, message);
-        else if (exchange->state == RESPONDER_ACCEPTED)
+        else if (exchange->state == RESPONDER_ACCEPTED ||
+                 exchange->state == RESPONDER_SENT)
             kith_exchange_tell(node, exchange, KITH_MESSAGE_ACCEPT);
         break;
     case KITH_MESSAGE_MODEL:
@@ -250,6 +355,10 @@ static void wake_merged(struct kith_node *node, struct kith_exchange *exchange)
         kith_exchange_tell(node, exchange, KITH_MESSAGE_PROBE);
         exchange->deadline_ns =
             node->now_ns + kith_node_turn_timeout(node, exchange->tries);
+        /* Silent over a link that stands: nothing more is begun with it. */
+        if (exchange->tries == 2 && !exchange->broken)
+            kith_node_charge(node, exchange->edge.peer,
+                             kith_node_turn_timeout(node, KITH_TRIES_MAX));
         return;
     }
     /* Silent over a link that stands, or gone? A restarted peer must not find
@@ -266,13 +375,15 @@ static void wake_merged(struct kith_node *node, struct kith_exchange *exchange)
 static void wake(struct kith_node *node, struct kith_exchange *exchange)
 {
     KITH_ASSERT(exchange->deadline_ns <= node->now_ns);
-    if (exchange->state == RESPONDER_ACCEPTED && !exchange->running) {
+    if (is_waiting(exchange)) {
         /* Their model never came. They learn it when they ask. */
         kith_node_charge(node, exchange->edge.peer,
                          kith_node_turn_timeout(node, KITH_TRIES_MAX));
         kith_exchange_end(node, exchange);
     } else if (exchange->state == RESPONDER_MERGED) {
         wake_merged(node, exchange);
+    } else if (exchange->running) {
+        exchange->deadline_ns = node->now_ns + KITH_TIMEOUT_MIN_NS;
     } else {
         exchange->deadline_ns = KITH_NEVER;
     }
@@ -281,9 +392,11 @@ static void wake(struct kith_node *node, struct kith_exchange *exchange)
 static void link_down(struct kith_node *node, struct kith_exchange *exchange)
 {
     KITH_ASSERT(exchange->state != RESPONDER_IDLE);
-    if (exchange->state == RESPONDER_ACCEPTED && !exchange->running) {
+    if (is_waiting(exchange)) {
         kith_exchange_end(node, exchange);
-    } else if (exchange->state == RESPONDER_MERGED) {
+    } else if (exchange->state != RESPONDER_MERGED) {
+        exchange->broken = true; /* our model may be lost */
+    } else {
         /* Our half stands; the initiator asks over the next link. */
         exchange->broken = true;
         kith_exchange_hurry(node, exchange);
@@ -296,5 +409,7 @@ const struct kith_exchange_side kith_responder = {
     .message = step_message,
     .wake = wake,
     .link_down = link_down,
-    .awaits_model = RESPONDER_ACCEPTED,
+    .awaits_model = 1u << RESPONDER_ACCEPTED | 1u << RESPONDER_SENT,
+    .is_ahead = 1u << RESPONDER_ACCEPTED | 1u << RESPONDER_SENT |
+                1u << RESPONDER_MERGE | 1u << RESPONDER_MERGE_BOTH,
 };

@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-_Static_assert(sizeof(struct kith_node) <= 384,
+_Static_assert(sizeof(struct kith_node) + 2 * sizeof(struct kith_exchange) <=
+                   400,
                "an idle peer must stay small: a million of them fit a machine");
 _Static_assert(KITH_SLOT_ROUND_EDGES <= 32, "slots below it have cancel bits");
 
@@ -22,11 +23,34 @@ static size_t aligned(size_t bytes)
     return (bytes + 7u) & ~(size_t)7u;
 }
 
+/* Records of each side. Where exchanges carry state of the algorithm, or part
+ * of a sum, one at a time is what its paper allows. A peer of `local` neither
+ * asks nor answers. */
+static uint8_t exchange_limit(const struct kith_node_config *config)
+{
+    const struct kith_algorithm *algorithm = config->algorithm;
+    KITH_ASSERT(config->exchanges <= KITH_EXCHANGES_LIMIT);
+    if (algorithm->pattern == KITH_PATTERN_NONE)
+        return 0;
+    return algorithm->pattern != KITH_PATTERN_SWAP ||
+                   algorithm->flags & KITH_NEEDS_EXCLUSIVE_EXCHANGE ||
+                   config->exchanges == 0
+               ? 1
+               : (uint8_t)config->exchanges;
+}
+
+/* The node with its table of exchanges. */
+static size_t own_size(const struct kith_node_config *config)
+{
+    return aligned(sizeof(struct kith_node) +
+                   2 * exchange_limit(config) * sizeof(struct kith_exchange));
+}
+
 /* Asked for by the driver, which owns the memory. */
 size_t kith_node_size(const struct kith_node_config *config)
 {
     KITH_ASSERT(config->topology->peers >= 1);
-    return aligned(sizeof(struct kith_node)) + kith_round_size(config);
+    return own_size(config) + kith_round_size(config);
 }
 
 /* A peer of `local` neither asks nor answers, not even for a first model: its
@@ -65,18 +89,19 @@ struct kith_node *kith_node_init(void *memory,
     node->mode = mode_of(config);
     node->self = self;
     node->incarnation = incarnation;
+    node->exchange_limit = exchange_limit(config);
     node->steps = resume_step;
     node->adopting = adopt && communicates(node);
     /* Until START the node only listens. */
     node->owner = OWNER_UNSTARTED;
-    node->next_counter = 1;
+    node->next_counter = KITH_ASKS;
     node->save_ns = KITH_NEVER;
     node->blocked_ns = node->leave_ns = KITH_NEVER;
     kith_exchange_init(node);
     for (size_t i = 0; i < KITH_SUSPECTS_MAX; i++)
         node->suspects[i].peer = KITH_NOBODY;
     if (config->algorithm->pattern == KITH_PATTERN_ROUND)
-        kith_round_init(node, (char *)memory + aligned(sizeof *node));
+        kith_round_init(node, (char *)memory + own_size(config));
     return node;
 }
 
@@ -186,11 +211,11 @@ static void fire(struct kith_node *node)
     /* Counted though it may be skipped: mixing is measured per trigger. */
     node->attempts++;
     if (mode->is_open(node)) {
-        const struct kith_exchange *last = &node->exchanges[0];
+        const struct kith_exchange *first = &node->exchanges[0];
         node->skipped++;
         kith_node_mark(node, KITH_MARK_ATTEMPT, NULL, KITH_NOBODY,
                        node->attempts, 0);
-        kith_node_mark(node, KITH_MARK_SKIPPED, last, last->edge.peer, 0, 0);
+        kith_node_mark(node, KITH_MARK_SKIPPED, first, first->edge.peer, 0, 0);
     } else {
         mode->trigger(node);
     }
@@ -254,9 +279,12 @@ static void schedule(struct kith_node *node)
     const bool held = node->adopting || (mode->holds_training != NULL &&
                                          mode->holds_training(node));
     block(node, held);
-    if (!held)
-        kith_node_work(node, OWNER_TRAIN,
-                       (struct kith_work){.kind = KITH_WORK_TRAIN});
+    if (held)
+        return;
+    kith_node_work(node, OWNER_TRAIN,
+                   (struct kith_work){.kind = KITH_WORK_TRAIN});
+    if (node->config->prepares)
+        kith_exchange_prepare(node);
 }
 
 /* Every H steps, with probability p; where there is one exchange at a time, by
@@ -316,9 +344,10 @@ static void step_worked(struct kith_node *node,
                         const struct kith_work_result *result)
 {
     const uint32_t owner = node->owner;
-    KITH_ASSERT(owner < OWNER_EXCHANGE + KITH_EXCHANGES_MAX);
+    KITH_ASSERT(owner < OWNER_EXCHANGE + kith_exchange_count(node));
     KITH_ASSERT(owner > OWNER_UNSTARTED); /* WORK_DONE without work */
     node->owner = OWNER_NONE;
+    node->prepared = 0;
     if (owner == OWNER_TRAIN)
         step_trained(node, result);
     else if (owner == OWNER_ROUND)

@@ -57,22 +57,32 @@ struct kith_node {
     kith_ns save_ns;       /* next SAVE */
     kith_id self;
     uint32_t draws; /* partners drawn: the position in that stream */
+    uint32_t incarnation;
+    uint8_t exchange_limit; /* records of each side in the table */
+    uint8_t prepared;       /* the record whose snapshot the TRAIN that is out
+                               began with; 0: none */
+    uint64_t asked_step;    /* steps when a swap was last asked of us */
     struct kith_suspect suspects[KITH_SUSPECTS_MAX];
-    struct kith_exchange exchanges[KITH_EXCHANGES_MAX];
     struct kith_estimate control, turn; /* REQUEST -> ACCEPT; MODEL -> answer */
     uint64_t next_counter;              /* of our next exchange */
-    uint64_t outcomes; /* bit k: exchange next_counter - 1 - k merged */
-    uint32_t incarnation;
+    uint64_t outcomes; /* bit k: the (k + 1)-th last exchange merged */
 #define KITH_X(name) uint32_t name;
     KITH_NODE_COUNTS(KITH_X)
 #undef KITH_X
+    struct kith_exchange
+        exchanges[]; /* (2 * exchange_limit): those that this
+                        peer initiates, then those it answers */
 };
 
+static inline uint32_t kith_exchange_count(const struct kith_node *node)
+{
+    return 2u * node->exchange_limit;
+}
 static inline bool kith_exchange_is_ours(const struct kith_node *node,
                                          const struct kith_exchange *exchange)
 {
-    KITH_DEBUG_ASSERT(exchange < &node->exchanges[KITH_EXCHANGES_MAX]);
-    return exchange < &node->exchanges[KITH_INITIATED_MAX];
+    KITH_DEBUG_ASSERT(exchange < &node->exchanges[kith_exchange_count(node)]);
+    return exchange < &node->exchanges[node->exchange_limit];
 }
 
 /* ---- node.c. Effects are appended, bounded by KITH_ASSERT. */
@@ -100,8 +110,8 @@ static inline void kith_node_work(struct kith_node *node, uint32_t owner,
 {
     KITH_ASSERT(node->owner == OWNER_NONE && owner > OWNER_UNSTARTED);
     KITH_ASSERT(!node->effects->has_work);
-    KITH_ASSERT((work.edges == NULL) ==
-                (work.kind == KITH_WORK_TRAIN || work.kind == KITH_WORK_SAVE));
+    KITH_ASSERT(work.edges != NULL || work.kind == KITH_WORK_TRAIN ||
+                work.kind == KITH_WORK_SAVE);
     node->owner = (uint8_t)owner;
     node->effects->has_work = true;
     work.step = node->steps;

@@ -12,7 +12,7 @@ enum kith_wire_field {
     KITH_WIRE_COUNTER,
     KITH_WIRE_STEP,
     KITH_WIRE_PAYLOAD,
-    KITH_WIRE_SCALARS, /* from here on */
+    KITH_WIRE_SCALARS, /* from here on; or `overlap`, alone */
     KITH_WIRE_VALUES_MAX = KITH_WIRE_SCALARS + KITH_SCALARS_MAX
 };
 

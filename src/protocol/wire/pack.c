@@ -1,6 +1,7 @@
 /* struct kith_message -> msgpack, by msgpack-c's packer into a fixed buffer.
  *
  *   [kind, pattern, mine, incarnation, counter, step, payload_bytes, scalar...]
+ *   [kind, pattern, mine, incarnation, counter, step, payload_bytes, overlap]
  */
 #include "kith/wire.h"
 
@@ -35,7 +36,10 @@ size_t kith_wire_pack(const struct kith_message *message, uint8_t *bytes)
     struct cursor cursor = {.bytes = bytes};
     msgpack_packer packer;
     msgpack_packer_init(&packer, &cursor, write_bytes);
-    msgpack_pack_array(&packer, KITH_WIRE_SCALARS + message->scalar_count);
+    KITH_ASSERT(message->overlap == 0 || message->scalar_count == 0);
+    KITH_ASSERT(message->overlap <= KITH_OVERLAP_MAX);
+    msgpack_pack_array(&packer, KITH_WIRE_SCALARS + message->scalar_count +
+                                    (message->overlap > 0));
     msgpack_pack_uint8(&packer, (uint8_t)message->kind);
     msgpack_pack_uint8(&packer, (uint8_t)message->pattern);
     (message->mine ? msgpack_pack_true : msgpack_pack_false)(&packer);
@@ -45,6 +49,8 @@ size_t kith_wire_pack(const struct kith_message *message, uint8_t *bytes)
     msgpack_pack_uint64(&packer, message->payload_bytes);
     for (uint32_t i = 0; i < message->scalar_count; i++)
         msgpack_pack_double(&packer, message->scalars[i]);
+    if (message->overlap > 0)
+        msgpack_pack_uint32(&packer, message->overlap);
     KITH_ASSERT(cursor.size == kith_wire_size(message));
     return cursor.size;
 }
@@ -64,5 +70,5 @@ size_t kith_wire_size(const struct kith_message *message)
     return 4 + integer_bytes(message->id.incarnation) +
            integer_bytes(message->id.counter) + integer_bytes(message->step) +
            integer_bytes(message->payload_bytes) +
-           9 * (size_t)message->scalar_count;
+           9 * (size_t)message->scalar_count + (message->overlap > 0);
 }

@@ -121,6 +121,11 @@ static int on_array_item(struct reader *reader, struct value *array,
      * would be a bug of the parser, not of a peer. */
     KITH_ASSERT(index < KITH_WIRE_SCALARS + message->scalar_count);
     KITH_ASSERT(message->scalar_count <= KITH_SCALARS_MAX);
+    if (index == KITH_WIRE_SCALARS && message->scalar_count == 1 &&
+        item.kind == VALUE_UNSIGNED) {
+        message->overlap = (uint32_t)item.as.whole;
+        return item.as.whole > 0 && item.as.whole <= KITH_OVERLAP_MAX ? 0 : -1;
+    }
     if (index >= KITH_WIRE_SCALARS) {
         message->scalars[index - KITH_WIRE_SCALARS] = item.as.real;
         return item.kind == VALUE_REAL && isfinite(item.as.real) ? 0 : -1;
@@ -161,5 +166,14 @@ enum kith_err kith_wire_unpack(const uint8_t *bytes, size_t size,
     message->id.counter = fields[KITH_WIRE_COUNTER];
     message->step = fields[KITH_WIRE_STEP];
     message->payload_bytes = fields[KITH_WIRE_PAYLOAD];
-    return KITH_OK;
+    if (message->overlap == 0)
+        return KITH_OK;
+    message->scalar_count = 0;
+    if (message->pattern == KITH_PATTERN_SWAP &&
+        (message->kind == KITH_MESSAGE_REQUEST ||
+         message->kind == KITH_MESSAGE_ACCEPT ||
+         (message->kind == KITH_MESSAGE_MODEL && message->mine)))
+        return KITH_OK;
+    *message = (struct kith_message){.slot = 0};
+    return KITH_EPARSE;
 }

@@ -481,6 +481,13 @@ static void run_adopt(struct kith_worker *worker, struct kith_work *work)
     worker->not_finite = false;
 }
 
+void kith_worker_prepare(struct kith_worker *worker, struct kith_work *work)
+{
+    KITH_ASSERT(work->edge_count == 0 || work->edges != NULL);
+    if (work->kind == KITH_WORK_TRAIN)
+        run_snapshot(worker, work);
+}
+
 void kith_worker_run(struct kith_worker *worker, struct kith_work *work,
                      struct kith_work_result *result)
 {

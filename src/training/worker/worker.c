@@ -67,14 +67,20 @@ static enum kith_err check_data(const struct kith_worker_config *config,
  * its own to others that do. */
 static bool is_pulled(uint32_t slot)
 {
-    return slot == KITH_SLOT_INITIATED_INBOX || slot == KITH_SLOT_ANSWERED_SENT;
+    return kith_slot_is(KITH_SLOT_INITIATED_INBOX, slot) ||
+           kith_slot_is(KITH_SLOT_ANSWERED_SENT, slot);
 }
 
-static bool uses(const struct kith_algorithm *algorithm, uint32_t slot)
+static bool uses(const struct kith_task *task, uint32_t slot)
 {
+    const struct kith_algorithm *algorithm = task->algorithm;
     const enum kith_pattern pattern = algorithm->pattern;
     if (slot == KITH_SLOT_LIVE)
         return true;
+    if (slot < KITH_SLOT_ROUND_SENT && kith_slot_exchange(slot) > 0 &&
+        (pattern != KITH_PATTERN_SWAP ||
+         kith_slot_exchange(slot) >= task->exchanges))
+        return false;
     if (is_pulled(slot))
         return pattern != KITH_PATTERN_NONE;
     if (slot < KITH_SLOT_ROUND_SENT)
@@ -89,16 +95,14 @@ static bool uses(const struct kith_algorithm *algorithm, uint32_t slot)
 bool kith_worker_uses(const struct kith_worker *worker, uint32_t slot)
 {
     KITH_ASSERT(slot < worker->slot_count);
-    return uses(worker->algorithm, slot);
+    return uses(&worker->task, slot);
 }
 
 uint32_t kith_worker_role(unsigned role)
 {
-    static const uint32_t roles[KITH_ROLES] = {
-        KITH_SLOT_LIVE, KITH_SLOT_INITIATED_SENT, KITH_SLOT_ANSWERED_SENT,
-        KITH_SLOT_ROUND_SENT};
     KITH_ASSERT(role < KITH_ROLES);
-    return roles[role];
+    /* Snapshots have the odd slots. */
+    return role == 0 ? (uint32_t)KITH_SLOT_LIVE : 2 * role - 1;
 }
 
 static bool has_role(uint32_t slot)
@@ -164,7 +168,7 @@ static void carve_all(struct kith_worker *worker, struct carver *shared,
     const size_t trained = worker->layout->trained * element;
     const bool shares = kith_worker_shares(worker);
     for (uint32_t slot = 0; slot < worker->slot_count; slot++) {
-        if (!uses(worker->algorithm, slot))
+        if (!uses(&worker->task, slot))
             continue;
         worker->slots[slot] =
             slot == KITH_SLOT_LIVE && !shares ? carve(carver, whole)
@@ -234,7 +238,7 @@ static enum kith_err refuse_block(const struct kith_worker *worker, bool shared,
     const bool host = worker->backend->host == worker->backend;
     uint32_t slots = 0;
     for (uint32_t slot = 1; slot < worker->slot_count; slot++)
-        slots += uses(worker->algorithm, slot);
+        slots += uses(&worker->task, slot);
     if (shared && !host)
         return REFUSE(KITH_ENOMEM,
                       "the system refuses to pin %.1f MiB for the %u vectors "
@@ -488,7 +492,7 @@ size_t kith_worker_payload(const struct kith_worker *worker)
 void *kith_worker_slot(struct kith_worker *worker, uint32_t slot)
 {
     KITH_ASSERT(slot < worker->slot_count);
-    KITH_ASSERT(uses(worker->algorithm, slot));
+    KITH_ASSERT(uses(&worker->task, slot));
     return worker->slots[slot];
 }
 

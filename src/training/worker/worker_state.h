@@ -6,7 +6,7 @@
 #include "kith/worker.h"
 
 /* The live model and three kinds of snapshot. */
-#define KITH_ROLES 4u
+#define KITH_ROLES (2u + KITH_OVERLAP_MAX)
 
 struct kith_worker {
     struct kith_task task; /* its compression: of what is gossiped */
