@@ -34,16 +34,15 @@ kith_ns sim_wire_time(uint64_t bytes, uint64_t rate_bits)
 
 /* Jitter first, then one draw per record: the order of draws is part of what a
  * seed means, and may not change. */
-kith_ns sim_mishaps(const struct kith_experiment *experiment,
-                    uint32_t loss_threshold, uint64_t bytes,
+kith_ns sim_mishaps(const struct kith_link_terms *terms, uint64_t bytes,
                     struct kith_rng *rng)
 {
+    const uint32_t loss_threshold = sim_threshold(terms->loss);
     kith_ns delay_ns = 0;
-    if (experiment->network.jitter_ns > 0)
-        delay_ns = kith_rng_exponential(rng, experiment->network.jitter_ns);
+    if (terms->jitter_ns > 0)
+        delay_ns = kith_rng_exponential(rng, terms->jitter_ns);
     if (loss_threshold > 0) {
-        const kith_ns timer_ns =
-            RETRANSMIT_NS + 2 * experiment->network.latency_ns;
+        const kith_ns timer_ns = RETRANSMIT_NS + 2 * terms->latency_ns;
         /* Loss strikes records, which are what a channel seals and TCP sends
          * again; a short message is one. */
         const uint64_t records = 1 + bytes / KITH_RECORD_BYTES_MAX;

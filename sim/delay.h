@@ -14,8 +14,7 @@ kith_ns sim_wire_time(uint64_t bytes, uint64_t rate_bits);
 /* share of 2^32, clipped: 1 is not reached exactly, 2^-32 short. */
 uint32_t sim_threshold(double share);
 /* Jitter and retransmissions of one message, drawn from its link's stream. */
-kith_ns sim_mishaps(const struct kith_experiment *experiment,
-                    uint32_t loss_threshold, uint64_t bytes,
+kith_ns sim_mishaps(const struct kith_link_terms *terms, uint64_t bytes,
                     struct kith_rng *rng);
 /* The peer's step: compute.step, or an exponential with that mean which
  * depends on (seed, peer, step) alone; `slow` times as long. */

@@ -42,7 +42,7 @@ enum kith_err sim_network_open(struct sim_world *world)
     const struct kith_experiment *experiment = world->experiment;
     struct sim_network *network = &world->network;
     network->drop_threshold = sim_threshold(experiment->network.drop_push);
-    if (experiment->network.rate_bits > 0) {
+    if (experiment->network.link.rate_bits > 0) {
         network->access =
             sim_alloc(world, world->machine_count, sizeof *network->access);
         return network->access ? KITH_OK : KITH_ENOMEM;
@@ -67,8 +67,8 @@ static kith_ns occupy(struct sim_world *world, kith_ns *free_ns, kith_ns at_ns,
                       uint64_t bytes)
 {
     const kith_ns begins_ns = *free_ns > at_ns ? *free_ns : at_ns;
-    *free_ns =
-        begins_ns + sim_wire_time(bytes, world->experiment->network.rate_bits);
+    *free_ns = begins_ns +
+               sim_wire_time(bytes, world->experiment->network.link.rate_bits);
     KITH_ASSERT(*free_ns >= begins_ns && begins_ns >= at_ns);
     return begins_ns;
 }

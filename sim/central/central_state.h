@@ -77,8 +77,8 @@ struct central_script {
 };
 
 struct central_node {
-    kith_ns cpu_ns; /* its processor is free from then on */
-    uint32_t draws; /* of the stream LINK, where it sends */
+    kith_ns cpu_ns;       /* its processor is free from then on */
+    struct sim_flow flow; /* of all that it sends */
     struct central_script script;
 };
 

@@ -25,7 +25,7 @@ kith_ns sim_central_latency(struct sim_central *run, uint32_t from, uint32_t to,
                             uint64_t bytes)
 {
     KITH_ASSERT(from != to && from < run->node_count);
-    return sim_link_delay(run->world, from, to, bytes, &run->nodes[from].draws);
+    return sim_link_delay(run->world, from, to, bytes, &run->nodes[from].flow);
 }
 
 /* The gradient is computed now, at the model as it is; only its time passes
@@ -132,7 +132,7 @@ void sim_central_send(struct sim_central *run,
                                      message->bytes);
     }
     const bool takes_time =
-        packet->bytes > 0 && run->experiment->network.rate_bits > 0;
+        packet->bytes > 0 && run->experiment->network.link.rate_bits > 0;
     sim_schedule(world, message->from, message->to, at_ns,
                  takes_time ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER, index);
 }

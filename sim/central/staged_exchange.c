@@ -92,7 +92,8 @@ static void match(struct sim_central *run, uint32_t from, uint32_t to)
     kith_ns first_ns = sender->ready_ns + latency_ns;
     first_ns = first_ns > receiver->ready_ns ? first_ns : receiver->ready_ns;
     const kith_ns last_ns =
-        first_ns + sim_wire_time(bytes, run->experiment->network.rate_bits);
+        first_ns +
+        sim_wire_time(bytes, run->experiment->network.link.rate_bits);
     const kith_ns free_ns = last_ns - latency_ns;
     KITH_ASSERT(last_ns >= now_ns && free_ns <= last_ns);
     sim_network_count(run->world, from, to, bytes);

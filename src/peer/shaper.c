@@ -8,22 +8,19 @@
  * link without latency at least the kernel's shortest timer tick. */
 #define RETRANSMISSION_MIN_NS KITH_MS
 
-/* Whether anything is shaped is decided once: the unshaped path is then a
- * branch. */
 void kith_shaper_init(struct kith_shaper *shaper,
-                      const struct kith_shape *shape)
+                      const struct kith_link_terms *usual)
 {
-    *shaper = (struct kith_shaper){.shape = *shape};
-    shaper->shaped = shape->latency_ns > 0 || shape->jitter_ns > 0 ||
-                     shape->rate_bits > 0 || shape->loss > 0;
+    *shaper = (struct kith_shaper){.usual = *usual};
 }
 
 /* A stream of its own for each ordered pair: delays do not depend on what
  * other links carry. */
-void kith_shaper_flow_init(struct kith_shaper_flow *flow, uint64_t seed,
+void kith_shaper_flow_init(struct kith_shaper_flow *flow,
+                           const struct kith_link_terms *usual, uint64_t seed,
                            kith_id from, kith_id to)
 {
-    *flow = (struct kith_shaper_flow){.last_ns = 0};
+    *flow = (struct kith_shaper_flow){.terms = *usual};
     kith_rng_init(&flow->rng, seed, KITH_STREAM_LINK,
                   (uint64_t)from << 32 | to);
 }
@@ -54,15 +51,14 @@ static kith_ns line_take(kith_ns *free_ns, uint64_t rate_bits, kith_ns now_ns,
 /* Loss delays and never drops: TCP below hides it, and costs a round trip for
  * each lost segment that it recovers by duplicate ACKs (RFC 5681, section
  * 3.2). */
-static kith_ns retransmissions(const struct kith_shape *shape,
-                               struct kith_shaper_flow *flow, size_t bytes)
+static kith_ns retransmissions(struct kith_shaper_flow *flow, size_t bytes)
 {
-    const kith_ns round_trip = 2 * shape->latency_ns;
+    const kith_ns round_trip = 2 * flow->terms.latency_ns;
     const kith_ns each =
         round_trip > RETRANSMISSION_MIN_NS ? round_trip : RETRANSMISSION_MIN_NS;
     kith_ns sum = 0;
     for (size_t at = 0; at < bytes; at += KITH_RECORD_BYTES_MAX)
-        if (kith_rng_double(&flow->rng) < shape->loss)
+        if (kith_rng_double(&flow->rng) < flow->terms.loss)
             sum += each;
     return sum;
 }
@@ -73,17 +69,17 @@ kith_ns kith_shaper_release(struct kith_shaper *shaper,
                             struct kith_shaper_flow *flow, kith_ns now_ns,
                             size_t bytes)
 {
-    const struct kith_shape *shape = &shaper->shape;
+    const struct kith_link_terms *terms = &flow->terms;
     kith_ns at =
-        line_take(&shaper->out_free_ns, shape->rate_bits, now_ns, bytes);
-    at += shape->latency_ns;
-    if (shape->jitter_ns > 0)
-        at += kith_rng_exponential(&flow->rng, shape->jitter_ns);
-    if (shape->loss > 0)
-        at += retransmissions(shape, flow, bytes);
+        line_take(&shaper->out_free_ns, terms->rate_bits, now_ns, bytes);
+    at += terms->latency_ns;
+    if (terms->jitter_ns > 0)
+        at += kith_rng_exponential(&flow->rng, terms->jitter_ns);
+    if (terms->loss > 0)
+        at += retransmissions(flow, bytes);
     if (at < flow->last_ns)
         at = flow->last_ns;
-    KITH_ASSERT(at >= now_ns + shape->latency_ns && at >= flow->last_ns);
+    KITH_ASSERT(at >= now_ns + terms->latency_ns && at >= flow->last_ns);
     flow->last_ns = at;
     return at;
 }
@@ -92,7 +88,7 @@ kith_ns kith_shaper_release(struct kith_shaper *shaper,
 kith_ns kith_shaper_arrive(struct kith_shaper *shaper, kith_ns now_ns,
                            size_t bytes)
 {
-    KITH_ASSERT(shaper->shaped);
-    return line_take(&shaper->in_free_ns, shaper->shape.rate_bits, now_ns,
+    KITH_ASSERT(bytes > 0);
+    return line_take(&shaper->in_free_ns, shaper->usual.rate_bits, now_ns,
                      bytes);
 }

@@ -119,13 +119,13 @@ static void burst_done(struct kith_chunk *chunk)
 /* Long links need more bursts in flight: a round trip's worth. */
 static uint32_t window(const struct kith_link *link)
 {
-    const struct kith_shaper *shaper = &link->transport->net.shaper;
-    if (!shaper->shaped)
+    const struct kith_link_terms *terms = &link->socket.flow->terms;
+    if (kith_link_is_plain(terms))
         return KITH_BURSTS_MIN;
     const double round_trip_s =
-        2e-9 * (double)(shaper->shape.latency_ns + shaper->shape.jitter_ns);
-    const double rate = shaper->shape.rate_bits > 0
-                            ? (double)shaper->shape.rate_bits / 8
+        2e-9 * (double)(terms->latency_ns + terms->jitter_ns);
+    const double rate = terms->rate_bits > 0
+                            ? (double)terms->rate_bits / 8
                             : 5e9; /* bytes per second, no limit */
     const double more = round_trip_s * rate / KITH_BURST_BYTES;
     return more > KITH_BURSTS_MAX - KITH_BURSTS_MIN

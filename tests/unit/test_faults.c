@@ -192,6 +192,14 @@ static void test_partition(void **state)
                             i < 3 ? "cut" : "heal");
     assert_int_equal(experiment.atoms[0].peer, 0);
     assert_int_equal(experiment.atoms[0].other, 1);
+
+    /* Its act on a link's terms: cut, and as usual again. */
+    const struct kith_link_terms usual = {.latency_ns = KITH_MS, .loss = 0.5};
+    struct kith_link_terms terms = usual;
+    kith_atom_act(&experiment.atoms[0], &usual, &terms);
+    assert_true(terms.cut);
+    kith_atom_act(&experiment.atoms[3], &usual, &terms);
+    assert_false(terms.cut);
     kith_experiment_close(&experiment);
 
     load("{at: 1s, partition: \"peer(0..3) <-> peer(4..7)\"}", &experiment);

@@ -10,10 +10,10 @@
 #include "src/peer/shaper.h"
 
 static void setup(struct kith_shaper *shaper, struct kith_shaper_flow *flow,
-                  struct kith_shape shape)
+                  struct kith_link_terms shape)
 {
     kith_shaper_init(shaper, &shape);
-    kith_shaper_flow_init(flow, 7, 0, 1);
+    kith_shaper_flow_init(flow, &shape, 7, 0, 1);
 }
 
 static void nothing_shaped_passes(void **state)
@@ -21,10 +21,10 @@ static void nothing_shaped_passes(void **state)
     struct kith_shaper shaper;
     struct kith_shaper_flow flow;
     (void)state;
-    setup(&shaper, &flow, (struct kith_shape){.latency_ns = 0});
-    assert_true(kith_shaper_passes(&shaper, &flow));
-    flow.stalled = true;
-    assert_false(kith_shaper_passes(&shaper, &flow));
+    setup(&shaper, &flow, (struct kith_link_terms){.latency_ns = 0});
+    assert_true(kith_link_is_plain(&flow.terms));
+    flow.terms.cut = true;
+    assert_false(kith_link_is_plain(&flow.terms));
 }
 
 static void latency_is_added(void **state)
@@ -32,8 +32,9 @@ static void latency_is_added(void **state)
     struct kith_shaper shaper;
     struct kith_shaper_flow flow;
     (void)state;
-    setup(&shaper, &flow, (struct kith_shape){.latency_ns = 200 * KITH_US});
-    assert_false(kith_shaper_passes(&shaper, &flow));
+    setup(&shaper, &flow,
+          (struct kith_link_terms){.latency_ns = 200 * KITH_US});
+    assert_false(kith_link_is_plain(&flow.terms));
     assert_int_equal(kith_shaper_release(&shaper, &flow, 1000, 100),
                      1000 + 200 * KITH_US);
 }
@@ -45,8 +46,8 @@ static void rate_is_shared_by_lanes(void **state)
     struct kith_shaper shaper;
     struct kith_shaper_flow a, b;
     (void)state;
-    setup(&shaper, &a, (struct kith_shape){.rate_bits = 1000000000});
-    kith_shaper_flow_init(&b, 7, 0, 2);
+    setup(&shaper, &a, (struct kith_link_terms){.rate_bits = 1000000000});
+    kith_shaper_flow_init(&b, &shaper.usual, 7, 0, 2);
     assert_int_equal(kith_shaper_release(&shaper, &a, 0, 125000), KITH_MS);
     assert_int_equal(kith_shaper_release(&shaper, &b, 0, 125000), 2 * KITH_MS);
     /* After a pause the line is free again. */
@@ -61,7 +62,7 @@ static void a_slow_line_does_not_overflow(void **state)
     struct kith_shaper shaper;
     struct kith_shaper_flow flow;
     (void)state;
-    setup(&shaper, &flow, (struct kith_shape){.rate_bits = 8});
+    setup(&shaper, &flow, (struct kith_link_terms){.rate_bits = 8});
     assert_int_equal(kith_shaper_release(&shaper, &flow, 0, 1000000),
                      1000000 * KITH_S);
 }
@@ -74,7 +75,7 @@ static void jitter_has_its_mean_and_keeps_order(void **state)
     double sum = 0;
     kith_ns last = 0;
     (void)state;
-    setup(&shaper, &flow, (struct kith_shape){.jitter_ns = 100 * KITH_US});
+    setup(&shaper, &flow, (struct kith_link_terms){.jitter_ns = 100 * KITH_US});
     for (int i = 0; i < count; i++) {
         const kith_ns now = (kith_ns)i * 100 * KITH_MS;
         const kith_ns at = kith_shaper_release(&shaper, &flow, now, 1);
@@ -99,7 +100,7 @@ static void loss_costs_round_trips(void **state)
     int lost = 0;
     (void)state;
     setup(&shaper, &flow,
-          (struct kith_shape){.latency_ns = latency, .loss = 0.1});
+          (struct kith_link_terms){.latency_ns = latency, .loss = 0.1});
     for (int i = 0; i < 10000; i++) {
         const kith_ns now = (kith_ns)i * KITH_S;
         const kith_ns at =
@@ -116,9 +117,9 @@ static void lanes_draw_by_themselves(void **state)
     struct kith_shaper shaper;
     struct kith_shaper_flow a, again, other;
     (void)state;
-    setup(&shaper, &a, (struct kith_shape){.jitter_ns = KITH_MS});
-    kith_shaper_flow_init(&again, 7, 0, 1);
-    kith_shaper_flow_init(&other, 7, 1, 0);
+    setup(&shaper, &a, (struct kith_link_terms){.jitter_ns = KITH_MS});
+    kith_shaper_flow_init(&again, &shaper.usual, 7, 0, 1);
+    kith_shaper_flow_init(&other, &shaper.usual, 7, 1, 0);
     const kith_ns first = kith_shaper_release(&shaper, &a, 0, 1);
     assert_int_equal(kith_shaper_release(&shaper, &again, 0, 1), first);
     assert_int_not_equal(kith_shaper_release(&shaper, &other, 0, 1), first);
