@@ -36,12 +36,6 @@ struct sim_link {
 };
 _Static_assert(sizeof(struct sim_link) <= 72, "about a cache line");
 
-/* One direction of a link that is not, or not always, as usual. */
-struct sim_flow {
-    struct kith_link_terms terms;
-    uint32_t draws; /* used of the stream LINK */
-};
-
 /* Links are told apart by 32 more bits of the hash, so that a search does not
  * touch the links of others: each would be a cache miss. */
 struct sim_slot {
@@ -54,7 +48,7 @@ struct sim_link_table {
     uint32_t count, capacity;
     struct sim_slot *slots; /* (mask + 1) */
     uint64_t mask;
-    struct sim_flow (*flows)[2]; /* (flow_capacity) of some links */
+    struct kith_link_flow (*flows)[2]; /* (flow_capacity) of some links */
     uint32_t flow_count, flow_capacity;
 };
 
@@ -64,11 +58,12 @@ void sim_link_table_close(struct sim_link_table *table);
 struct sim_link *sim_link_table_get(struct sim_link_table *table, kith_id a,
                                     kith_id b, uint32_t *index, bool *made);
 
-/* The link's flows, from end[0] and from end[1], `usual` when they are made
- * now. NULL: no memory. */
-struct sim_flow *sim_link_table_flows(struct sim_link_table *table,
-                                      struct sim_link *link,
-                                      const struct kith_link_terms *usual);
+/* The link's flows, from end[0] and from end[1], of these terms and this seed
+ * when they are made now. NULL: no memory. */
+struct kith_link_flow *sim_link_table_flows(struct sim_link_table *table,
+                                            struct sim_link *link,
+                                            const struct kith_link_terms *usual,
+                                            uint64_t seed);
 
 /* To fetch in advance: the hash of a pair, where its search starts, and where
  * that will most likely end. */

@@ -13,9 +13,7 @@
 
 #include "kith/assert.h"
 #include "kith/fault.h"
-#include "kith/rng.h"
 #include "kith/session.h"
-#include "sim/delay.h"
 #include "sim/world.h"
 
 /* How long a handshake may take in all. */
@@ -59,10 +57,12 @@ static unsigned side_of(const struct sim_link *link, kith_id peer)
     return link->end[1] == peer;
 }
 
-static struct sim_flow *flows_of(struct sim_world *world, struct sim_link *link)
+static struct kith_link_flow *flows_of(struct sim_world *world,
+                                       struct sim_link *link)
 {
-    struct sim_flow *flows = sim_link_table_flows(
-        &world->links.table, link, &world->experiment->network.link);
+    struct kith_link_flow *flows = sim_link_table_flows(
+        &world->links.table, link, &world->experiment->network.link,
+        world->experiment->seed);
     if (!flows)
         sim_fail(world, KITH_ENOMEM, "no memory for more than %u links",
                  world->links.table.count);
@@ -265,38 +265,21 @@ void sim_link_post(struct sim_world *world, uint32_t index)
     }
 }
 
-/* The flow is the caller's to keep: one per link and direction, or one per
- * central machine. */
-kith_ns sim_link_delay(const struct sim_world *world, kith_id from, kith_id to,
-                       uint64_t bytes, struct sim_flow *flow)
-{
-    KITH_ASSERT(from != to);
-    const struct kith_link_terms *terms = &flow->terms;
-    if (!kith_link_varies(terms))
-        return terms->latency_ns;
-    struct kith_rng rng;
-    kith_rng_init(&rng, world->experiment->seed, KITH_STREAM_LINK,
-                  (uint64_t)from << 32 | to);
-    rng.block = flow->draws;
-    const kith_ns more_ns = sim_mishaps(terms, bytes, &rng);
-    KITH_ASSERT(more_ns >= 0);
-    flow->draws = rng.block;
-    return terms->latency_ns + more_ns;
-}
-
 /* A retransmission delays all that was sent behind it: arrivals on one
  * connection never overtake. */
 kith_ns sim_link_arrival(struct sim_world *world, uint32_t index,
-                         kith_ns leaves_ns)
+                         kith_ns leaves_ns, kith_ns left_ns)
 {
     struct sim_packet *packet = sim_packet_at(world, index);
     struct sim_link *link = link_at(world, packet->link);
     const unsigned side = side_of(link, packet->from);
     kith_ns arrives_ns = leaves_ns + world->experiment->network.link.latency_ns;
     if (link->flows != 0)
-        arrives_ns = leaves_ns + sim_link_delay(world, packet->from, packet->to,
-                                                packet->bytes,
-                                                &flows_of(world, link)[side]);
+        arrives_ns =
+            kith_link_arrival(&flows_of(world, link)[side],
+                              &(struct kith_link_piece){leaves_ns, left_ns,
+                                                        packet->bytes, 0}) -
+            (left_ns - leaves_ns);
     if (arrives_ns < link->last_ns[side])
         arrives_ns = link->last_ns[side];
     if (packet->kind != SIM_PACKET_SYN) /* may be of another connection */
@@ -374,13 +357,13 @@ void sim_link_act(struct sim_world *world, const struct kith_atom *atom)
     sim_link_flush(world);
     uint32_t index;
     struct sim_link *link = between(world, atom->peer, atom->other, &index);
-    struct sim_flow *flows = link ? flows_of(world, link) : NULL;
+    struct kith_link_flow *flows = link ? flows_of(world, link) : NULL;
     if (!flows)
         return;
     const unsigned side = side_of(link, atom->peer);
-    struct kith_link_terms *terms = &flows[side].terms;
+    const struct kith_link_terms *terms = &flows[side].terms;
     const bool was_cut = terms->cut;
-    kith_atom_act(atom, &world->experiment->network.link, terms);
+    kith_atom_act(atom, &world->experiment->network.link, &flows[side]);
     KITH_ASSERT(!was_cut || world->links.cuts > 0);
     world->links.cuts += (uint32_t)terms->cut - (uint32_t)was_cut;
     while (!terms->cut && link->stalled[side] != 0) /* passes now, in order */

@@ -53,13 +53,10 @@ SIM_INLINE void sim_link_fetch_index(const struct sim_links *links,
 /* `peer` has heard from `other` over this link: its answer needs no search. */
 void sim_link_heard(struct sim_world *world, kith_id peer, kith_id other,
                     uint32_t link);
-/* Latency, jitter and retransmissions of a message, by the flow's terms and its
- * draws of the stream LINK from -> to. */
-kith_ns sim_link_delay(const struct sim_world *world, kith_id from, kith_id to,
-                       uint64_t bytes, struct sim_flow *flow);
-/* When what leaves then will arrive: after what left before (TCP). */
+/* When the first bit of what leaves from then to then will arrive: after what
+ * left before (TCP). */
 kith_ns sim_link_arrival(struct sim_world *world, uint32_t packet,
-                         kith_ns leaves_ns);
+                         kith_ns leaves_ns, kith_ns left_ns);
 /* Nothing was ever broken or is cut: no packet can be stopped, which spares a
  * cache miss for each. */
 SIM_INLINE bool sim_link_is_clear(const struct sim_links *links)

@@ -118,10 +118,10 @@ kith_fault_expand(const struct kith_fault *fault,
 /* Are its atoms' factors read? */
 bool kith_fault_has_factor(const struct kith_fault *fault);
 const struct kith_fault_event *kith_atom_event(const struct kith_atom *atom);
-/* What an atom of the effect LINK makes of its link's terms. */
+/* What an atom of the effect LINK makes of its link. */
 void kith_atom_act(const struct kith_atom *atom,
                    const struct kith_link_terms *usual,
-                   struct kith_link_terms *terms);
+                   struct kith_link_flow *flow);
 /* NULL-terminated, in the order of faults.def. */
 extern const struct kith_fault *const kith_faults[];
 const struct kith_fault *kith_fault_find(const char *name);

@@ -1,24 +1,32 @@
-/* What a link does to what is sent over it, for both worlds: the experiment's
- * network, and what the faults in force make of it.
+/* What a link does to what is sent over it: one law for both worlds.
  *
  *   terms of i -> j  =  the network's, as the acts of faults between i and j
  *                       have left them (kith_fault.act)
+ *   arrival          =  when the last byte of a message, or of a piece of one,
+ *                       is there: the law of docs/links.md
  *
- * The simulator (sim/links.c) and the lab's shaper (src/peer/shaper.c) keep one
- * record for each direction and read nothing else: a new effect on links is a
- * fault of its own, and, where no field says yet what it does, a field here and
- * the law that reads it. */
+ * The simulator gives a message whole (sim/links.c), the lab's sockets give it
+ * in the pieces that they write (src/peer/socket.c): packets are counted by
+ * message, so that both meet the same losses. All times are arguments, all
+ * draws those of (seed, link, count). A new effect on links is a fault of its
+ * own and, where no field says yet what it does, a field here and the law.
+ * Test: unit/test_link_law.c. */
 #ifndef KITH_LINK_LAW_H
 #define KITH_LINK_LAW_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "kith/types.h"
+
+/* Bytes of a full packet: Ethernet's 1,500 less the headers of IPv4 and of TCP
+ * with timestamps. */
+#define KITH_PACKET_BYTES 1448u
 
 struct kith_link_terms {
     kith_ns latency_ns, jitter_ns; /* one way; jitter: exponential mean */
     uint64_t rate_bits; /* the peer's line, each direction; 0: no limit */
-    double loss;        /* share of records that need a retransmission */
+    double loss;        /* share of packets that need a retransmission */
     bool cut;           /* stalls, in order, until it is no longer so */
 };
 
@@ -34,5 +42,34 @@ static inline bool kith_link_is_plain(const struct kith_link_terms *terms)
     return terms->latency_ns == 0 && terms->rate_bits == 0 && !terms->cut &&
            !kith_link_varies(terms);
 }
+
+/* What one direction remembers: of TCP's sender, and which draws are used. */
+struct kith_link_flow {
+    struct kith_link_terms terms;
+    uint64_t seed, entity;      /* of its streams; entity: i << 32 | j */
+    kith_ns left_ns, window_ns; /* what left before; what the window allows */
+    uint64_t until_loss;        /* packets that pass before one is lost */
+    uint32_t losses, messages;  /* so far */
+    uint32_t begun_bytes;       /* of the packet that the last piece ends in */
+    bool is_drawn;              /* until_loss is */
+};
+void kith_link_flow_init(struct kith_link_flow *flow,
+                         const struct kith_link_terms *terms, uint64_t seed,
+                         kith_id from, kith_id to);
+
+/* On the sender's line from begins_ns to ends_ns. */
+struct kith_link_piece {
+    kith_ns begins_ns, ends_ns;
+    uint64_t bytes, rest; /* rest: of the same message, to come */
+};
+kith_ns kith_link_arrival(struct kith_link_flow *flow,
+                          const struct kith_link_piece *piece);
+
+/* bytes * 8 s / rate, rounded up; rate <= 10^15, 0: no time at all. */
+kith_ns kith_line_time(uint64_t bytes, uint64_t rate_bits);
+/* A line is busy until *free_ns: what comes later waits (a queue without loss).
+ * Returns when these bytes begin; they end at *free_ns. */
+kith_ns kith_line_take(kith_ns *free_ns, uint64_t rate_bits, kith_ns at_ns,
+                       uint64_t bytes);
 
 #endif

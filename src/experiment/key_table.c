@@ -411,7 +411,7 @@ const struct key kith_experiment_keys[] = {
      .initial = "unlimited", .help = "of each peer, in each direction"},
     BOUNDED("network.loss", KEY_NUMBER, KEY_BELOW | KEY_LOCAL,
             network.link.loss, 0, 1, "0",
-            "share of records that need a retransmission"),
+            "share of packets that need a retransmission"),
     BOUNDED("network.drop_push", KEY_NUMBER, KEY_BELOW | KEY_LOCAL,
             network.drop_push, 0, 1, "0",
             "share of push messages lost for good; simulator only"),

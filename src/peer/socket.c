@@ -124,10 +124,11 @@ void kith_socket_throttle(struct kith_socket *socket, kith_ns until_ns)
 static void socket_shape(struct kith_socket *socket, size_t size)
 {
     struct kith_net *net = socket->net;
-    if (net->shaper.usual.rate_bits == 0)
+    if (net->usual.rate_bits == 0)
         return;
     const kith_ns now = (kith_ns)uv_hrtime();
-    const kith_ns until = kith_shaper_arrive(&net->shaper, now, size);
+    (void)kith_line_take(&net->in_free_ns, net->usual.rate_bits, now, size);
+    const kith_ns until = net->in_free_ns;
     /* Shorter rests than a tenth of a millisecond cost more than they shape. */
     if (until - now >= KITH_MS / 10)
         kith_socket_throttle(socket, until);
@@ -237,6 +238,19 @@ static void socket_submit(struct kith_socket *socket, struct kith_chunk *chunk)
         chunk_done(chunk);
 }
 
+/* When these bytes, handed over now, reach the other end: then the kernel gets
+ * them. The queue keeps their order, the draws are the pair's. */
+static kith_ns socket_delays(struct kith_socket *socket, size_t size)
+{
+    struct kith_net *net = socket->net;
+    const kith_ns begins_ns =
+        kith_line_take(&net->out_free_ns, socket->flow->terms.rate_bits,
+                       (kith_ns)uv_hrtime(), size);
+    return kith_link_arrival(
+        socket->flow, &(struct kith_link_piece){begins_ns, net->out_free_ns,
+                                                size, socket->rest});
+}
+
 /* While something waits before it a chunk must queue, or it would overtake. */
 void kith_socket_write(struct kith_socket *socket, struct kith_chunk *chunk)
 {
@@ -248,8 +262,7 @@ void kith_socket_write(struct kith_socket *socket, struct kith_chunk *chunk)
         socket_submit(socket, chunk);
         return;
     }
-    chunk->release_ns = kith_shaper_release(&net->shaper, socket->flow,
-                                            (kith_ns)uv_hrtime(), chunk->size);
+    chunk->release_ns = socket_delays(socket, chunk->size);
     if (socket->last != NULL)
         socket->last->next = chunk;
     else
@@ -290,7 +303,7 @@ static void socket_release(struct kith_socket *socket, kith_ns now_ns)
 
 /* A partition in one direction: bytes queue here, sealed, and leave in order
  * when it heals. */
-void kith_socket_flow(struct kith_socket *socket, struct kith_shaper_flow *flow)
+void kith_socket_flow(struct kith_socket *socket, struct kith_link_flow *flow)
 {
     socket->flow = flow;
     socket_release(socket, (kith_ns)uv_hrtime());
@@ -356,8 +369,8 @@ enum kith_err kith_net_init(struct kith_net *net, uv_loop_t *loop,
     net->read_buffer = malloc(net->read_bytes);
     if (net->read_buffer == NULL)
         return KITH_ENOMEM;
-    kith_shaper_init(&net->shaper, usual);
-    kith_shaper_flow_init(&net->strangers, usual, 0, KITH_NOBODY, KITH_NOBODY);
+    net->usual = *usual;
+    kith_link_flow_init(&net->strangers, usual, 0, KITH_NOBODY, KITH_NOBODY);
     const enum kith_err err =
         kith_timer_init(&net->release_timer, loop, net_release, net);
     if (err != KITH_OK) {

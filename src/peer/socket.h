@@ -16,7 +16,7 @@
 #include "account.h"
 #include "timer.h"
 #include "kith/err.h"
-#include "shaper.h"
+#include "kith/link_law.h"
 
 struct kith_socket;
 struct kith_net;
@@ -42,9 +42,10 @@ struct kith_chunk {
 struct kith_net {
     uv_loop_t *loop;
     struct kith_account account;
-    struct kith_shaper shaper;
-    struct kith_shaper_flow strangers; /* of sockets whose member is unknown */
-    struct kith_timer release_timer;   /* the next release of any delay queue */
+    struct kith_link_terms usual;    /* of the network, but for faults */
+    kith_ns out_free_ns, in_free_ns; /* this peer's line */
+    struct kith_link_flow strangers; /* of sockets whose member is unknown */
+    struct kith_timer release_timer; /* the next release of any delay queue */
     struct kith_socket *streams;
     struct kith_chunk_pool {
         struct kith_chunk *first; /* free ones, a list */
@@ -88,9 +89,10 @@ struct kith_socket {
     uv_tcp_t tcp;
     struct kith_net *net;
     struct kith_socket *next, **back; /* in net->streams */
-    struct kith_shaper_flow *flow;
-    struct kith_chunk *first, *last; /* delay queue */
-    uint32_t queued;                 /* chunks not yet done */
+    struct kith_link_flow *flow;      /* ours to that member, the member's */
+    size_t rest;                      /* of the model being written, to come */
+    struct kith_chunk *first, *last;  /* delay queue */
+    uint32_t queued;                  /* chunks not yet done */
     bool reading, throttled, closing, failed;
     kith_ns throttled_until_ns; /* the line in is busy */
 
@@ -120,7 +122,6 @@ void kith_chunk_give(struct kith_net *net, struct kith_chunk *chunk);
 /* Takes the chunk over. In order; the stream may fail, not the call. */
 void kith_socket_write(struct kith_socket *socket, struct kith_chunk *chunk);
 /* The flow is this one from now on, or its terms have changed. */
-void kith_socket_flow(struct kith_socket *socket,
-                      struct kith_shaper_flow *flow);
+void kith_socket_flow(struct kith_socket *socket, struct kith_link_flow *flow);
 
 #endif

@@ -76,6 +76,8 @@ void kith_traffic_cancel(struct kith_link *link, uint32_t slots)
         else
             *transfer_at(traffic, traffic->transfer_count++) = transfer;
     }
+    if (dropped) /* the frame below is the end of that message */
+        link->socket.rest = 0;
     const uint8_t frame[1] = {FRAME_DROPPED};
     if (dropped && kith_link_control(link, frame, sizeof frame))
         kith_traffic_pump(link);
@@ -163,6 +165,7 @@ static bool send_burst(struct kith_link *link, struct kith_transfer *transfer)
     }
     transfer->offset += length;
     KITH_ASSERT(transfer->offset <= total);
+    link->socket.rest = total - transfer->offset;
     chunk->done = burst_done;
     link->traffic.bursts++;
     kith_socket_write(&link->socket, chunk);
@@ -215,6 +218,7 @@ void kith_traffic_pump(struct kith_link *link)
         if (!transfer->announced) {
             transfer->announced = true;
             traffic->out_id++;
+            link->socket.rest = (size_t)transfer->message.payload_bytes;
             if (!send_header(link, &transfer->message))
                 break;
         }

@@ -230,8 +230,8 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
         transport->members[i].transport = transport;
         transport->members[i].rank = i;
         transport->members[i].tokens.tokens = options->limits.handshake_burst;
-        kith_shaper_flow_init(&transport->members[i].flow, &options->usual,
-                              options->seed, options->self, i);
+        kith_link_flow_init(&transport->members[i].flow, &options->usual,
+                            options->seed, options->self, i);
     }
     enum kith_err err =
         kith_half_open_init(&transport->half_open, &transport->options.limits);
@@ -302,8 +302,8 @@ void kith_transport_act(struct kith_transport *transport,
                         const struct kith_atom *atom)
 {
     KITH_ASSERT(atom->other < transport->options.peers);
-    struct kith_shaper_flow *flow = &transport->members[atom->other].flow;
-    kith_atom_act(atom, &transport->options.usual, &flow->terms);
+    struct kith_link_flow *flow = &transport->members[atom->other].flow;
+    kith_atom_act(atom, &transport->options.usual, flow);
     for (struct kith_link *l = transport->links; l != NULL; l = l->next)
         if (l->socket.flow == flow && l->state != KITH_LINK_CLOSED)
             kith_socket_flow(&l->socket, flow);

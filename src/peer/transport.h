@@ -131,7 +131,7 @@ struct kith_member_state {
     struct kith_link *dialled; /* ours, not yet open */
     uv_getaddrinfo_t *lookup;
     struct addrinfo *found, *candidate; /* what the name stands for */
-    struct kith_shaper_flow flow;       /* our bytes to it */
+    struct kith_link_flow flow;         /* our bytes to it */
     bool is_up;                         /* what the driver was told last */
     bool down_due; /* to be told to the driver at the next turn */
     kith_ns backoff_ns, retry_ns;

@@ -195,11 +195,12 @@ static void test_partition(void **state)
 
     /* Its act on a link's terms: cut, and as usual again. */
     const struct kith_link_terms usual = {.latency_ns = KITH_MS, .loss = 0.5};
-    struct kith_link_terms terms = usual;
-    kith_atom_act(&experiment.atoms[0], &usual, &terms);
-    assert_true(terms.cut);
-    kith_atom_act(&experiment.atoms[3], &usual, &terms);
-    assert_false(terms.cut);
+    struct kith_link_flow flow = {.terms = usual, .is_drawn = true};
+    kith_atom_act(&experiment.atoms[0], &usual, &flow);
+    assert_true(flow.terms.cut);
+    kith_atom_act(&experiment.atoms[3], &usual, &flow);
+    assert_false(flow.terms.cut);
+    assert_false(flow.is_drawn);
     kith_experiment_close(&experiment);
 
     load("{at: 1s, partition: \"peer(0..3) <-> peer(4..7)\"}", &experiment);

@@ -29,12 +29,13 @@ const struct kith_fault_event *kith_atom_event(const struct kith_atom *atom)
 
 void kith_atom_act(const struct kith_atom *atom,
                    const struct kith_link_terms *usual,
-                   struct kith_link_terms *terms)
+                   struct kith_link_flow *flow)
 {
     KITH_ASSERT(atom->fault->effect == KITH_EFFECT_LINK);
     KITH_ASSERT(atom->peer != atom->other);
-    atom->fault->act(atom, usual, terms);
-    KITH_ASSERT(terms->latency_ns >= usual->latency_ns);
+    atom->fault->act(atom, usual, &flow->terms);
+    flow->is_drawn = false; /* for the share that was */
+    KITH_ASSERT(flow->terms.latency_ns >= usual->latency_ns);
 }
 
 enum kith_err kith_atoms_add(struct kith_atoms *atoms,
