@@ -303,7 +303,7 @@ bool sim_link_stops(struct sim_world *world, uint32_t index)
     }
     const unsigned side = side_of(link, packet->from);
     if (packet->kind == SIM_PACKET_TIMEOUT || link->flows == 0 ||
-        !flows_of(world, link)[side].terms.cut)
+        !kith_link_is_cut(&flows_of(world, link)[side].terms))
         return false;
     sim_packet_append(world, &link->stalled[side], index);
     if (packet->kind < SIM_PACKET_MESSAGE)
@@ -361,12 +361,12 @@ void sim_link_act(struct sim_world *world, const struct kith_atom *atom)
     if (!flows)
         return;
     const unsigned side = side_of(link, atom->peer);
-    const struct kith_link_terms *terms = &flows[side].terms;
-    const bool was_cut = terms->cut;
-    kith_atom_act(atom, &world->experiment->network.link, &flows[side]);
+    const bool was_cut = kith_link_is_cut(&flows[side].terms);
+    kith_atom_act(atom, &flows[side]);
+    const bool is_cut = kith_link_is_cut(&flows[side].terms);
     KITH_ASSERT(!was_cut || world->links.cuts > 0);
-    world->links.cuts += (uint32_t)terms->cut - (uint32_t)was_cut;
-    while (!terms->cut && link->stalled[side] != 0) /* passes now, in order */
+    world->links.cuts += (uint32_t)is_cut - (uint32_t)was_cut;
+    while (!is_cut && link->stalled[side] != 0) /* passes now, in order */
         sim_release(world, atom->peer,
                     sim_packet_next(world, &link->stalled[side]));
 }

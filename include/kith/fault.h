@@ -83,7 +83,7 @@ enum kith_effect {
     KITH_EFFECT_STOP,  /* SIGKILL; state is gone */
     KITH_EFFECT_PAUSE, /* SIGSTOP, SIGCONT */
     KITH_EFFECT_SLOW,  /* longer steps, by the factor */
-    KITH_EFFECT_LINK,  /* on what peer sends to other: the fault's `act` */
+    KITH_EFFECT_LINK,  /* on what peer sends to other: kith/link_law.h */
 };
 /* How an atom is called, and its number in a trace's hash: its own, for good.
  */
@@ -99,12 +99,6 @@ struct kith_fault {
      * between its two. */
     enum kith_effect effect;
     struct kith_fault_event begin, end;
-    /* LINK: sets its own field of the terms of a link, which are `usual` but
-     * for faults, when an atom of it is due. A link may become no faster: what
-     * is under way in the simulator relies on it. */
-    void (*act)(const struct kith_atom *atom,
-                const struct kith_link_terms *usual,
-                struct kith_link_terms *terms);
     /* In place of that one interval; NULL: as `effect` says. */
     enum kith_err (*expand)(const struct kith_fault_statement *statement,
                             struct kith_atoms *atoms, char *error);
@@ -118,10 +112,8 @@ kith_fault_expand(const struct kith_fault *fault,
 /* Are its atoms' factors read? */
 bool kith_fault_has_factor(const struct kith_fault *fault);
 const struct kith_fault_event *kith_atom_event(const struct kith_atom *atom);
-/* What an atom of the effect LINK makes of its link. */
-void kith_atom_act(const struct kith_atom *atom,
-                   const struct kith_link_terms *usual,
-                   struct kith_link_flow *flow);
+/* An atom of the effect LINK sets the force of its fault there. */
+void kith_atom_act(const struct kith_atom *atom, struct kith_link_flow *flow);
 /* NULL-terminated, in the order of faults.def. */
 extern const struct kith_fault *const kith_faults[];
 const struct kith_fault *kith_fault_find(const char *name);

@@ -1,7 +1,7 @@
 /* What a link does to what is sent over it: one law for both worlds.
  *
- *   terms of i -> j  =  the network's, as the acts of faults between i and j
- *                       have left them (kith_fault.act)
+ *   terms of i -> j  =  the network's, and the forces of the faults that act
+ *                       between i and j
  *   arrival          =  when the last byte of a message, or of a piece of one,
  *                       is there: the law of docs/links.md
  *
@@ -9,7 +9,7 @@
  * in the pieces that they write (src/peer/socket.c): packets are counted by
  * message, so that both meet the same losses. All times are arguments, all
  * draws those of (seed, link, count). A new effect on links is a fault of its
- * own and, where no field says yet what it does, a field here and the law.
+ * own and what its force does in link_law.c; it makes no link faster.
  * Test: unit/test_link_law.c. */
 #ifndef KITH_LINK_LAW_H
 #define KITH_LINK_LAW_H
@@ -23,12 +23,20 @@
  * with timestamps. */
 #define KITH_PACKET_BYTES 1448u
 
+/* Room for a force of each line of faults.def. */
+#define KITH_LINK_FORCES 8u
+
 struct kith_link_terms {
     kith_ns latency_ns, jitter_ns; /* one way; jitter: exponential mean */
     uint64_t rate_bits; /* the peer's line, each direction; 0: no limit */
     double loss;        /* share of packets that need a retransmission */
-    bool cut;           /* stalls, in order, until it is no longer so */
+    /* How strongly each fault acts, in the order of faults.def: its factor, or
+     * 1; 0 while it does not. */
+    double force[KITH_LINK_FORCES];
 };
+
+/* What is sent stalls, in order, until it is no longer so. */
+bool kith_link_is_cut(const struct kith_link_terms *terms);
 
 /* Is a message more than latency late, by chance? */
 static inline bool kith_link_varies(const struct kith_link_terms *terms)
@@ -37,11 +45,7 @@ static inline bool kith_link_varies(const struct kith_link_terms *terms)
 }
 
 /* Does what is sent pass at once, unchanged? */
-static inline bool kith_link_is_plain(const struct kith_link_terms *terms)
-{
-    return terms->latency_ns == 0 && terms->rate_bits == 0 && !terms->cut &&
-           !kith_link_varies(terms);
-}
+bool kith_link_is_plain(const struct kith_link_terms *terms);
 
 /* What one direction remembers: of TCP's sender, and which draws are used. */
 struct kith_link_flow {

@@ -31,6 +31,28 @@
 /* The mean that still can be drawn; a packet in 10^11 is none. */
 #define MEAN_MAX 1e17
 
+/* The faults by name, as in kith_faults. */
+enum force {
+#define X(name) FORCE_##name,
+#include "src/experiment/fault/faults.def"
+    FORCE_COUNT
+};
+_Static_assert(FORCE_COUNT <= KITH_LINK_FORCES, "each fault has its force");
+
+bool kith_link_is_cut(const struct kith_link_terms *terms)
+{
+    return terms->force[FORCE_partition] > 0;
+}
+
+bool kith_link_is_plain(const struct kith_link_terms *terms)
+{
+    bool is_forced = false;
+    for (unsigned i = 0; i < FORCE_COUNT; i++)
+        is_forced = is_forced || terms->force[i] > 0;
+    return terms->latency_ns == 0 && terms->rate_bits == 0 && !is_forced &&
+           !kith_link_varies(terms);
+}
+
 /* Without an intermediate above 64 bits. */
 kith_ns kith_line_time(uint64_t bytes, uint64_t rate_bits)
 {

@@ -64,7 +64,8 @@ static void net_schedule(struct kith_net *net)
     for (const struct kith_socket *s = net->streams; s != NULL; s = s->next) {
         if (s->closing)
             continue;
-        if (s->first && !s->flow->terms.cut && s->first->release_ns < at)
+        if (s->first && !kith_link_is_cut(&s->flow->terms) &&
+            s->first->release_ns < at)
             at = s->first->release_ns;
         if (s->throttled && s->throttled_until_ns < at)
             at = s->throttled_until_ns;
@@ -243,9 +244,8 @@ static void socket_submit(struct kith_socket *socket, struct kith_chunk *chunk)
 static kith_ns socket_delays(struct kith_socket *socket, size_t size)
 {
     struct kith_net *net = socket->net;
-    const kith_ns begins_ns =
-        kith_line_take(&net->out_free_ns, socket->flow->terms.rate_bits,
-                       (kith_ns)uv_hrtime(), size);
+    const kith_ns begins_ns = kith_line_take(
+        &net->out_free_ns, net->usual.rate_bits, (kith_ns)uv_hrtime(), size);
     return kith_link_arrival(
         socket->flow, &(struct kith_link_piece){begins_ns, net->out_free_ns,
                                                 size, socket->rest});
@@ -290,7 +290,7 @@ static void socket_release(struct kith_socket *socket, kith_ns now_ns)
 {
     if (socket->closing)
         return;
-    while (socket->first && !socket->flow->terms.cut &&
+    while (socket->first && !kith_link_is_cut(&socket->flow->terms) &&
            socket->first->release_ns <= now_ns)
         socket_submit(socket, socket_pop(socket));
     if (socket->throttled && socket->throttled_until_ns <= now_ns) {

@@ -303,7 +303,7 @@ void kith_transport_act(struct kith_transport *transport,
 {
     KITH_ASSERT(atom->other < transport->options.peers);
     struct kith_link_flow *flow = &transport->members[atom->other].flow;
-    kith_atom_act(atom, &transport->options.usual, flow);
+    kith_atom_act(atom, flow);
     for (struct kith_link *l = transport->links; l != NULL; l = l->next)
         if (l->socket.flow == flow && l->state != KITH_LINK_CLOSED)
             kith_socket_flow(&l->socket, flow);

@@ -193,14 +193,12 @@ static void test_partition(void **state)
     assert_int_equal(experiment.atoms[0].peer, 0);
     assert_int_equal(experiment.atoms[0].other, 1);
 
-    /* Its act on a link's terms: cut, and as usual again. */
-    const struct kith_link_terms usual = {.latency_ns = KITH_MS, .loss = 0.5};
-    struct kith_link_flow flow = {.terms = usual, .is_drawn = true};
-    kith_atom_act(&experiment.atoms[0], &usual, &flow);
-    assert_true(flow.terms.cut);
-    kith_atom_act(&experiment.atoms[3], &usual, &flow);
-    assert_false(flow.terms.cut);
-    assert_false(flow.is_drawn);
+    /* The force on its link: cut, and as usual again. */
+    struct kith_link_flow flow = {.terms = {.loss = 0.5}};
+    kith_atom_act(&experiment.atoms[0], &flow);
+    assert_true(kith_link_is_cut(&flow.terms));
+    kith_atom_act(&experiment.atoms[3], &flow);
+    assert_false(kith_link_is_cut(&flow.terms));
     kith_experiment_close(&experiment);
 
     load("{at: 1s, partition: \"peer(0..3) <-> peer(4..7)\"}", &experiment);

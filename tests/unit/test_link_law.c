@@ -34,7 +34,7 @@ static void nothing_is_plain(void **state)
     (void)state;
     struct kith_link_terms terms = {.latency_ns = 0};
     assert_true(kith_link_is_plain(&terms));
-    terms.cut = true;
+    terms.force[0] = 1;
     assert_false(kith_link_is_plain(&terms));
 }
 

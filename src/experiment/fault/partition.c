@@ -4,14 +4,6 @@
  *   A <-> B   both ways        A -> B   only what A sends to B */
 #include "kith/fault.h"
 
-static void act(const struct kith_atom *atom,
-                const struct kith_link_terms *usual,
-                struct kith_link_terms *terms)
-{
-    (void)usual;
-    terms->cut = atom->begins;
-}
-
 extern const struct kith_fault kith_fault_partition;
 const struct kith_fault kith_fault_partition = {
     .name = "partition",
@@ -22,5 +14,4 @@ const struct kith_fault kith_fault_partition = {
     .effect = KITH_EFFECT_LINK,
     .begin = {"cut", 5},
     .end = {"heal", 6},
-    .act = act,
 };
