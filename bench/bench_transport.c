@@ -63,13 +63,13 @@ static void send_one(struct end *end)
 static void run_end(int fd, uint8_t *tensor, size_t total, bool sends)
 {
     static struct end end;
-    const struct kith_shape shape = {.latency_ns = 0};
+    const struct kith_link_terms usual = {.latency_ns = 0};
     uv_loop_t loop;
     memset(&end, 0, sizeof end);
     end.tensor = tensor;
     end.total = total;
     uv_loop_init(&loop);
-    if (kith_net_init(&end.net, &loop, &shape, BENCH_WRITE) != KITH_OK ||
+    if (kith_net_init(&end.net, &loop, &usual, BENCH_WRITE) != KITH_OK ||
         kith_socket_init(&end.socket, &end.net, &end) != KITH_OK)
         exit(1);
     end.socket.alloc = end_alloc;

@@ -1,19 +1,18 @@
 /* Messages over access links.
  *
  *   leaves   when the sender's uplink is free, bytes / rate after one another
- *   arrives  + latency + Exp(jitter) + retransmissions, never before what left
- *            earlier on the same connection (TCP)
+ *   arrives  as the law of links says, never before what left earlier on the
+ *            same connection (TCP)
  *   is there when the receiver's downlink has taken it in: cut-through, so an
  *            idle path costs bytes / rate once
  *
- * All arithmetic is on integers, those of delay.h. */
+ * What happens to a message between is the law of kith/link_law.h. */
 #include "sim/delivery.h"
 
 #include "kith/assert.h"
 #include "kith/rng.h"
 #include "kith/session.h"
 #include "kith/wire.h"
-#include "sim/delay.h"
 #include "sim/world.h"
 
 /* What `sized` charges; that sessions write as many is asserted in
@@ -34,6 +33,15 @@ uint64_t sim_message_bytes(const struct kith_message *message)
     return bytes;
 }
 
+/* A share becomes a bound on 32 random bits: comparing integers gives the same
+ * losses with any compiler. */
+static uint32_t threshold_of(double share)
+{
+    KITH_ASSERT(share >= 0);
+    const double scaled = share * 4294967296.0;
+    return scaled >= 4294967295.0 ? UINT32_MAX : (uint32_t)scaled;
+}
+
 /* Access links only where there is a rate: without one nothing ever waits for
  * another message. */
 enum kith_err sim_network_open(struct sim_world *world)
@@ -41,8 +49,8 @@ enum kith_err sim_network_open(struct sim_world *world)
     KITH_ASSERT(world->network.access == NULL);
     const struct kith_experiment *experiment = world->experiment;
     struct sim_network *network = &world->network;
-    network->drop_threshold = sim_threshold(experiment->network.drop_push);
-    if (experiment->network.rate_bits > 0) {
+    network->drop_threshold = threshold_of(experiment->network.drop_push);
+    if (experiment->network.link.rate_bits > 0) {
         network->access =
             sim_alloc(world, world->machine_count, sizeof *network->access);
         return network->access ? KITH_OK : KITH_ENOMEM;
@@ -61,18 +69,6 @@ void sim_network_count(struct sim_world *world, kith_id from, kith_id to,
     world->report.messages++;
 }
 
-/* One direction of an access link is busy from *free_ns on; returns when these
- * bytes begin. */
-static kith_ns occupy(struct sim_world *world, kith_ns *free_ns, kith_ns at_ns,
-                      uint64_t bytes)
-{
-    const kith_ns begins_ns = *free_ns > at_ns ? *free_ns : at_ns;
-    *free_ns =
-        begins_ns + sim_wire_time(bytes, world->experiment->network.rate_bits);
-    KITH_ASSERT(*free_ns >= begins_ns && begins_ns >= at_ns);
-    return begins_ns;
-}
-
 /* Sends of a machine leave one after another: its access link is what a star's
  * hub runs out of first. */
 kith_ns sim_uplink_take(struct sim_world *world, kith_id from, kith_ns at_ns,
@@ -84,7 +80,9 @@ kith_ns sim_uplink_take(struct sim_world *world, kith_id from, kith_ns at_ns,
     *left_ns = at_ns;
     if (!access || bytes == 0)
         return at_ns;
-    const kith_ns leaves_ns = occupy(world, &access[from].up_ns, at_ns, bytes);
+    const kith_ns leaves_ns =
+        kith_line_take(&access[from].up_ns,
+                       world->experiment->network.link.rate_bits, at_ns, bytes);
     *left_ns = access[from].up_ns;
     return leaves_ns;
 }
@@ -111,7 +109,8 @@ void sim_transmit(struct sim_world *world, uint32_t index, kith_ns at_ns)
         sim_uplink_take(world, packet->from, at_ns, packet->bytes, &left_ns);
     if (packet->flags & SIM_PACKET_CARRIES)
         sim_transfer_list(world, index, left_ns);
-    const kith_ns arrives_ns = sim_link_arrival(world, index, leaves_ns);
+    const kith_ns arrives_ns =
+        sim_link_arrival(world, index, leaves_ns, left_ns);
     sim_schedule(world, packet->from, packet->to, arrives_ns,
                  world->network.access ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER,
                  index);
@@ -128,7 +127,8 @@ void sim_arrive(struct sim_world *world, uint32_t index)
     kith_ns there_ns = sim_time(world);
     if (packet->bytes > 0) {
         kith_ns *down_ns = &world->network.access[packet->to].down_ns;
-        (void)occupy(world, down_ns, there_ns, packet->bytes);
+        (void)kith_line_take(down_ns, world->experiment->network.link.rate_bits,
+                             there_ns, packet->bytes);
         there_ns = *down_ns;
     }
     sim_schedule(world, packet->from, packet->to, there_ns, SIM_EVENT_DELIVER,

@@ -226,8 +226,8 @@ static void observe(struct sim_world *world, kith_id peer)
  * before an event as late as that is taken, it must be under way. */
 static bool next_event(struct sim_world *world, struct sim_event *event)
 {
-    const kith_ns due_ns =
-        sim_link_due_ns(&world->links, world->experiment->network.latency_ns);
+    const kith_ns due_ns = sim_link_due_ns(
+        &world->links, world->experiment->network.link.latency_ns);
     if (due_ns != KITH_NEVER &&
         sim_queue_next_ns(&world->engine.queue) >= due_ns)
         sim_link_flush(world);

@@ -12,9 +12,8 @@
 #include "sim/links.h"
 
 #include "kith/assert.h"
-#include "kith/rng.h"
+#include "kith/fault.h"
 #include "kith/session.h"
-#include "sim/delay.h"
 #include "sim/world.h"
 
 /* How long a handshake may take in all. */
@@ -27,8 +26,6 @@
 enum kith_err sim_links_open(struct sim_world *world)
 {
     KITH_ASSERT(world->links.table.links == NULL);
-    world->links.loss_threshold =
-        sim_threshold(world->experiment->network.loss);
     for (unsigned initiator = 0; initiator < 2; initiator++) {
         world->handshake_bytes[initiator] =
             sim_channel_handshake_bytes(world, initiator);
@@ -60,6 +57,18 @@ static unsigned side_of(const struct sim_link *link, kith_id peer)
     return link->end[1] == peer;
 }
 
+static struct kith_link_flow *flows_of(struct sim_world *world,
+                                       struct sim_link *link)
+{
+    struct kith_link_flow *flows = sim_link_table_flows(
+        &world->links.table, link, &world->experiment->network.link,
+        world->experiment->seed);
+    if (!flows)
+        sim_fail(world, KITH_ENOMEM, "no memory for more than %u links",
+                 world->links.table.count);
+    return flows;
+}
+
 /* The link of two peers, made where they have not met. NULL: no memory. */
 static struct sim_link *between(struct sim_world *world, kith_id a, kith_id b,
                                 uint32_t *index)
@@ -78,6 +87,9 @@ static struct sim_link *between(struct sim_world *world, kith_id a, kith_id b,
         link->next[side] = peer->links.first;
         peer->links.first = *index + 1;
     }
+    if (made && kith_link_varies(&world->experiment->network.link) &&
+        !flows_of(world, link))
+        return NULL;
     return link;
 }
 
@@ -253,37 +265,21 @@ void sim_link_post(struct sim_world *world, uint32_t index)
     }
 }
 
-/* The draws are the caller's to keep: one count per link and direction, or one
- * per central machine. */
-kith_ns sim_link_delay(const struct sim_world *world, kith_id from, kith_id to,
-                       uint64_t bytes, uint32_t *draws)
-{
-    KITH_ASSERT(from != to);
-    const struct kith_experiment *experiment = world->experiment;
-    const uint32_t loss = world->links.loss_threshold;
-    if (experiment->network.jitter_ns == 0 && loss == 0)
-        return experiment->network.latency_ns;
-    struct kith_rng rng;
-    kith_rng_init(&rng, experiment->seed, KITH_STREAM_LINK,
-                  (uint64_t)from << 32 | to);
-    rng.block = *draws;
-    const kith_ns more_ns = sim_mishaps(experiment, loss, bytes, &rng);
-    KITH_ASSERT(more_ns >= 0);
-    *draws = rng.block;
-    return experiment->network.latency_ns + more_ns;
-}
-
 /* A retransmission delays all that was sent behind it: arrivals on one
  * connection never overtake. */
 kith_ns sim_link_arrival(struct sim_world *world, uint32_t index,
-                         kith_ns leaves_ns)
+                         kith_ns leaves_ns, kith_ns left_ns)
 {
     struct sim_packet *packet = sim_packet_at(world, index);
     struct sim_link *link = link_at(world, packet->link);
     const unsigned side = side_of(link, packet->from);
-    kith_ns arrives_ns =
-        leaves_ns + sim_link_delay(world, packet->from, packet->to,
-                                   packet->bytes, &link->draws[side]);
+    kith_ns arrives_ns = leaves_ns + world->experiment->network.link.latency_ns;
+    if (link->flows != 0)
+        arrives_ns =
+            kith_link_arrival(&flows_of(world, link)[side],
+                              &(struct kith_link_piece){leaves_ns, left_ns,
+                                                        packet->bytes, 0}) -
+            (left_ns - leaves_ns);
     if (arrives_ns < link->last_ns[side])
         arrives_ns = link->last_ns[side];
     if (packet->kind != SIM_PACKET_SYN) /* may be of another connection */
@@ -306,8 +302,8 @@ bool sim_link_stops(struct sim_world *world, uint32_t index)
         return true;
     }
     const unsigned side = side_of(link, packet->from);
-    if (packet->kind == SIM_PACKET_TIMEOUT ||
-        ((unsigned)link->cut >> side & 1u) == 0)
+    if (packet->kind == SIM_PACKET_TIMEOUT || link->flows == 0 ||
+        !kith_link_is_cut(&flows_of(world, link)[side].terms))
         return false;
     sim_packet_append(world, &link->stalled[side], index);
     if (packet->kind < SIM_PACKET_MESSAGE)
@@ -356,23 +352,23 @@ void sim_link_crash(struct sim_world *world, kith_id peer)
 
 /* Messages of a cut direction are neither lost nor late by a rule: they stall
  * at the gate, in order, as a partition does to TCP. */
-void sim_link_cut(struct sim_world *world, kith_id from, kith_id to, bool cut)
+void sim_link_act(struct sim_world *world, const struct kith_atom *atom)
 {
     sim_link_flush(world);
-    KITH_ASSERT(from != to);
     uint32_t index;
-    struct sim_link *link = between(world, from, to, &index);
-    if (!link)
+    struct sim_link *link = between(world, atom->peer, atom->other, &index);
+    struct kith_link_flow *flows = link ? flows_of(world, link) : NULL;
+    if (!flows)
         return;
-    const unsigned side = side_of(link, from);
-    const uint8_t bit = (uint8_t)(1u << side);
-    if (cut == ((link->cut & bit) != 0))
-        return;
-    link->cut ^= bit;
-    KITH_ASSERT(cut || world->links.cuts > 0);
-    world->links.cuts += cut ? 1u : UINT32_MAX;
-    while (!cut && link->stalled[side] != 0) /* passes now, in order */
-        sim_release(world, from, sim_packet_next(world, &link->stalled[side]));
+    const unsigned side = side_of(link, atom->peer);
+    const bool was_cut = kith_link_is_cut(&flows[side].terms);
+    kith_atom_act(atom, &flows[side]);
+    const bool is_cut = kith_link_is_cut(&flows[side].terms);
+    KITH_ASSERT(!was_cut || world->links.cuts > 0);
+    world->links.cuts += (uint32_t)is_cut - (uint32_t)was_cut;
+    while (!is_cut && link->stalled[side] != 0) /* passes now, in order */
+        sim_release(world, atom->peer,
+                    sim_packet_next(world, &link->stalled[side]));
 }
 
 /* ---- what an end learns */

@@ -21,11 +21,11 @@ struct sim_outbox {
 struct sim_links {
     struct sim_outbox outbox;
     struct sim_link_table table;
-    uint64_t resets;         /* links broken so far: packets may be stale */
-    uint32_t cuts;           /* directions that are cut now */
-    uint32_t loss_threshold; /* of 2^32 */
+    uint64_t resets; /* links broken so far: packets may be stale */
+    uint32_t cuts;   /* directions that are cut now */
 };
 
+struct kith_atom;
 struct sim_world;
 
 enum kith_err sim_links_open(struct sim_world *world);
@@ -53,13 +53,10 @@ SIM_INLINE void sim_link_fetch_index(const struct sim_links *links,
 /* `peer` has heard from `other` over this link: its answer needs no search. */
 void sim_link_heard(struct sim_world *world, kith_id peer, kith_id other,
                     uint32_t link);
-/* Latency, jitter and retransmissions of a message: the stream LINK from -> to,
- * of which *draws are used. */
-kith_ns sim_link_delay(const struct sim_world *world, kith_id from, kith_id to,
-                       uint64_t bytes, uint32_t *draws);
-/* When what leaves then will arrive: after what left before (TCP). */
+/* When the first bit of what leaves from then to then will arrive: after what
+ * left before (TCP). */
 kith_ns sim_link_arrival(struct sim_world *world, uint32_t packet,
-                         kith_ns leaves_ns);
+                         kith_ns leaves_ns, kith_ns left_ns);
 /* Nothing was ever broken or is cut: no packet can be stopped, which spares a
  * cache miss for each. */
 SIM_INLINE bool sim_link_is_clear(const struct sim_links *links)
@@ -73,6 +70,7 @@ bool sim_link_stops(struct sim_world *world, uint32_t packet);
 void sim_link_step(struct sim_world *world, uint32_t packet);
 /* All links of a crashed peer; the other ends learn it by a RESET. */
 void sim_link_crash(struct sim_world *world, kith_id peer);
-void sim_link_cut(struct sim_world *world, kith_id from, kith_id to, bool cut);
+/* A fault that acts on what peer sends to other begins or ends. */
+void sim_link_act(struct sim_world *world, const struct kith_atom *atom);
 
 #endif

@@ -5,7 +5,8 @@
  *            first model, and adopts its first neighbour's
  *   pause    what happens to the peer is held, its work stands still
  *   slow     training steps cost `factor` times as much
- *   cut      traffic in one direction stalls, in order, until it heals */
+ *   link     one direction's terms change (links.c); a cut one stalls, in
+ * order, until it heals */
 #include "sim/sim_faults.h"
 
 #include <string.h>
@@ -264,8 +265,8 @@ static void execute(struct sim_world *world, const struct kith_atom *atom)
     case KITH_EFFECT_SLOW:
         state_of(world, atom->peer)->slow = atom->factor;
         break;
-    case KITH_EFFECT_CUT:
-        sim_link_cut(world, atom->peer, atom->other, begins);
+    case KITH_EFFECT_LINK:
+        sim_link_act(world, atom);
         break;
     }
 }

@@ -49,6 +49,7 @@ UNIT = \
   tests/unit/test_lab_process \
   tests/unit/test_lab_rows \
   tests/unit/test_layout \
+  tests/unit/test_link_law \
   tests/unit/test_loader \
   tests/unit/test_log_limit \
   tests/unit/test_member \
@@ -82,7 +83,6 @@ UNIT = \
   tests/unit/test_session_provider \
   tests/unit/test_session_refusals \
   tests/unit/test_session_spoiled \
-  tests/unit/test_shaper \
   tests/unit/test_sim_conservation \
   tests/unit/test_sim_faults \
   tests/unit/test_sim_golden \
@@ -181,6 +181,7 @@ LONG = \
   tests/long/accept_hash.sh \
   tests/long/accept_lab.sh \
   tests/long/accept_learning.sh \
+  tests/long/accept_loss.sh \
   tests/long/accept_parity.sh \
   tests/long/accept_quality.sh \
   tests/long/accept_replay.sh \

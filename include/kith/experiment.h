@@ -16,6 +16,7 @@
 #include "kith/data.h"
 #include "kith/err.h"
 #include "kith/limits.h"
+#include "kith/link_law.h"
 #include "kith/loader.h"
 #include "kith/model.h"
 #include "kith/optimiser.h"
@@ -104,11 +105,9 @@ struct kith_experiment {
     struct kith_central central; /* in place of gossip; simulator only */
 
     struct {
-        kith_ns latency_ns, jitter_ns; /* one way; jitter: exponential mean */
-        uint64_t rate_bits; /* per peer, each direction; 0: no limit */
-        double loss;        /* share of records that need a retransmission */
-        double drop_push;   /* share of whole push messages lost (tests of T4);
-                               simulator only */
+        struct kith_link_terms link; /* of each, while no fault acts on it */
+        double drop_push; /* share of whole push messages lost (tests of T4);
+                             simulator only */
         enum kith_wire_mode wire;
         char suite[KITH_NAME_MAX]; /* AESGCM | ChaChaPoly | auto */
     } network;

@@ -83,7 +83,7 @@ enum kith_effect {
     KITH_EFFECT_STOP,  /* SIGKILL; state is gone */
     KITH_EFFECT_PAUSE, /* SIGSTOP, SIGCONT */
     KITH_EFFECT_SLOW,  /* longer steps, by the factor */
-    KITH_EFFECT_CUT,   /* traffic peer -> other stalls */
+    KITH_EFFECT_LINK,  /* on what peer sends to other: kith/link_law.h */
 };
 /* How an atom is called, and its number in a trace's hash: its own, for good.
  */
@@ -112,6 +112,8 @@ kith_fault_expand(const struct kith_fault *fault,
 /* Are its atoms' factors read? */
 bool kith_fault_has_factor(const struct kith_fault *fault);
 const struct kith_fault_event *kith_atom_event(const struct kith_atom *atom);
+/* An atom of the effect LINK sets the force of its fault there. */
+void kith_atom_act(const struct kith_atom *atom, struct kith_link_flow *flow);
 /* NULL-terminated, in the order of faults.def. */
 extern const struct kith_fault *const kith_faults[];
 const struct kith_fault *kith_fault_find(const char *name);

@@ -5,7 +5,7 @@
  * `kith lab` forks one process per rank and calls it there; `kith peer` calls
  * it in its own process. Nothing here is global: several runs may follow one
  * another in a process. Protocol and log format: docs/protocol.md.
- * Test: unit/test_{member,transport,shaper,peer}.c, integration/test_peer_*.c.
+ * Test: unit/test_{member,transport,peer}.c, integration/test_peer_*.c.
  */
 #ifndef KITH_PEER_H
 #define KITH_PEER_H

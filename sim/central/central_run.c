@@ -129,6 +129,9 @@ static enum kith_err central_open(struct sim_world *world)
                                run->node_count * run->method->node_bytes);
     if (!run->nodes || !run->workers || !run->vectors || !run->state)
         return KITH_ENOMEM;
+    for (uint32_t i = 0; i < run->node_count; i++)
+        kith_link_flow_init(&run->nodes[i].flow, &run->experiment->network.link,
+                            run->experiment->seed, i, KITH_NOBODY);
     enum kith_err err = run->dim > 0 ? open_vectors(run) : KITH_OK;
     if (err == KITH_OK && run->method->open)
         err = run->method->open(run);

@@ -77,8 +77,8 @@ struct central_script {
 };
 
 struct central_node {
-    kith_ns cpu_ns; /* its processor is free from then on */
-    uint32_t draws; /* of the stream LINK, where it sends */
+    kith_ns cpu_ns;             /* its processor is free from then on */
+    struct kith_link_flow flow; /* of all that it sends */
     struct central_script script;
 };
 
@@ -159,8 +159,8 @@ void sim_central_send_model(struct sim_central *run, uint32_t from, uint32_t to,
 void sim_central_compute(struct sim_central *run, uint32_t node,
                          kith_ns cost_ns, uint32_t value);
 /* Latency with mishaps of a message of `bytes` from this node. */
-kith_ns sim_central_latency(struct sim_central *run, uint32_t from, uint32_t to,
-                            uint64_t bytes);
+kith_ns sim_central_latency(struct sim_central *run, uint32_t from,
+                            kith_ns at_ns, uint64_t bytes);
 /* To add so many bytes, and to apply so many. */
 kith_ns sim_central_cost(const struct sim_central *run, uint64_t reduce_bytes,
                          uint64_t update_bytes);

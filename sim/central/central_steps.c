@@ -15,17 +15,24 @@ kith_ns sim_central_cost(const struct sim_central *run, uint64_t reduce_bytes,
 {
     KITH_ASSERT(reduce_bytes <= run->shape.bytes);
     KITH_ASSERT(update_bytes <= run->shape.bytes);
-    return sim_wire_time(reduce_bytes, run->config->reduce_bits) +
-           sim_wire_time(update_bytes, run->config->update_bits);
+    return kith_line_time(reduce_bytes, run->config->reduce_bits) +
+           kith_line_time(update_bytes, run->config->update_bits);
 }
 
-/* Draws are counted by sender, not by link: machines that send to thousands
- * need no table of links. */
-kith_ns sim_central_latency(struct sim_central *run, uint32_t from, uint32_t to,
-                            uint64_t bytes)
+/* From its last bit leaving to that bit's arrival. Draws are counted by sender,
+ * not by link: machines that send to thousands need no table of links, and no
+ * message waits for another's time-out. */
+kith_ns sim_central_latency(struct sim_central *run, uint32_t from,
+                            kith_ns at_ns, uint64_t bytes)
 {
-    KITH_ASSERT(from != to && from < run->node_count);
-    return sim_link_delay(run->world, from, to, bytes, &run->nodes[from].draws);
+    KITH_ASSERT(from < run->node_count);
+    struct kith_link_flow *flow = &run->nodes[from].flow;
+    const kith_ns left_ns =
+        at_ns + kith_line_time(bytes, flow->terms.rate_bits);
+    flow->left_ns = flow->window_ns = 0;
+    return kith_link_arrival(
+               flow, &(struct kith_link_piece){at_ns, left_ns, bytes, 0}) -
+           left_ns;
 }
 
 /* The gradient is computed now, at the model as it is; only its time passes
@@ -128,11 +135,10 @@ void sim_central_send(struct sim_central *run,
     if (!own) {
         at_ns = sim_uplink_take(world, message->from, at_ns, message->bytes,
                                 &left_ns);
-        at_ns += sim_central_latency(run, message->from, message->to,
-                                     message->bytes);
+        at_ns += sim_central_latency(run, message->from, at_ns, message->bytes);
     }
     const bool takes_time =
-        packet->bytes > 0 && run->experiment->network.rate_bits > 0;
+        packet->bytes > 0 && run->experiment->network.link.rate_bits > 0;
     sim_schedule(world, message->from, message->to, at_ns,
                  takes_time ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER, index);
 }

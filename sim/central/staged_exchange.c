@@ -9,7 +9,6 @@
  * A pattern is a pure function of (node, index): nothing is kept per stage. */
 #include "kith/assert.h"
 #include "sim/central/central_state.h"
-#include "sim/delay.h"
 
 /* The first parts are not always the larger ones: rounding spreads the rest
  * evenly, so no server is charged for all of it. */
@@ -88,11 +87,13 @@ static void match(struct sim_central *run, uint32_t from, uint32_t to)
     receiver->state |= CENTRAL_MATCHED_IN;
     const uint64_t bytes = sender->stage.send_bytes;
     const kith_ns now_ns = sim_time(run->world);
-    const kith_ns latency_ns = sim_central_latency(run, from, to, bytes);
+    const kith_ns latency_ns =
+        sim_central_latency(run, from, sender->ready_ns, bytes);
     kith_ns first_ns = sender->ready_ns + latency_ns;
     first_ns = first_ns > receiver->ready_ns ? first_ns : receiver->ready_ns;
     const kith_ns last_ns =
-        first_ns + sim_wire_time(bytes, run->experiment->network.rate_bits);
+        first_ns +
+        kith_line_time(bytes, run->experiment->network.link.rate_bits);
     const kith_ns free_ns = last_ns - latency_ns;
     KITH_ASSERT(last_ns >= now_ns && free_ns <= last_ns);
     sim_network_count(run->world, from, to, bytes);

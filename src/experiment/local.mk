@@ -11,6 +11,7 @@ libkith_experiment_a_SOURCES = \
   src/experiment/fault_statements.c \
   src/experiment/key_table.c \
   src/experiment/key_table.h \
+  src/experiment/link_law.c \
   src/experiment/load.c \
   src/experiment/peer_file.c \
   src/experiment/read_file.h \

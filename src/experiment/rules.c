@@ -191,8 +191,8 @@ static kith_ns predicted_end(const struct kith_experiment *experiment,
         double step = (double)experiment->compute.step_ns * slowest;
         /* A round adds its messages, there and back, to a step. */
         if (experiment->gossip.algorithm->wait == KITH_WAIT_ROUND)
-            step += 4 * ((double)experiment->network.latency_ns +
-                         10 * (double)experiment->network.jitter_ns);
+            step += 4 * ((double)experiment->network.link.latency_ns +
+                         10 * (double)experiment->network.link.jitter_ns);
         end = step * (double)steps;
     }
     if (experiment->stop.time_ns > 0 && (double)experiment->stop.time_ns < end)

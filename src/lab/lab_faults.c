@@ -2,7 +2,8 @@
  *
  *   crash   SIGKILL          restart  fork, load the save, incarnation + 1
  *   pause   SIGSTOP          resume   SIGCONT
- *   slow    control line `slow F`     cut, heal   `cut RANK`, `heal RANK`
+ *   slow    control line `slow F`
+ *   link    control line `link RANK FAULT BEGINS F`: the fault acts there
  *
  * Atoms come sorted; overlapping statements were merged when the file was
  * loaded, so each one is carried out as it stands. What happened is written
@@ -19,7 +20,7 @@ static void tell(struct lab_peer *peer, const char *format, ...)
 
 static void tell(struct lab_peer *peer, const char *format, ...)
 {
-    char line[64];
+    char line[128];
     va_list list;
     va_start(list, format);
     vsnprintf(line, sizeof line, format, list);
@@ -65,6 +66,12 @@ static void slow(struct lab_peer *peer, double factor)
     tell(peer, "slow %.17g", factor);
 }
 
+static void tell_link(struct lab_peer *peer, const struct kith_atom *atom)
+{
+    tell(peer, "link %u %s %d %.17g", (unsigned)atom->other, atom->fault->name,
+         atom->begins, atom->factor);
+}
+
 static bool carry_out(struct lab *lab, const struct kith_atom *atom)
 {
     struct lab_peer *peer = &lab->peers[atom->peer];
@@ -79,8 +86,8 @@ static bool carry_out(struct lab *lab, const struct kith_atom *atom)
     case KITH_EFFECT_SLOW:
         slow(peer, atom->factor);
         return true;
-    case KITH_EFFECT_CUT:
-        tell(peer, "%s %u", kith_atom_event(atom)->name, (unsigned)atom->other);
+    case KITH_EFFECT_LINK:
+        tell_link(peer, atom);
         return true;
     }
     return false;
@@ -146,7 +153,7 @@ kith_ns kith_lab_faults(struct lab *lab, kith_ns now_ns)
     return next_ns;
 }
 
-/* What a peer of a run that goes on was in when it ended; tell_cuts() knows of
+/* What a peer of a run that goes on was in when it ended; tell_links() knows of
  * links. */
 static void take_over(struct lab_peer *peer, const struct kith_atom *atom)
 {
@@ -160,7 +167,7 @@ static void take_over(struct lab_peer *peer, const struct kith_atom *atom)
     case KITH_EFFECT_SLOW:
         peer->slow = atom->factor;
         return;
-    case KITH_EFFECT_CUT:
+    case KITH_EFFECT_LINK:
         return;
     }
 }
@@ -195,29 +202,31 @@ bool kith_lab_fault_ends(const struct lab *lab, kith_id peer,
     return false;
 }
 
-/* Its cuts are what the atoms so far leave standing. */
-static void tell_cuts(struct lab_peer *peer)
+/* What the atoms so far leave standing: of a fault, the last on each link. */
+static void tell_links(struct lab_peer *peer, const struct kith_fault *fault)
 {
-    const struct kith_experiment *experiment = peer->lab->options->experiment;
-    bool *is_cut = calloc(peer->lab->peer_count, sizeof *is_cut);
-    if (is_cut == NULL)
+    const struct lab *lab = peer->lab;
+    const struct kith_atom **last = calloc(lab->peer_count, sizeof *last);
+    if (last == NULL)
         return;
-    for (uint32_t i = 0; i < peer->lab->atom; i++) {
-        const struct kith_atom *atom = &experiment->atoms[i];
-        if (atom->peer == peer->rank && atom->fault->effect == KITH_EFFECT_CUT)
-            is_cut[atom->other] = atom->begins;
+    for (uint32_t i = 0; i < lab->atom; i++) {
+        const struct kith_atom *atom = &lab->options->experiment->atoms[i];
+        if (atom->peer == peer->rank && atom->fault == fault)
+            last[atom->other] = atom;
     }
-    for (uint32_t i = 0; i < peer->lab->peer_count; i++)
-        if (is_cut[i])
-            tell(peer, "cut %u", (unsigned)i);
-    free(is_cut);
+    for (uint32_t i = 0; i < lab->peer_count; i++)
+        if (last[i] != NULL && last[i]->begins)
+            tell_link(peer, last[i]);
+    free(last);
 }
 
 void kith_lab_faults_tell(struct lab_peer *peer)
 {
     if (peer->slow != 1)
         slow(peer, peer->slow);
-    tell_cuts(peer);
+    for (uint32_t i = 0; kith_faults[i] != NULL; i++)
+        if (kith_faults[i]->effect == KITH_EFFECT_LINK)
+            tell_links(peer, kith_faults[i]);
     if (peer->faults & LAB_FAULT_PAUSED)
         kith_lab_process_signal(&peer->process, SIGSTOP);
 }

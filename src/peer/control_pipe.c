@@ -1,9 +1,9 @@
 /* What the launcher says over the control pipe, one line each, and signals.
  *
  *   slow F       steps take F times as long (F >= 1; 1 ends it)
- *   cut RANK     our bytes to RANK stall
- *   heal RANK    they flow again
- *   stop         finish, save, say goodbye
+ *   link RANK FAULT BEGINS F
+ *                a fault acts on our bytes to RANK: begins (1) or ends (0),
+ * with this factor stop         finish, save, say goodbye
  *
  * The end of the pipe means that the launcher is gone: stop. */
 #include <signal.h>
@@ -12,10 +12,34 @@
 
 #include "driver.h"
 #include "kith/assert.h"
+#include "kith/fault.h"
 #include "kith/text.h"
 
-_Static_assert(KITH_CONTROL_LINE_BYTES > sizeof "heal 4294967295\n",
+_Static_assert(KITH_CONTROL_LINE_BYTES >
+                   sizeof "link 4294967295  1 1.2345678901234567e+300\n" +
+                       KITH_NAME_MAX,
                "the longest line and its terminator fit");
+
+static bool control_link(struct kith_driver *driver, const char *line)
+{
+    char rank[16], fault[KITH_NAME_MAX], factor[32], begins;
+    uint64_t other;
+    if (sscanf(line, "link %15s %31s %c %31s", rank, fault, &begins, factor) !=
+            4 ||
+        kith_text_u64(rank, &other) != KITH_OK ||
+        other >= driver->options->experiment->peers ||
+        other == driver->options->self)
+        return false;
+    struct kith_atom atom = {.fault = kith_fault_find(fault),
+                             .begins = begins == '1',
+                             .peer = driver->options->self,
+                             .other = (kith_id)other};
+    if (atom.fault == NULL || atom.fault->effect != KITH_EFFECT_LINK ||
+        kith_text_double(factor, &atom.factor) != KITH_OK)
+        return false;
+    kith_transport_act(&driver->transport, &atom);
+    return true;
+}
 
 /* Lines that make no sense are logged and passed over: the launcher is of the
  * same build, so it would be a bug there, and no reason to stop training. */
@@ -23,21 +47,16 @@ static void control_line(struct kith_driver *driver, const char *line)
 {
     char verb[8] = "", argument[32] = "";
     double factor;
-    uint64_t rank;
     const int count = sscanf(line, "%7s %31s", verb, argument);
     if (count == 1 && strcmp(verb, "stop") == 0) {
         kith_driver_stop(driver);
     } else if (count == 2 && strcmp(verb, "slow") == 0 &&
                kith_text_double(argument, &factor) == KITH_OK && factor >= 1) {
         kith_thread_slow(&driver->thread, factor);
-    } else if (count == 2 && kith_text_u64(argument, &rank) == KITH_OK &&
-               rank < driver->options->experiment->peers &&
-               (strcmp(verb, "cut") == 0 || strcmp(verb, "heal") == 0)) {
-        kith_transport_stall(&driver->transport, (kith_id)rank, verb[0] == 'c');
-    } else {
+    } else if (!control_link(driver, line)) {
         kith_transport_log(&driver->transport,
                            "control-unread line=\"%.60s\" expected=\"slow F | "
-                           "cut RANK | heal RANK | stop\"",
+                           "link RANK FAULT BEGINS F | stop\"",
                            line);
         return;
     }

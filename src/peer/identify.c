@@ -197,8 +197,7 @@ static void connected(struct kith_link *link, kith_id rank)
     const struct kith_transport_options *options = &transport->options;
     if (!link->initiator) {
         link->rank = rank;
-        kith_shaper_flow_init(&link->socket.flow, options->seed, options->self,
-                              rank);
+        kith_socket_flow(&link->socket, &transport->members[rank].flow);
     }
     KITH_ASSERT(!link->known && link->rank == rank && rank != options->self);
     link->known = true;

@@ -23,8 +23,6 @@ libkith_peer_a_SOURCES = \
   src/peer/peer_settings.c \
   src/peer/series.c \
   src/peer/session_expiry.c \
-  src/peer/shaper.c \
-  src/peer/shaper.h \
   src/peer/socket.c \
   src/peer/socket.h \
   src/peer/timer.c \

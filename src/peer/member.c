@@ -164,9 +164,7 @@ static void dial_socket(struct kith_member_state *member,
     }
     link->rank = member->rank;
     kith_address_print(address, link->address);
-    kith_shaper_flow_init(&link->socket.flow, transport->options.seed,
-                          self_of(member), member->rank);
-    link->socket.flow.stalled = member->stalled;
+    link->socket.flow = &member->flow;
     link->connect.data = link;
     member->dialled = link;
     const int failed = uv_tcp_connect(&link->connect, &link->socket.tcp,
@@ -322,7 +320,7 @@ bool kith_member_opened(struct kith_member_state *member,
     }
     member->backoff_ns = member->retry_ns = 0;
     member->failures = 0;
-    kith_socket_stall(&link->socket, member->stalled);
+    KITH_ASSERT(link->socket.flow == &member->flow);
     link->held = transport->held;
     if (link->held)
         kith_socket_pause(&link->socket, true);

@@ -64,7 +64,8 @@ static void net_schedule(struct kith_net *net)
     for (const struct kith_socket *s = net->streams; s != NULL; s = s->next) {
         if (s->closing)
             continue;
-        if (s->first && !s->flow.stalled && s->first->release_ns < at)
+        if (s->first && !kith_link_is_cut(&s->flow->terms) &&
+            s->first->release_ns < at)
             at = s->first->release_ns;
         if (s->throttled && s->throttled_until_ns < at)
             at = s->throttled_until_ns;
@@ -82,6 +83,7 @@ enum kith_err kith_socket_init(struct kith_socket *socket, struct kith_net *net,
     memset(socket, 0, sizeof *socket);
     socket->net = net;
     socket->owner = owner;
+    socket->flow = &net->strangers;
     if (uv_tcp_init(net->loop, &socket->tcp) != 0)
         return KITH_ENOMEM;
     socket->tcp.data = socket;
@@ -123,10 +125,11 @@ void kith_socket_throttle(struct kith_socket *socket, kith_ns until_ns)
 static void socket_shape(struct kith_socket *socket, size_t size)
 {
     struct kith_net *net = socket->net;
-    if (!net->shaper.shaped || net->shaper.shape.rate_bits == 0)
+    if (net->usual.rate_bits == 0)
         return;
     const kith_ns now = (kith_ns)uv_hrtime();
-    const kith_ns until = kith_shaper_arrive(&net->shaper, now, size);
+    (void)kith_line_take(&net->in_free_ns, net->usual.rate_bits, now, size);
+    const kith_ns until = net->in_free_ns;
     /* Shorter rests than a tenth of a millisecond cost more than they shape. */
     if (until - now >= KITH_MS / 10)
         kith_socket_throttle(socket, until);
@@ -236,6 +239,18 @@ static void socket_submit(struct kith_socket *socket, struct kith_chunk *chunk)
         chunk_done(chunk);
 }
 
+/* When these bytes, handed over now, reach the other end: then the kernel gets
+ * them. The queue keeps their order, the draws are the pair's. */
+static kith_ns socket_delays(struct kith_socket *socket, size_t size)
+{
+    struct kith_net *net = socket->net;
+    const kith_ns begins_ns = kith_line_take(
+        &net->out_free_ns, net->usual.rate_bits, (kith_ns)uv_hrtime(), size);
+    return kith_link_arrival(
+        socket->flow, &(struct kith_link_piece){begins_ns, net->out_free_ns,
+                                                size, socket->rest});
+}
+
 /* While something waits before it a chunk must queue, or it would overtake. */
 void kith_socket_write(struct kith_socket *socket, struct kith_chunk *chunk)
 {
@@ -243,13 +258,11 @@ void kith_socket_write(struct kith_socket *socket, struct kith_chunk *chunk)
     KITH_ASSERT(chunk->size > 0 && chunk->size <= chunk->capacity);
     chunk->socket = socket;
     socket->queued++;
-    if (socket->first == NULL &&
-        kith_shaper_passes(&net->shaper, &socket->flow)) {
+    if (socket->first == NULL && kith_link_is_plain(&socket->flow->terms)) {
         socket_submit(socket, chunk);
         return;
     }
-    chunk->release_ns = kith_shaper_release(&net->shaper, &socket->flow,
-                                            (kith_ns)uv_hrtime(), chunk->size);
+    chunk->release_ns = socket_delays(socket, chunk->size);
     if (socket->last != NULL)
         socket->last->next = chunk;
     else
@@ -277,7 +290,7 @@ static void socket_release(struct kith_socket *socket, kith_ns now_ns)
 {
     if (socket->closing)
         return;
-    while (socket->first && !socket->flow.stalled &&
+    while (socket->first && !kith_link_is_cut(&socket->flow->terms) &&
            socket->first->release_ns <= now_ns)
         socket_submit(socket, socket_pop(socket));
     if (socket->throttled && socket->throttled_until_ns <= now_ns) {
@@ -290,13 +303,10 @@ static void socket_release(struct kith_socket *socket, kith_ns now_ns)
 
 /* A partition in one direction: bytes queue here, sealed, and leave in order
  * when it heals. */
-void kith_socket_stall(struct kith_socket *socket, bool stalled)
+void kith_socket_flow(struct kith_socket *socket, struct kith_link_flow *flow)
 {
-    if (socket->flow.stalled == stalled)
-        return;
-    socket->flow.stalled = stalled;
-    if (!stalled)
-        socket_release(socket, (kith_ns)uv_hrtime());
+    socket->flow = flow;
+    socket_release(socket, (kith_ns)uv_hrtime());
     net_schedule(socket->net);
 }
 
@@ -347,7 +357,8 @@ static void net_release(void *arg)
 /* One read buffer for all links: a callback handles its bytes before the next
  * one runs. */
 enum kith_err kith_net_init(struct kith_net *net, uv_loop_t *loop,
-                            const struct kith_shape *shape, size_t large_bytes)
+                            const struct kith_link_terms *usual,
+                            size_t large_bytes)
 {
     memset(net, 0, sizeof *net);
     net->loop = loop;
@@ -358,7 +369,8 @@ enum kith_err kith_net_init(struct kith_net *net, uv_loop_t *loop,
     net->read_buffer = malloc(net->read_bytes);
     if (net->read_buffer == NULL)
         return KITH_ENOMEM;
-    kith_shaper_init(&net->shaper, shape);
+    net->usual = *usual;
+    kith_link_flow_init(&net->strangers, usual, 0, KITH_NOBODY, KITH_NOBODY);
     const enum kith_err err =
         kith_timer_init(&net->release_timer, loop, net_release, net);
     if (err != KITH_OK) {

@@ -16,7 +16,7 @@
 #include "account.h"
 #include "timer.h"
 #include "kith/err.h"
-#include "shaper.h"
+#include "kith/link_law.h"
 
 struct kith_socket;
 struct kith_net;
@@ -42,7 +42,9 @@ struct kith_chunk {
 struct kith_net {
     uv_loop_t *loop;
     struct kith_account account;
-    struct kith_shaper shaper;
+    struct kith_link_terms usual;    /* of the network, but for faults */
+    kith_ns out_free_ns, in_free_ns; /* this peer's line */
+    struct kith_link_flow strangers; /* of sockets whose member is unknown */
     struct kith_timer release_timer; /* the next release of any delay queue */
     struct kith_socket *streams;
     struct kith_chunk_pool {
@@ -58,7 +60,7 @@ struct kith_net {
 
 KITH_MUST_CHECK enum kith_err kith_net_init(struct kith_net *net,
                                             uv_loop_t *loop,
-                                            const struct kith_shape *shape,
+                                            const struct kith_link_terms *usual,
                                             size_t large_bytes);
 /* Stops what the loop watches; then, the loop having run dry, frees. */
 void kith_net_stop(struct kith_net *net);
@@ -87,9 +89,10 @@ struct kith_socket {
     uv_tcp_t tcp;
     struct kith_net *net;
     struct kith_socket *next, **back; /* in net->streams */
-    struct kith_shaper_flow flow;
-    struct kith_chunk *first, *last; /* delay queue */
-    uint32_t queued;                 /* chunks not yet done */
+    struct kith_link_flow *flow;      /* ours to that member, the member's */
+    size_t rest;                      /* of the model being written, to come */
+    struct kith_chunk *first, *last;  /* delay queue */
+    uint32_t queued;                  /* chunks not yet done */
     bool reading, throttled, closing, failed;
     kith_ns throttled_until_ns; /* the line in is busy */
 
@@ -118,7 +121,7 @@ struct kith_chunk *kith_chunk_take(struct kith_net *net, size_t capacity);
 void kith_chunk_give(struct kith_net *net, struct kith_chunk *chunk);
 /* Takes the chunk over. In order; the stream may fail, not the call. */
 void kith_socket_write(struct kith_socket *socket, struct kith_chunk *chunk);
-/* A partition begins or ends on this stream's way out. */
-void kith_socket_stall(struct kith_socket *socket, bool stalled);
+/* The flow is this one from now on, or its terms have changed. */
+void kith_socket_flow(struct kith_socket *socket, struct kith_link_flow *flow);
 
 #endif

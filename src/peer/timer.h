@@ -1,5 +1,5 @@
 /* A one-shot timer with nanoseconds: libuv's own count milliseconds, and the
- * shaper's latencies are tens of microseconds. */
+ * network's latencies are tens of microseconds. */
 #ifndef KITH_PEER_TIMER_H
 #define KITH_PEER_TIMER_H
 

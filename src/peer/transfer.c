@@ -76,6 +76,8 @@ void kith_traffic_cancel(struct kith_link *link, uint32_t slots)
         else
             *transfer_at(traffic, traffic->transfer_count++) = transfer;
     }
+    if (dropped) /* the frame below is the end of that message */
+        link->socket.rest = 0;
     const uint8_t frame[1] = {FRAME_DROPPED};
     if (dropped && kith_link_control(link, frame, sizeof frame))
         kith_traffic_pump(link);
@@ -119,13 +121,13 @@ static void burst_done(struct kith_chunk *chunk)
 /* Long links need more bursts in flight: a round trip's worth. */
 static uint32_t window(const struct kith_link *link)
 {
-    const struct kith_shaper *shaper = &link->transport->net.shaper;
-    if (!shaper->shaped)
+    const struct kith_link_terms *terms = &link->socket.flow->terms;
+    if (kith_link_is_plain(terms))
         return KITH_BURSTS_MIN;
     const double round_trip_s =
-        2e-9 * (double)(shaper->shape.latency_ns + shaper->shape.jitter_ns);
-    const double rate = shaper->shape.rate_bits > 0
-                            ? (double)shaper->shape.rate_bits / 8
+        2e-9 * (double)(terms->latency_ns + terms->jitter_ns);
+    const double rate = terms->rate_bits > 0
+                            ? (double)terms->rate_bits / 8
                             : 5e9; /* bytes per second, no limit */
     const double more = round_trip_s * rate / KITH_BURST_BYTES;
     return more > KITH_BURSTS_MAX - KITH_BURSTS_MIN
@@ -163,6 +165,7 @@ static bool send_burst(struct kith_link *link, struct kith_transfer *transfer)
     }
     transfer->offset += length;
     KITH_ASSERT(transfer->offset <= total);
+    link->socket.rest = total - transfer->offset;
     chunk->done = burst_done;
     link->traffic.bursts++;
     kith_socket_write(&link->socket, chunk);
@@ -215,6 +218,7 @@ void kith_traffic_pump(struct kith_link *link)
         if (!transfer->announced) {
             transfer->announced = true;
             traffic->out_id++;
+            link->socket.rest = (size_t)transfer->message.payload_bytes;
             if (!send_header(link, &transfer->message))
                 break;
         }

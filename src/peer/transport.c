@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kith/assert.h"
+#include "kith/fault.h"
 #include "kith/hash.h"
 #include "kith/keys.h"
 
@@ -229,12 +230,14 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
         transport->members[i].transport = transport;
         transport->members[i].rank = i;
         transport->members[i].tokens.tokens = options->limits.handshake_burst;
+        kith_link_flow_init(&transport->members[i].flow, &options->usual,
+                            options->seed, options->self, i);
     }
     enum kith_err err =
         kith_half_open_init(&transport->half_open, &transport->options.limits);
     if (err != KITH_OK)
         goto no_half_open;
-    err = kith_net_init(&transport->net, loop, &options->shape,
+    err = kith_net_init(&transport->net, loop, &options->usual,
                         room > KITH_CHUNK_SMALL ? room : KITH_CHUNK_SMALL + 1);
     if (err != KITH_OK)
         goto no_net;
@@ -295,15 +298,15 @@ void kith_transport_cancel(struct kith_transport *transport, uint32_t slots)
 }
 
 /* Also for links that open later: the member remembers it. */
-void kith_transport_stall(struct kith_transport *transport, kith_id peer,
-                          bool stalled)
+void kith_transport_act(struct kith_transport *transport,
+                        const struct kith_atom *atom)
 {
-    if (peer >= transport->options.peers)
-        return;
-    transport->members[peer].stalled = stalled;
+    KITH_ASSERT(atom->other < transport->options.peers);
+    struct kith_link_flow *flow = &transport->members[atom->other].flow;
+    kith_atom_act(atom, flow);
     for (struct kith_link *l = transport->links; l != NULL; l = l->next)
-        if (l->rank == peer && l->state != KITH_LINK_CLOSED)
-            kith_socket_stall(&l->socket, stalled);
+        if (l->socket.flow == flow && l->state != KITH_LINK_CLOSED)
+            kith_socket_flow(&l->socket, flow);
 }
 
 /* Open sessions get their FIN; whatever is not open yet has nothing to lose. */

@@ -131,8 +131,8 @@ struct kith_member_state {
     struct kith_link *dialled; /* ours, not yet open */
     uv_getaddrinfo_t *lookup;
     struct addrinfo *found, *candidate; /* what the name stands for */
-    bool stalled;  /* a partition: our bytes do not reach it */
-    bool is_up;    /* what the driver was told last */
+    struct kith_link_flow flow;         /* our bytes to it */
+    bool is_up;                         /* what the driver was told last */
     bool down_due; /* to be told to the driver at the next turn */
     kith_ns backoff_ns, retry_ns;
     uint64_t failure, failures; /* why dials failed last (a hash), how often */
@@ -170,7 +170,7 @@ struct kith_transport_options {
     const struct kith_aead *aead;
     struct kith_hello hello;
     struct kith_peer_limits limits;
-    struct kith_shape shape;
+    struct kith_link_terms usual; /* of every link, but for faults */
     const struct kith_backend *backend;
     size_t payload_bytes, model_bytes; /* of an exchange's message; a pull's */
     size_t slice_bytes; /* of a round that is not whole; 0: all are */
@@ -217,8 +217,9 @@ void kith_transport_send(struct kith_transport *transport, kith_id to,
                          const struct kith_message *message);
 /* Nothing more is sent from the slots whose bit is set. */
 void kith_transport_cancel(struct kith_transport *transport, uint32_t slots);
-void kith_transport_stall(struct kith_transport *transport, kith_id peer,
-                          bool stalled);
+/* An atom of a fault that acts on what we send to atom->other. */
+void kith_transport_act(struct kith_transport *transport,
+                        const struct kith_atom *atom);
 /* Closes every session in order; after KITH_DRAIN_NS whatever is left. */
 void kith_transport_leave(struct kith_transport *transport);
 bool kith_transport_is_empty(const struct kith_transport *transport);

@@ -1,7 +1,7 @@
 /* Goal: a neighbour that dies, returns, is cut off or is slow costs the others
  * nothing but exchanges, and the sums stay booked.
  * Method: forked peers, faults from outside: SIGKILL and a restart from its
- * save, `cut` and `heal`, `slow`, a launcher that disappears. */
+ * save, `link RANK partition`, `slow`, a launcher that disappears. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -64,18 +64,18 @@ static void a_partition_heals(void **state)
     peers_start_all(&peers);
     assert_true(peers_wait_step(&peers, 0, 50, 20));
     for (kith_id i = 0; i < 2; i++) {
-        char line[16];
-        snprintf(line, sizeof line, "cut %u", i);
+        char line[32];
+        snprintf(line, sizeof line, "link %u partition 1 1", i);
         peers_tell(&peers, 2, line);
-        peers_tell(&peers, i, "cut 2");
+        peers_tell(&peers, i, "link 2 partition 1 1");
     }
     assert_true(peers_wait_step(&peers, 0, 250, 20));
     assert_true(peers_wait_step(&peers, 2, 200, 20));
     for (kith_id i = 0; i < 2; i++) {
-        char line[16];
-        snprintf(line, sizeof line, "heal %u", i);
+        char line[32];
+        snprintf(line, sizeof line, "link %u partition 0 1", i);
         peers_tell(&peers, 2, line);
-        peers_tell(&peers, i, "heal 2");
+        peers_tell(&peers, i, "link 2 partition 0 1");
     }
     for (kith_id i = 0; i < 3; i++)
         assert_true(peers_wait_finished(&peers, i, 30));
@@ -83,10 +83,12 @@ static void a_partition_heals(void **state)
     print_all(&peers);
     for (kith_id i = 0; i < 3; i++) {
         const struct kith_peer_report *report = &peers.shared[i].report;
+        char line[32];
         assert_int_equal(report->counters.bad, 0);
         assert_true(report->counters.waited_ns < report->wall_ns / 100);
         assert_true(report->counters.done > 0);
-        assert_true(peers_said(&peers, i, "control line=\"heal"));
+        snprintf(line, sizeof line, "link %u partition 0", i < 2 ? 2u : 0u);
+        assert_true(peers_said(&peers, i, line));
     }
     peers_close(&peers);
 }
@@ -106,10 +108,14 @@ static void one_slow_peer_holds_nobody_up(void **state)
     assert_true(peers.shared[2].step < 100);
     peers_tell(&peers, 2, "nonsense");
     peers_tell(&peers, 2, "slow 0.5");
+    peers_tell(&peers, 2, "link 9 partition 1 1");
+    peers_tell(&peers, 2, "link 0 slow 1 2");
     assert_true(peers_stop(&peers, 10));
     print_all(&peers);
     assert_true(peers_said(&peers, 2, "control-unread line=\"nonsense\""));
     assert_true(peers_said(&peers, 2, "control-unread line=\"slow 0.5\""));
+    assert_true(peers_said(&peers, 2, "control-unread line=\"link 9 part"));
+    assert_true(peers_said(&peers, 2, "control-unread line=\"link 0 slow"));
     assert_true(peers.shared[2].report.interrupted);
     assert_true(peers.shared[2].report.saved);
     for (kith_id i = 0; i < 2; i++)

@@ -31,8 +31,8 @@ static void test_values(void **state)
     assert_string_equal(experiment.data.config.path, "/data");
     assert_int_equal(experiment.data.split.kind, KITH_SPLIT_DIRICHLET);
     assert_int_equal(experiment.train.schedule.kind, KITH_SCHEDULE_LINEAR);
-    assert_int_equal(experiment.network.latency_ns, 200 * KITH_US);
-    assert_int_equal(experiment.network.rate_bits, 10000000000);
+    assert_int_equal(experiment.network.link.latency_ns, 200 * KITH_US);
+    assert_int_equal(experiment.network.link.rate_bits, 10000000000);
     assert_int_equal(experiment.compute.step_ns, 5 * KITH_MS);
     assert_int_equal(experiment.check_count, 2);
     assert_int_equal(experiment.atom_count, 5);

@@ -192,6 +192,13 @@ static void test_partition(void **state)
                             i < 3 ? "cut" : "heal");
     assert_int_equal(experiment.atoms[0].peer, 0);
     assert_int_equal(experiment.atoms[0].other, 1);
+
+    /* The force on its link: cut, and as usual again. */
+    struct kith_link_flow flow = {.terms = {.loss = 0.5}};
+    kith_atom_act(&experiment.atoms[0], &flow);
+    assert_true(kith_link_is_cut(&flow.terms));
+    kith_atom_act(&experiment.atoms[3], &flow);
+    assert_false(kith_link_is_cut(&flow.terms));
     kith_experiment_close(&experiment);
 
     load("{at: 1s, partition: \"peer(0..3) <-> peer(4..7)\"}", &experiment);

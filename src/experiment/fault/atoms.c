@@ -27,6 +27,19 @@ const struct kith_fault_event *kith_atom_event(const struct kith_atom *atom)
     return atom->begins ? &atom->fault->begin : &atom->fault->end;
 }
 
+void kith_atom_act(const struct kith_atom *atom, struct kith_link_flow *flow)
+{
+    KITH_ASSERT(atom->fault->effect == KITH_EFFECT_LINK);
+    KITH_ASSERT(atom->peer != atom->other);
+    size_t index = 0;
+    while (kith_faults[index] != atom->fault)
+        index++;
+    KITH_ASSERT(index < KITH_LINK_FORCES);
+    flow->terms.force[index] = atom->begins ? atom->factor : 0;
+    flow->losses++; /* the next one may have another share: drawn anew */
+    flow->is_drawn = false;
+}
+
 enum kith_err kith_atoms_add(struct kith_atoms *atoms,
                              const struct kith_atom *atom)
 {

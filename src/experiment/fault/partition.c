@@ -11,7 +11,7 @@ const struct kith_fault kith_fault_partition = {
     .paper = "Gilbert, Lynch, SIGACT News 2002 (the model)",
     .between = true,
     .keys = KITH_FAULT_TAKES(FOR),
-    .effect = KITH_EFFECT_CUT,
+    .effect = KITH_EFFECT_LINK,
     .begin = {"cut", 5},
     .end = {"heal", 6},
 };
