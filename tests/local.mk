@@ -22,11 +22,14 @@ UNIT = \
   tests/unit/test_compression_keys \
   tests/unit/test_compressor_quality \
   tests/unit/test_compressors \
+  tests/unit/test_cpu_variants \
   tests/unit/test_cuda_models \
   tests/unit/test_cuda_module \
   tests/unit/test_cuda_notice \
   tests/unit/test_cuda_ops \
   tests/unit/test_cuda_order \
+  tests/unit/test_cuda_scores \
+  tests/unit/test_cuda_steps \
   tests/unit/test_cuda_vectors \
   tests/unit/test_data \
   tests/unit/test_data_cache \
@@ -69,6 +72,7 @@ UNIT = \
   tests/unit/test_peer \
   tests/unit/test_peer_file \
   tests/unit/test_pool \
+  tests/unit/test_products \
   tests/unit/test_replicas \
   tests/unit/test_rng \
   tests/unit/test_rules \
@@ -251,7 +255,7 @@ tests_property_test_node_rounds_SOURCES = tests/property/test_node_rounds.c \
   tests/support/node_network.c tests/support/node_network.h
 tests_property_test_node_chaos_SOURCES = tests/property/test_node_chaos.c \
   tests/support/node_network.c tests/support/node_network.h
-EXTRA_DIST += tests/unit/compressor_cases.h \
+EXTRA_DIST += tests/unit/compressor_cases.h tests/unit/op_pairs.h \
   tests/unit/experiment_base.h tests/unit/model_cases.h \
   tests/unit/worker_fixture.h tests/unit/worker_run.h
 tests_unit_test_cuda_models_SOURCES = tests/unit/test_cuda_models.c \
@@ -267,6 +271,10 @@ tests_unit_test_device_algorithms_SOURCES = \
   tests/unit/test_device_algorithms.c tests/unit/cuda_cases.c \
   tests/unit/cuda_cases.h
 tests_unit_test_cuda_order_SOURCES = tests/unit/test_cuda_order.c \
+  tests/unit/cuda_cases.c tests/unit/cuda_cases.h
+tests_unit_test_cuda_scores_SOURCES = tests/unit/test_cuda_scores.c \
+  tests/unit/cuda_cases.c tests/unit/cuda_cases.h
+tests_unit_test_cuda_steps_SOURCES = tests/unit/test_cuda_steps.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_cuda_vectors_SOURCES = tests/unit/test_cuda_vectors.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h

@@ -129,7 +129,8 @@ link_as() {
 
 rm -rf "$folder/obj"
 mkdir -p "$folder/obj"
-tests='test_cuda_ops test_cuda_vectors test_cuda_models'
+tests='test_cuda_ops test_cuda_scores test_cuda_vectors test_cuda_steps
+    test_cuda_models'
 {
     [ -n "${GPU_MODULE:-}" ] || units module
     units bench

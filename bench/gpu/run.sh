@@ -156,7 +156,7 @@ part_checks() {
     checks_end=$(($(date +%s) + $(limit_of checks)))
     whole=$deadline
     [ "$checks_end" -ge "$deadline" ] || deadline=$checks_end
-    for test in ops vectors models; do
+    for test in ops scores vectors steps models; do
         # The emulation has no libraries.
         [ "$emulate" = 1 ] || check libraries "$test" KITH_CUDA_GRAPH=0
         check 'own kernels' "$test" KITH_CUDA_PRODUCTS=own KITH_CUDA_CONV=own
@@ -167,9 +167,9 @@ part_checks() {
 
 part_sanitize() {
     for tool in memcheck racecheck initcheck; do
-        for test in ops vectors; do
+        for test in ops scores vectors steps; do
             : >"$work/now.log"
-            timed $(($(limit_of sanitize) / 6)) "$out/checks.log" \
+            timed $(($(limit_of sanitize) / 12)) "$out/checks.log" \
                 compute-sanitizer --tool "$tool" --error-exitcode 9 \
                 "$programs/test_cuda_$test"
             code=$?
@@ -333,8 +333,8 @@ pack() {
     grep -w 'missing\|FAILED' "$out/rows.tsv"
     [ "$(failures)" -eq 0 ] || exit 1
     [ -z "${GPU_MODULE:-}" ] || cp "$GPU_MODULE" "$work/kith-cuda.so"
-    for file in kith-cuda.so bench_gpu test_cuda_ops test_cuda_vectors \
-        test_cuda_models; do
+    for file in kith-cuda.so bench_gpu test_cuda_ops test_cuda_scores \
+        test_cuda_vectors test_cuda_steps test_cuda_models; do
         cp "$work/$file" "$bundle/"
     done
     echo "$where $source" >"$bundle/bundle.txt"

@@ -220,7 +220,7 @@ const char *kith_backend_product_name(void);
  *   gflops  (KITH_PRODUCTS), 0 where a library is not here
  *
  * Cost    a fifth of a second on one core; 8 MiB while it runs.
- * Test    unit/test_ops_text.c */
+ * Test    unit/test_products.c */
 const char *kith_backend_measure_products(double gflops[KITH_PRODUCTS]);
 
 /* FLOP/s that a backend reaches at best here, with the threads now set: for cpu

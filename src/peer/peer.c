@@ -410,6 +410,7 @@ static enum kith_err open_handles(struct kith_driver *driver)
         .worker = driver->worker,
         .save = options->save,
         .step_ns = options->experiment->compute.step_ns,
+        .peak = driver->peak,
         .arg = driver,
         .done = kith_driver_worked,
         .save_failed = kith_driver_save_failed,

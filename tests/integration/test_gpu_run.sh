@@ -104,7 +104,7 @@ S
 
 # A bundle whose programs do as they should but for what PLANT says.
 bundle=$scratch/bundle
-for test in ops vectors models; do
+for test in ops scores vectors steps models; do
     script "$bundle/test_cuda_$test" <<'S'
 echo '[ OK ] a'
 echo "seed $KITH_TEST_SEED, libraries $LD_LIBRARY_PATH"

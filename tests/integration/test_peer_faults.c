@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "kith/checkpoint.h"
 #include "tests/support/peers.h"
 
 static void print_all(const struct peers *peers)
@@ -22,6 +23,18 @@ static void print_all(const struct peers *peers)
             peers_print(peers, i);
 }
 
+/* Who goes on measures nothing anew: a save from the midst of a run says what
+ * the run knew. */
+static void save_has_peak(const struct peers *peers, kith_id rank, double want)
+{
+    char path[96], error[KITH_DATA_ERROR_BYTES], *text = NULL;
+    peers_save_path(peers, rank, path);
+    assert_int_equal(kith_checkpoint_text(path, "peak", &text, error), KITH_OK);
+    assert_non_null(text);
+    assert_true(strtod(text, NULL) == want);
+    free(text);
+}
+
 static void a_killed_peer_comes_back(void **state)
 {
     struct peers peers;
@@ -29,10 +42,11 @@ static void a_killed_peer_comes_back(void **state)
     peers_open(&peers, "name: killed\nseed: 11\npeers: 4\nstop: {steps: 400}\n"
                        "model: {kind: quadratic, dim: 50}\n"
                        "gossip: {algorithm: adpsgd, every: 2}\n"
-                       "compute: {step: 4ms}\nsave: 100ms\n");
+                       "compute: {step: 4ms, peak: 1e10}\nsave: 100ms\n");
     peers_start_all(&peers);
     assert_true(peers_wait_step(&peers, 3, 100, 20));
     peers_kill(&peers, 3);
+    save_has_peak(&peers, 3, 1e10);
     assert_true(peers_wait_step(&peers, 0, 180, 20));
     peers_start(&peers, 3, 1, true);
     for (kith_id i = 0; i < 4; i++)

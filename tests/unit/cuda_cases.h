@@ -24,6 +24,13 @@ uint64_t cuda_seed(uint64_t which);
 /* Values in [-1, 1) that bfloat16 holds exactly, by cuda_seed(which). */
 void cuda_fill(double *values, size_t n, uint64_t which);
 
+/* float32: sums of some hundred products below 1, each rounding at most 6e-8
+ * of a partial sum below some tens; a fresh seed also draws groups of three
+ * values that are nearly equal, whose norm's gradient cancels. bfloat16: what
+ * is stored between two operations is off by 2^-9 of itself, and some results
+ * come from several. */
+double cuda_tolerance(const struct kith_backend *backend);
+
 /* Fills n elements with bytes 0xff, which are NaN in every format: a kernel
  * that leaves an output unwritten, or reads what it should not, shows. */
 void cuda_poison(const struct kith_backend *backend, size_t n, void *x);

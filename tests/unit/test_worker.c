@@ -397,8 +397,7 @@ static void test_swap_memory(void **state)
 }
 
 /* A merge may carry running variances below 0: they end at 0, and what that
- * added is booked; means and weights move as ever. Frozen views do not travel.
- */
+ * added is booked; means and weights move as ever. Frozen views stay here. */
 static void test_variances(void **state)
 {
     (void)state;

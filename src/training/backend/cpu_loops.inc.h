@@ -242,8 +242,8 @@ static bool loop_sgd(const struct kith_sgd *sgd)
     const f16 eta = f16_all((float)sgd->rate);
     const f16 beta = f16_all((float)sgd->momentum);
     const f16 lambda = f16_all((float)sgd->decay);
-    const bool heavy = (float)sgd->momentum > 0;
-    bool finite = true;
+    const bool heavy = (float)sgd->momentum > 0, nesterov = sgd->nesterov;
+    f16_part doubt = {0};
     EACH_SIXTEEN(n, i, left, {
         const f16 old = part_load(x + i, left);
         const f16 slope =
@@ -253,14 +253,14 @@ static bool loop_sgd(const struct kith_sgd *sgd)
             direction =
                 f16_add(f16_mul(beta, part_load(velocity + i, left)), slope);
             part_store(velocity + i, direction, left);
-            if (sgd->nesterov)
+            if (nesterov)
                 direction = f16_add(slope, f16_mul(beta, direction));
         }
         const f16 new = f16_sub(old, f16_mul(eta, direction));
         part_store(x + i, new, left);
-        finite = f16_finite(new) && finite;
+        doubt = f16_doubt(doubt, new);
     });
-    return finite;
+    return lanes_sure(doubt);
 }
 
 static void loop_from_bytes(size_t n, const uint8_t *bytes, float *y)
@@ -300,8 +300,11 @@ static double loop_fuse(size_t rounds, float *sink)
         chains[c] = term;
     for (size_t i = 0; i < rounds; i++) {
         UNROLL
-        for (int k = 0; k < ROUND * FUSE; k++)
-            chains[k % FUSE] = f16_fma(chains[k % FUSE], factor, term);
+        for (int k = 0; k < ROUND; k++) {
+            UNROLL
+            for (int c = 0; c < FUSE; c++)
+                chains[c] = f16_fma(chains[c], factor, term);
+        }
     }
     UNROLL
     for (int c = 0; c < FUSE; c++)

@@ -32,8 +32,7 @@ static void norm(const struct kith_arguments *a, size_t first, size_t rows)
         const double variance = (double)(f16_sum(square) * share);
         const float inverse = (float)(1 / sqrt(variance + op->epsilon));
         const f16 factor = f16_all(inverse);
-        for (size_t j = 0; j < n; j += 16) {
-            const size_t left = n - j;
+        EACH_SIXTEEN(n, j, left, {
             const f16 h =
                 f16_mul(f16_sub(part_load(x + j, left), middle), factor);
             f16 out = f16_fma(h, part_load(scale + j, left),
@@ -41,7 +40,7 @@ static void norm(const struct kith_arguments *a, size_t first, size_t rows)
             if (relu)
                 out = f16_relu(out);
             part_store(y + j, out, left);
-        }
+        });
         if (saved != NULL) {
             saved[first + row] = mean;
             saved[a->rows + first + row] = inverse;
@@ -71,19 +70,17 @@ static void norm_backward(const struct kith_arguments *a, size_t first_row,
         const size_t at = row * n;
         const f16 mean = f16_all(means[row]), inverse = f16_all(inverses[row]);
         f16 sum = f16_all(0), product = f16_all(0);
-        for (size_t j = 0; j < n; j += 16) {
-            const size_t left = n - j;
+        EACH_SIXTEEN(n, j, left, {
             const f16 d = norm_slope(relu, y + at + j, dy + at + j, left);
             const f16 g = f16_mul(d, part_load(scale + j, left));
             sum = f16_add(sum, g);
             product =
                 f16_fma(g, f16_sub(part_load(x + at + j, left), mean), product);
-        }
+        });
         const f16 first = f16_all(f16_sum(sum) * share);
         const f16 second =
             f16_all(f16_sum(product) * share * inverses[row] * inverses[row]);
-        for (size_t j = 0; j < n; j += 16) {
-            const size_t left = n - j;
+        EACH_SIXTEEN(n, j, left, {
             const f16 d = norm_slope(relu, y + at + j, dy + at + j, left);
             const f16 g = f16_mul(d, part_load(scale + j, left));
             const f16 c = f16_sub(part_load(x + at + j, left), mean);
@@ -92,7 +89,7 @@ static void norm_backward(const struct kith_arguments *a, size_t first_row,
             if (add)
                 out = f16_add(part_load(dx + at + j, left), out);
             part_store(dx + at + j, out, left);
-        }
+        });
     }
 }
 
@@ -201,10 +198,9 @@ static double loss(size_t classes, size_t label, double smoothing,
     const double sum = row_exp(classes, top, row);
     const f16 by = f16_all((float)(factor / sum));
     const f16 less = f16_all((float)(-spread * factor));
-    for (size_t j = 0; j < classes; j += 16) {
-        const size_t left = classes - j;
+    EACH_SIXTEEN(classes, j, left, {
         part_store(row + j, f16_fma(part_load(row + j, left), by, less), left);
-    }
+    });
     row[label] -= (float)((1 - smoothing) * factor);
     return kith_log(sum) - expected;
 }
@@ -265,8 +261,7 @@ static bool adamw(size_t n, const struct kith_adamw_factors *factors,
     const f16 rate = f16_all(factors->rate), kept = f16_all(factors->kept);
     const f16 epsilon = f16_all(factors->epsilon);
     bool finite = true;
-    for (size_t i = 0; i < n; i += 16) {
-        const size_t left = n - i;
+    EACH_SIXTEEN(n, i, left, {
         const f16 slope = part_load(g + i, left);
         const f16 first = f16_add(f16_mul(beta1, part_load(m + i, left)),
                                   f16_mul(left1, slope));
@@ -281,6 +276,6 @@ static bool adamw(size_t n, const struct kith_adamw_factors *factors,
         part_store(v + i, second, left);
         part_store(x + i, new, left);
         finite = f16_finite(new) && finite;
-    }
+    });
     return finite;
 }

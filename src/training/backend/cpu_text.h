@@ -7,7 +7,7 @@
  *   cpu_linear.c         linear layers; cpu_attention.c, cpu_text.c: the others
  *
  * Every sum is taken in an order that depends on the shapes alone: the number
- * of threads changes no bit. Test: unit/test_ops_text.c. */
+ * of threads changes no bit. Test: unit/test_{products,ops_text}.c. */
 #ifndef KITH_TRAINING_BACKEND_CPU_TEXT_H
 #define KITH_TRAINING_BACKEND_CPU_TEXT_H
 

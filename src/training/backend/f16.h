@@ -7,10 +7,11 @@
  * file names it and defines LANES:
  *
  *   lanes_fma, lanes_max and lanes_min (b where either is NaN), lanes_sqrt,
- *   lanes_scale_two, lanes_sum, lanes_most, lanes_bits (one per lane of a
- *   mask), lanes_load_part and lanes_store_part (the first `count`, or all),
+ *   lanes_round, lanes_scale_two, lanes_sum, lanes_most, lanes_bits (one per
+ *   lane of a mask), lanes_where_nan (b where a is NaN, else c),
+ *   lanes_load_part and lanes_store_part (the first `count`, or all),
  *   lanes_stream and f16_fence, lanes_transpose, lanes_half (in float64),
- *   lanes_from_bytes, words_multiply, words_widen, words_narrow */
+ *   words_multiply; all sixteen: bytes_widen, words_widen, words_narrow */
 #ifndef KITH_TRAINING_BACKEND_F16_H
 #define KITH_TRAINING_BACKEND_F16_H
 
@@ -26,12 +27,17 @@
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
 #define FORCE static inline __attribute__((always_inline))
+/* Loops are laid out for whole vectors. */
+#define LIKELY(condition) __builtin_expect(condition, 1)
 
 #define F16_VECTOR(count, element)                                             \
     __attribute__((vector_size((count) * sizeof(element))))
 typedef float f16_part F16_VECTOR(LANES, float);
 typedef uint32_t w16_part F16_VECTOR(LANES, uint32_t);
 typedef double d16_part F16_VECTOR(LANES / 2, double);
+
+enum { PARTS = 16 / LANES };
+#define EACH UNROLL for (int k = 0; k < PARTS; k++)
 
 #include F16_SET
 
@@ -53,7 +59,6 @@ FORCE unsigned lanes_equal(f16_part a, f16_part b)
 }
 #endif
 
-enum { PARTS = 16 / LANES };
 typedef struct {
     f16_part v[PARTS];
 } f16;
@@ -63,8 +68,6 @@ typedef struct {
 typedef struct {
     w16_part v[PARTS];
 } w16;
-
-#define EACH UNROLL for (int k = 0; k < PARTS; k++)
 
 FORCE f16 f16_all(float value)
 {
@@ -116,12 +119,12 @@ FORCE void f16_store_part(float *to, f16 a, size_t count)
 /* The first `left` f16_part, where fewer than sixteen are left. */
 FORCE f16 part_load(const float *from, size_t left)
 {
-    return left >= 16 ? f16_load(from) : f16_load_part(from, left);
+    return LIKELY(left >= 16) ? f16_load(from) : f16_load_part(from, left);
 }
 
 FORCE void part_store(float *to, f16 a, size_t left)
 {
-    if (left >= 16)
+    if (LIKELY(left >= 16))
         f16_store(to, a);
     else
         f16_store_part(to, a, left);
@@ -202,7 +205,7 @@ FORCE f16 f16_sqrt(f16 a)
 /* To the nearest integer, for |a| < 2^22. */
 FORCE f16 f16_round(f16 a)
 {
-    EACH a.v[k] = (a.v[k] + 0x1.8p23f) - 0x1.8p23f;
+    EACH a.v[k] = lanes_round(a.v[k]);
     return a;
 }
 
@@ -259,35 +262,49 @@ FORCE float f16_most(f16 a)
     return lanes_most(a.v[0]);
 }
 
+/* All 0 while every `a` was finite; one that is not leaves a NaN. */
+FORCE f16_part f16_doubt(f16_part doubt, f16 a)
+{
+    EACH doubt = (f16_part)((w16_part)doubt | (w16_part)(a.v[k] - a.v[k]));
+    return doubt;
+}
+
+FORCE bool lanes_sure(f16_part doubt)
+{
+    return lanes_equal(doubt, doubt) == (1u << LANES) - 1;
+}
+
 FORCE bool f16_finite(f16 a)
 {
-    const f16_part zero = parts_sum(f16_sub(a, a));
-    return lanes_equal(zero, zero) == (1u << LANES) - 1;
+    return lanes_sure(f16_doubt((f16_part){0}, a));
 }
 
 FORCE f16 f16_from_bf16(const uint16_t *from)
 {
+    w16_part words[PARTS];
     f16 out;
-    EACH out.v[k] = (f16_part)(words_widen(from + k * LANES) << 16);
+    words_widen(words, from);
+    EACH out.v[k] = (f16_part)(words[k] << 16);
     return out;
 }
 
 /* To the nearest, of two equally near to the even; a NaN stays one. */
 FORCE void f16_to_bf16(uint16_t *to, f16 a)
 {
+    w16_part half[PARTS];
     EACH
     {
-        const w16_part bits = (w16_part)a.v[k], odd = bits >> 16 & 1;
-        const w16_part nan = 0 - ((0x7f800000 - (bits & 0x7fffffff)) >> 31);
-        const w16_part up = bits + (~nan & (odd + 0x7fff));
-        words_narrow(to + k * LANES, (up | (nan & 1u << 22)) >> 16);
+        const w16_part bits = (w16_part)a.v[k];
+        const w16_part up = bits + ((bits >> 16 & 1) + 0x7fff);
+        half[k] = lanes_where_nan(a.v[k], bits | 1u << 22, up) >> 16;
     }
+    words_narrow(to, half);
 }
 
 FORCE f16 f16_from_bytes(const uint8_t *from)
 {
     f16 out;
-    EACH out.v[k] = lanes_from_bytes(from + k * LANES);
+    bytes_widen(out.v, from);
     return out;
 }
 

@@ -75,21 +75,31 @@ FORCE d16_part lanes_half(f16_part a, int h)
                                   : _mm256_extractf128_ps(a, 1));
 }
 
-FORCE f16_part lanes_from_bytes(const uint8_t *from)
+FORCE void bytes_widen(f16_part to[PARTS], const uint8_t *from)
 {
-    const __m128i bytes = _mm_loadl_epi64((const __m128i_u *)from);
-    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+    EACH to[k] = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(
+        _mm_loadl_epi64((const __m128i_u *)(from + k * LANES))));
 }
 
-FORCE w16_part words_widen(const uint16_t *from)
+FORCE void words_widen(w16_part to[PARTS], const uint16_t *from)
 {
-    return (w16_part)_mm256_cvtepu16_epi32(
-        _mm_loadu_si128((const __m128i_u *)from));
+    EACH to[k] = (w16_part)_mm256_cvtepu16_epi32(
+        _mm_loadu_si128((const __m128i_u *)from + k));
 }
 
-FORCE void words_narrow(uint16_t *to, w16_part a)
+FORCE void words_narrow(uint16_t *to, const w16_part a[PARTS])
 {
-    const __m128i low = _mm256_castsi256_si128((__m256i)a);
-    const __m128i high = _mm256_extracti128_si256((__m256i)a, 1);
-    _mm_storeu_si128((__m128i_u *)to, _mm_packus_epi32(low, high));
+    const __m256i both = _mm256_packus_epi32((__m256i)a[0], (__m256i)a[1]);
+    _mm256_storeu_si256((__m256i_u *)to, _mm256_permute4x64_epi64(both, 0xd8));
+}
+
+FORCE w16_part lanes_where_nan(f16_part a, w16_part b, w16_part c)
+{
+    return (w16_part)_mm256_blendv_ps((f16_part)c, (f16_part)b,
+                                      _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+}
+
+FORCE f16_part lanes_round(f16_part a)
+{
+    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }

@@ -83,19 +83,31 @@ FORCE d16_part lanes_half(f16_part a, int h)
                                   : (__m256)_mm512_extractf64x4_pd(whole, 1));
 }
 
-FORCE f16_part lanes_from_bytes(const uint8_t *from)
+FORCE void bytes_widen(f16_part to[PARTS], const uint8_t *from)
 {
     const __m128i bytes = _mm_loadu_si128((const __m128i_u *)from);
-    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
+    to[0] = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
 }
 
-FORCE w16_part words_widen(const uint16_t *from)
+FORCE void words_widen(w16_part to[PARTS], const uint16_t *from)
 {
-    return (w16_part)_mm512_cvtepu16_epi32(
+    to[0] = (w16_part)_mm512_cvtepu16_epi32(
         _mm256_loadu_si256((const __m256i_u *)from));
 }
 
-FORCE void words_narrow(uint16_t *to, w16_part a)
+FORCE void words_narrow(uint16_t *to, const w16_part a[PARTS])
 {
-    _mm256_storeu_si256((__m256i_u *)to, _mm512_cvtepi32_epi16((__m512i)a));
+    _mm256_storeu_si256((__m256i_u *)to, _mm512_cvtepi32_epi16((__m512i)a[0]));
+}
+
+FORCE w16_part lanes_where_nan(f16_part a, w16_part b, w16_part c)
+{
+    return (w16_part)_mm512_mask_mov_epi32(
+        (__m512i)c, _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), (__m512i)b);
+}
+
+FORCE f16_part lanes_round(f16_part a)
+{
+    return _mm512_roundscale_ps(a,
+                                _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }

@@ -88,39 +88,54 @@ FORCE void lanes_transpose(const float *from, size_t from_stride, float *to,
 
 FORCE w16_part words_multiply(w16_part a, uint32_t factor, w16_part *high)
 {
-    UNROLL
+    uint32_t low[LANES], up[LANES];
+    memcpy(low, &a, sizeof a);
     for (int i = 0; i < LANES; i++) {
-        const uint64_t product = (uint64_t)a[i] * factor;
-        (*high)[i] = (uint32_t)(product >> 32);
-        a[i] = (uint32_t)product;
+        const uint64_t product = (uint64_t)low[i] * factor;
+        up[i] = (uint32_t)(product >> 32);
+        low[i] = (uint32_t)product;
     }
+    memcpy(high, up, sizeof up);
+    memcpy(&a, low, sizeof a);
     return a;
 }
 
 FORCE d16_part lanes_half(f16_part a, int h)
 {
-    typedef float half F16_VECTOR(LANES / 2, float);
-    return __builtin_convertvector(((half){a[2 * h], a[2 * h + 1]}), d16_part);
+    typedef double wide F16_VECTOR(LANES, double);
+    const wide whole = __builtin_convertvector(a, wide);
+    return (d16_part){whole[2 * h], whole[2 * h + 1]};
 }
 
-FORCE f16_part lanes_from_bytes(const uint8_t *from)
+FORCE void bytes_widen(f16_part to[PARTS], const uint8_t *from)
 {
-    typedef int32_t words F16_VECTOR(LANES, int32_t);
-    const words part = {from[0], from[1], from[2], from[3]};
-    return __builtin_convertvector(part, f16_part);
+    float all[16];
+    for (int i = 0; i < 16; i++)
+        all[i] = (float)from[i];
+    memcpy(to, all, sizeof all);
 }
 
-FORCE w16_part words_widen(const uint16_t *from)
+FORCE void words_widen(w16_part to[PARTS], const uint16_t *from)
 {
-    typedef uint16_t words F16_VECTOR(LANES, uint16_t);
-    words part;
-    memcpy(&part, from, sizeof part);
-    return __builtin_convertvector(part, w16_part);
+    uint32_t all[16];
+    for (int i = 0; i < 16; i++)
+        all[i] = from[i];
+    memcpy(to, all, sizeof all);
 }
 
-FORCE void words_narrow(uint16_t *to, w16_part a)
+FORCE void words_narrow(uint16_t *to, const w16_part a[PARTS])
 {
     UNROLL
-    for (int i = 0; i < LANES; i++)
-        to[i] = (uint16_t)a[i];
+    for (int i = 0; i < 16; i++)
+        to[i] = (uint16_t)a[i / LANES][i % LANES];
+}
+
+FORCE w16_part lanes_where_nan(f16_part a, w16_part b, w16_part c)
+{
+    return (w16_part)lanes_choose((w16_part)(a != a), (f16_part)b, (f16_part)c);
+}
+
+FORCE f16_part lanes_round(f16_part a)
+{
+    return (a + 0x1.8p23f) - 0x1.8p23f;
 }

@@ -1,0 +1,114 @@
+/* Goal: every instruction set that this CPU has gives the bits of the portable
+ * loops, at the ends of vectors and past the caches. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kith/backend.h"
+#include "kith/rng.h"
+#include "src/training/backend/cpu.h"
+
+#define N_MAX 1100
+static const size_t sizes[] = {0, 1, 7, 15, 16, 17, 31, 33, 100, 1024, 1100};
+#define SIZES (sizeof sizes / sizeof sizes[0])
+
+/* Every variant this CPU can run gives the bits of the portable one. */
+static void test_variants_agree(void **state)
+{
+    (void)state;
+    static float r[N_MAX], s[2][N_MAX], x[2][N_MAX], v[2][N_MAX];
+    static double draws[N_MAX];
+    struct kith_rng rng;
+    kith_rng_init(&rng, 25, KITH_STREAM_TEST, N_MAX);
+    for (size_t i = 0; i < N_MAX; i++)
+        draws[i] = (double)(float)(4 * kith_rng_double(&rng) - 2);
+    unsigned tested = 0;
+    for (size_t k = 0; kith_cpu_loops[k] != NULL; k++) {
+        const struct kith_cpu_loops *loops = kith_cpu_loops[k];
+        const struct kith_cpu_loops *plain = &kith_cpu_portable;
+        if (!loops->supported())
+            continue;
+        for (size_t i = 0; i < SIZES; i++) {
+            const size_t n = sizes[i];
+            for (size_t j = 0; j < n; j++) {
+                r[j] = (float)draws[j];
+                s[0][j] = s[1][j] = (float)(draws[n - 1 - j] / 3);
+                x[0][j] = x[1][j] = v[0][j] = v[1][j] = (float)(j + 1) / 7;
+            }
+            assert_true(loops->mix(n, 0.3f, r, s[0], x[0]) ==
+                        plain->mix(n, 0.3f, r, s[1], x[1]));
+            assert_true(loops->swap_mix(n, 0.3f, r, s[0], x[0]) ==
+                        plain->swap_mix(n, 0.3f, r, s[1], x[1]));
+            assert_true(loops->distance_squared(n, r, x[0]) ==
+                        plain->distance_squared(n, r, x[1]));
+            assert_true(loops->sum(n, x[0]) == plain->sum(n, x[1]));
+            assert_true(loops->sgd(&(struct kith_sgd){.n = n,
+                                                      .rate = 0.1f,
+                                                      .momentum = 0.9f,
+                                                      .decay = 0.01f,
+                                                      .nesterov = i % 2,
+                                                      .gradient = r,
+                                                      .velocity = v[0],
+                                                      .x = x[0]}) ==
+                        plain->sgd(&(struct kith_sgd){.n = n,
+                                                      .rate = 0.1f,
+                                                      .momentum = 0.9f,
+                                                      .decay = 0.01f,
+                                                      .nesterov = i % 2,
+                                                      .gradient = r,
+                                                      .velocity = v[1],
+                                                      .x = x[1]}));
+            assert_memory_equal(x[0], x[1], n * sizeof x[0][0]);
+            assert_memory_equal(s[0], s[1], n * sizeof s[0][0]);
+            assert_memory_equal(v[0], v[1], n * sizeof v[0][0]);
+        }
+        tested++;
+    }
+    assert_true(tested >= 1);
+}
+
+/* A large target that is only written goes past the caches: the same bits. */
+static void test_large_swap(void **state)
+{
+    (void)state;
+    const size_t n = ((size_t)8 << 20) / sizeof(float) + 19;
+    float *memory = aligned_alloc(64, (4 * n * sizeof *memory + 63) / 64 * 64);
+    assert_non_null(memory);
+    float *const r = memory, *const s = r + n, *const want = s + n;
+    /* The fourth starts on a cache line. */
+    float *const got = want + n - (uintptr_t)(want + n) % 64 / sizeof *want;
+    for (size_t i = 0; i < n; i++) {
+        r[i] = (float)(i % 97) / 7;
+        s[i] = (float)(i % 89) / 3;
+    }
+    const size_t fits = n - 16;
+    for (size_t k = 0; kith_cpu_loops[k] != NULL; k++) {
+        const struct kith_cpu_loops *loops = kith_cpu_loops[k];
+        if (!loops->supported())
+            continue;
+        memcpy(want, s, fits * sizeof *want);
+        const double sum = loops->mix(fits, 0.3f, r, s, want);
+        assert_true(loops->swap_mix(fits, 0.3f, r, s, got) == sum);
+        assert_memory_equal(got, want, fits * sizeof *got);
+        const struct kith_term half = {0.5, r, s}, same = {1, want, NULL};
+        const struct kith_update updates[] = {
+            {.y = want, .own = 0.9, .count = 1, .terms = &half},
+            {.y = got, .count = 1, .terms = &same}};
+        loops->combine(fits, 2, updates);
+        assert_memory_equal(got, want, fits * sizeof *got);
+    }
+    free(memory);
+}
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_variants_agree),
+        cmocka_unit_test(test_large_swap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
