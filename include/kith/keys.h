@@ -8,12 +8,13 @@
  *   node.request  kith-request-v1      name, key
  *   node.crt      kith-certificate-v1  certificate
  *   crl           kith-crl-v1          crl
+ *   ranks         kith-ranks-v1        the authority's: RANK name, a line each
  *
  * The first line names the kind; the others are "field: value", values that are
  * bytes in base64; # starts a comment. ID and KEY are 32 bytes. A file is
- * written once, to a new name (O_EXCL), and synced; only crl and allow are
- * replaced, by rename. Every error is a sentence in `error`, which holds
- * KITH_KEYS_ERROR_BYTES. */
+ * written once, to a new name (O_EXCL), and synced; only crl, allow and
+ * ranks are replaced, by rename. Every error is a sentence in `error`, which
+ * holds KITH_KEYS_ERROR_BYTES. */
 #ifndef KITH_KEYS_H
 #define KITH_KEYS_H
 
@@ -29,11 +30,14 @@ KITH_MUST_CHECK enum kith_err kith_keys_new_authority(const char *folder,
 /* DIR/node.key (0600) and DIR/node.request (name, public key). */
 KITH_MUST_CHECK enum kith_err kith_keys_new_node(const char *folder,
                                                  const char *name, char *error);
-/* Reads REQUEST, signs with CA_DIR/ca.key, writes OUT. days in 1..90. */
+/* Reads REQUEST, signs with CA_DIR/ca.key, writes OUT. days in 1..90. The rank
+ * is noted in CA_DIR/ranks beside the name, and KITH_NOBODY asks for the one
+ * that stands there (a visitor, without the role train, needs none). */
 KITH_MUST_CHECK enum kith_err kith_keys_certify(const char *authority_folder,
                                                 const char *request,
                                                 const char *out, unsigned days,
-                                                uint32_t roles, char *error);
+                                                uint32_t roles, uint32_t rank,
+                                                char *error);
 /* Adds the certificate file's fingerprint to CA_DIR/crl, sequence + 1. */
 KITH_MUST_CHECK enum kith_err kith_keys_revoke(const char *authority_folder,
                                                const char *certificate,

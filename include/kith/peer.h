@@ -83,8 +83,8 @@ void kith_peer_limits_default(struct kith_peer_limits *limits);
 /* Where the member with this rank is, and who it must be. */
 struct kith_member {
     char address[KITH_ADDRESS_BYTES]; /* HOST:PORT */
-    bool has_fingerprint; /* else the first certified name that claims the
-                             rank keeps it for the run */
+    bool has_fingerprint; /* else its certificate says who it is, or, under an
+                             allow-list, who claims the rank first keeps it */
     uint8_t fingerprint[KITH_FINGERPRINT_BYTES]; /* BLAKE2b-256 of its key */
 };
 

@@ -36,7 +36,8 @@ const char *kith_suite_name(enum kith_suite suite);
 #define KITH_FINGERPRINT_BYTES 32u
 #define KITH_SIGNATURE_BYTES 64u
 #define KITH_PREFACE_BYTES 8u
-#define KITH_PROTOCOL_VERSION 1u
+/* 1: kith before certificates named a rank. */
+#define KITH_PROTOCOL_VERSION 2u
 
 enum kith_role {
     KITH_ROLE_TRAIN = 1,
@@ -45,7 +46,7 @@ enum kith_role {
 };
 
 /* A certificate, decoded. The wire form is a canonical TLV <= 512 bytes ending
- * in the authority's Ed25519 signature over "kith-cert-v1\0" || body. */
+ * in the authority's Ed25519 signature over "kith-cert-v2\0" || body. */
 struct kith_certificate {
     uint8_t cluster[KITH_CLUSTER_BYTES];
     uint64_t serial;
@@ -54,10 +55,12 @@ struct kith_certificate {
     int64_t not_before_s, not_after_s;
     uint32_t roles;
     uint64_t quota_round_bytes, quota_model_bytes; /* 0: no quota */
+    uint32_t rank; /* its place in the member list; KITH_NOBODY: a visitor's */
     uint8_t signature[KITH_SIGNATURE_BYTES];
 };
 /* [A-Za-z0-9._-]{1,63}: goes into logs, file names and pages as it is. */
 bool kith_name_is_safe(const uint8_t *name, size_t length);
+/* KITH_EVERSION: of another version, of which nothing more is read. */
 KITH_MUST_CHECK enum kith_err
 kith_certificate_decode(const uint8_t *bytes, size_t size,
                         struct kith_certificate *certificate);
@@ -80,7 +83,7 @@ struct kith_trust {
     uint64_t revoked_sequence;
 };
 /* KITH_EAUTH (authority, cluster, allow-list), KITH_EEXPIRED (+-5 min skew),
- * KITH_EREVOKED, KITH_EPARSE. */
+ * KITH_EREVOKED, KITH_EPARSE, KITH_EVERSION. */
 KITH_MUST_CHECK enum kith_err
 kith_trust_check(const struct kith_trust *trust, const uint8_t *certificate,
                  size_t size, const uint8_t key[KITH_KEY_BYTES], int64_t utc_s,

@@ -173,10 +173,11 @@ static void write_certificate(struct keys_work *work, const char *path,
 
 enum kith_err kith_keys_certify(const char *authority_folder,
                                 const char *request, const char *out,
-                                unsigned days, uint32_t roles, char *error)
+                                unsigned days, uint32_t roles, uint32_t rank,
+                                char *error)
 {
     struct authority a = {.key = {0}};
-    struct kith_certificate c = {.roles = roles};
+    struct kith_certificate c = {.roles = roles, .rank = rank};
     struct keys_work work = kith_keys_start(error);
     if (days < 1 || days > DAYS_MAX)
         kith_keys_fail(&work, KITH_EINVAL,
@@ -187,6 +188,8 @@ enum kith_err kith_keys_certify(const char *authority_folder,
                        "roles are train, observe and seed, at least one");
     read_authority(&work, authority_folder, &a);
     read_request(&work, request, c.name, c.key);
+    if (rank != KITH_NOBODY || (roles & (uint32_t)KITH_ROLE_TRAIN) != 0)
+        kith_keys_give_rank(&work, authority_folder, c.name, &c.rank);
     if (work.err == KITH_OK) {
         memcpy(c.cluster, a.cluster, sizeof c.cluster);
         randombytes_buf(&c.serial, sizeof c.serial);

@@ -203,13 +203,20 @@ void kith_keys_read_certificate(struct keys_work *work, const char *path,
     kith_key_file_open(work, &file, path, false);
     kith_key_file_expect(work, &file, KEYS_CERTIFICATE, "a certificate");
     kith_key_file_field(work, &file, "certificate", value, sizeof value);
+    enum kith_err err = KITH_EPARSE;
     if (work->err == KITH_OK &&
-        (!kith_key_file_unbase64(value, identity->certificate,
-                                 KITH_CERTIFICATE_BYTES_MAX,
-                                 &identity->certificate_bytes) ||
-         kith_certificate_decode(identity->certificate,
-                                 identity->certificate_bytes,
-                                 certificate) != KITH_OK))
+        kith_key_file_unbase64(value, identity->certificate,
+                               KITH_CERTIFICATE_BYTES_MAX,
+                               &identity->certificate_bytes))
+        err = kith_certificate_decode(identity->certificate,
+                                      identity->certificate_bytes, certificate);
+    if (err == KITH_EVERSION)
+        kith_keys_fail(work, err,
+                       "%s is a certificate of another version of kith (the "
+                       "first named no rank): certify its request again: kith "
+                       "keys certify AUTHORITY node.request --rank N",
+                       path);
+    else if (err != KITH_OK)
         kith_keys_fail(work, KITH_EPARSE,
                        "%s is damaged: copy it again, or certify again", path);
     kith_key_file_close(&file);

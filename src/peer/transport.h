@@ -140,8 +140,7 @@ struct kith_member_state {
     uint32_t waiting_count;
     struct kith_bucket tokens; /* to come, or to say something bad */
     bool has_pin;
-    uint8_t pin_key[KITH_KEY_BYTES];
-    char pin_name[KITH_NAME_MAX];
+    uint8_t pin_key[KITH_KEY_BYTES]; /* under an allow-list */
 };
 
 struct kith_transport_user {

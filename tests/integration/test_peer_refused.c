@@ -170,9 +170,9 @@ static void strangers_are_refused(void **state)
     peers_close(&peers);
 }
 
-/* A certified member of a cluster without a list of keys: it may have the rank
- * that it claims first and no other, needs the role, and cannot come and go as
- * it likes. The two who train do not notice. */
+/* A certified member of a cluster without a list of keys: it may have its
+ * certificate's rank and no other, even where it comes first, needs the role,
+ * and cannot come and go as it likes. The two who train do not notice. */
 static void a_member_keeps_its_place(void **state)
 {
     struct peers peers;
@@ -188,10 +188,11 @@ static void a_member_keeps_its_place(void **state)
     assert_true(visit_said(&peers, 0, "listening"));
 
     identity = peers.identities[2];
+    stranger(&peers, &identity, &peers.trust, 1, hash, true);
+    assert_true(
+        visit_said(&peers, 0, "of peer-2 is for rank 2, it claims rank 1"));
     stranger(&peers, &identity, &peers.trust, 2, hash, false);
     assert_true(visit_said(&peers, 0, "connected rank=2 name=peer-2"));
-    stranger(&peers, &identity, &peers.trust, 1, hash, true);
-    assert_true(visit_said(&peers, 0, "peer-2 has rank 2 and claims rank 1"));
     peers_certify(&peers, &identity, "peer-2", -60, 3600); /* renewed */
     stranger(&peers, &identity, &peers.trust, 1, hash, true);
     assert_int_equal(peers_said(&peers, 0, "connected rank=1"), false);

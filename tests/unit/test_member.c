@@ -110,6 +110,7 @@ static void open_side_of(struct side *side, kith_id rank, uint32_t incarnation,
     sessions_identity(&side->identity, name, &cluster);
     struct kith_certificate certificate =
         sessions_certificate(&side->identity, name, &cluster);
+    certificate.rank = rank;
     certificate.not_before_s = (int64_t)time(NULL) - SESSIONS_DAY_S;
     certificate.not_after_s = (int64_t)time(NULL) + SESSIONS_DAY_S;
     sessions_certify(&side->identity, &certificate, &cluster);

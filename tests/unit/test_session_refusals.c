@@ -167,8 +167,11 @@ static void test_preface(void **state)
 {
     (void)state;
     for (int to = 0; to < 2; to++) {
-        altered_preface(to, 4, 2, KITH_EVERSION,
-                        "protocol version differs: peer has 2, we have 1");
+        altered_preface(to, 4, 1, KITH_EVERSION,
+                        "peer speaks version 1 (kith before ranks in "
+                        "certificates), we speak 2: update the peer");
+        altered_preface(to, 4, 3, KITH_EVERSION,
+                        "peer speaks version 3, we speak 2: update this one");
         altered_preface(to, 5, KITH_SUITE_AESGCM, KITH_EVERSION,
                         "suite differs: peer offers "
                         "Noise_XX_25519_AESGCM_BLAKE2b, we use "

@@ -102,8 +102,10 @@ static enum kith_err read_preface(struct kith_session *s, const uint8_t *bytes)
     if (bytes[4] != ours[4])
         return kith_text_fail(
             s->reason, sizeof s->reason, KITH_EVERSION,
-            "protocol version differs: peer has %u, we have %u",
-            (unsigned)bytes[4], (unsigned)ours[4]);
+            "peer speaks version %u%s, we speak %u: update %s",
+            (unsigned)bytes[4],
+            bytes[4] == 1 ? " (kith before ranks in certificates)" : "",
+            (unsigned)ours[4], bytes[4] < ours[4] ? "the peer" : "this one");
     if (bytes[5] != ours[5])
         return kith_text_fail(s->reason, sizeof s->reason, KITH_EVERSION,
                               "suite differs: peer offers %s, we use %s",
