@@ -61,12 +61,12 @@ const char *kith_refusal_word(enum kith_refusal refusal);
  * docs/protocol.md. The three per-source limits apply only while more
  * than `half_open_free` connections are half-open, and never to loopback. */
 struct kith_peer_limits {
-    uint32_t half_open_max;         /* 64, all sources */
+    uint32_t half_open_max;         /* 256, all sources */
     uint32_t half_open_free;        /* 32 */
     uint32_t half_open_per_network; /* 4 per /24 (IPv4) or /56 (IPv6) */
     uint32_t handshake_rate;        /* 20 per second and address */
     uint32_t handshake_burst;       /* 5 */
-    uint32_t handshakes_per_s;      /* 500 from all: a tenth of one core */
+    uint32_t handshakes_per_s;      /* 250 from all: 2 % of one core */
     bool loopback_exempt;           /* true; false in tests */
     uint32_t sessions_max;          /* 4,096: all members of a lab */
     kith_ns message_ns;             /* 2 s per handshake message */

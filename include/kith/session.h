@@ -205,6 +205,10 @@ void kith_session_sink(struct kith_session *session, void *target);
  * of a responder is 8 + 32 bytes. Reading more than this at once is harmless,
  * keeping more of an unverified peer's bytes is not needed. */
 #define KITH_PREAUTH_BYTES 2048u
+/* An initiator's preface and message 1, which it writes together. */
+#define KITH_FIRST_BYTES (KITH_PREFACE_BYTES + KITH_KEY_BYTES)
+/* Can these bytes be the beginning of a preface? Before there is a session. */
+bool kith_session_begins(const uint8_t *bytes, size_t size);
 size_t kith_session_want(const struct kith_session *session);
 /* Handshake and HELLO bytes waiting to be written; 0 when none. `out` holds at
  * least 2,048. */

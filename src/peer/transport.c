@@ -113,8 +113,17 @@ static void transport_accept(struct kith_transport *transport,
     }
     const struct sockaddr *address = (const struct sockaddr *)&from;
     kith_address_print(address, link->address);
-    const enum kith_refusal refusal = kith_half_open_admit(
-        &transport->half_open, address, (kith_ns)uv_hrtime(), &link->ticket);
+    void *evicted = NULL;
+    const enum kith_refusal refusal =
+        kith_half_open_admit(&transport->half_open,
+                             &(const struct kith_half_open_request){
+                                 address, (kith_ns)uv_hrtime(), link},
+                             &link->ticket, &evicted);
+    if (evicted) { /* its ticket is the newcomer's now */
+        struct kith_link *const other = evicted;
+        other->ticket = KITH_TICKET_NONE;
+        kith_link_refuse(other, KITH_REFUSAL_HALF_OPEN, "it made room");
+    }
     if (refusal == KITH_REFUSAL_COUNT)
         kith_link_start(link);
     else
@@ -220,6 +229,7 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
                             : options->model_bytes;
     const size_t burst = most < KITH_BURST_BYTES ? most : KITH_BURST_BYTES;
     const size_t room = kith_session_burst_size(burst);
+    uint64_t seed = 0;
     KITH_ASSERT(options->self < options->peers);
     KITH_ASSERT(options->slice_bytes <= most);
     transport->members = calloc(options->peers, sizeof *transport->members);
@@ -231,7 +241,10 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
         transport->members[i].tokens.tokens = options->limits.handshake_burst;
     }
     enum kith_err err =
-        kith_half_open_init(&transport->half_open, &transport->options.limits);
+        uv_random(NULL, NULL, &seed, sizeof seed, 0, NULL) == 0
+            ? kith_half_open_init(&transport->half_open,
+                                  &transport->options.limits, seed)
+            : KITH_EDEVICE;
     if (err != KITH_OK)
         goto no_half_open;
     err = kith_net_init(&transport->net, loop, &options->shape,

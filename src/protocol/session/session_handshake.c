@@ -23,6 +23,8 @@ static const uint8_t magic[4] = {'k', 'i', 't', 'h'};
 
 _Static_assert(sizeof magic + 4 == KITH_PREFACE_BYTES,
                "magic, version, suite, two reserved bytes");
+_Static_assert(KITH_FIRST_BYTES == KITH_PREFACE_BYTES + KITH_NOISE_OVERHEAD_1,
+               "a stranger's first bytes");
 _Static_assert(KITH_PROTOCOL_VERSION <= UINT8_MAX, "the version is a byte");
 _Static_assert(KITH_HELLO_HEAD_BYTES == 34,
                "HELLO's fields lie at offsets 1, 9, 17, 21, 25 and 33");
@@ -41,6 +43,11 @@ static void preface_write(enum kith_suite suite,
     memcpy(preface, magic, sizeof magic);
     preface[4] = KITH_PROTOCOL_VERSION;
     preface[5] = (uint8_t)suite;
+}
+
+bool kith_session_begins(const uint8_t *bytes, size_t size)
+{
+    return memcmp(bytes, magic, size < sizeof magic ? size : sizeof magic) == 0;
 }
 
 static const char forged[] = "handshake does not authenticate: another "
