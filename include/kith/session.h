@@ -147,6 +147,29 @@ bool kith_aead_has(const struct kith_aead *aead, enum kith_suite suite);
 /* The fastest built-in provider that has this suite; NULL for none. */
 const struct kith_aead *kith_aead_best(enum kith_suite suite);
 
+/* X(NAME, byte, text): why one who has proved its key is not kept. Told in a
+ * sealed frame, as a byte: what the refused logs is its own text. A stranger,
+ * and whoever another authority certified, is told nothing. Append only. */
+#define KITH_NOTICES(X)                                                        \
+    X(REVOKED, 1, "our certificate is revoked")                                \
+    X(EXPIRED, 2, "our certificate has expired, or a clock is wrong")          \
+    X(RANK, 3, "our certificate is for another rank than we claim")            \
+    X(KEY, 4, "its member list has another key for our rank")                  \
+    X(ROLE, 5, "our certificate lacks the role train")                         \
+    X(QUOTA, 6, "our certificate does not allow models of this size")          \
+    X(TAKEN, 7, "another key of its allow-list has our rank, or ours another") \
+    X(ELSEWHERE, 8, "our rank is connected from another address")              \
+    X(RATE, 9, "we come too often")                                            \
+    X(FULL, 10, "it has no room for another session")                          \
+    X(BREACH, 11, "we keep breaking the protocol")
+enum kith_notice {
+    KITH_NOTICE_NONE,
+#define KITH_X(name, byte, text) KITH_NOTICE_##name = byte,
+    KITH_NOTICES(KITH_X)
+#undef KITH_X
+};
+const char *kith_notice_text(unsigned notice);
+
 struct kith_session_config {
     bool initiator;
     enum kith_suite suite;
@@ -252,6 +275,13 @@ kith_session_seal_burst(struct kith_session *session,
 KITH_MUST_CHECK enum kith_err
 kith_session_seal_fin(struct kith_session *session, uint8_t *out,
                       size_t capacity, size_t *written);
+/* Tells the peer why it is not kept; the last thing that is sealed. */
+KITH_MUST_CHECK enum kith_err
+kith_session_seal_notice(struct kith_session *session, enum kith_notice notice,
+                         uint8_t *out, size_t capacity, size_t *written);
+/* What the peer told us so, after KITH_EPERM from kith_session_read();
+ * KITH_NOTICE_NONE: nothing, or what this version does not know. */
+enum kith_notice kith_session_notice(const struct kith_session *session);
 /* Bytes of the whole handshake (preface, three messages, both HELLOs), by side,
  * for certificate lengths: what a `sized` link charges. */
 size_t kith_session_handshake_bytes(bool initiator, size_t own_certificate,

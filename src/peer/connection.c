@@ -96,8 +96,7 @@ bool kith_link_close(struct kith_link *link, const char *why)
     return false;
 }
 
-/* Nothing is sent to the other side: a reason would help nobody but an
- * attacker. A mismatch is the exception (flush_output in link_consume). */
+/* Nothing is sent to a stranger: a reason would help nobody but an attacker. */
 bool kith_link_refuse(struct kith_link *link, enum kith_refusal refusal,
                       const char *detail)
 {
@@ -159,6 +158,34 @@ bool kith_link_control(struct kith_link *link, const uint8_t *frame,
     if (link->socket.failed)
         return kith_link_close(link, "the connection broke");
     return true;
+}
+
+/* The notice leaves at once or not at all: the socket is closed behind it. */
+bool kith_link_tell(struct kith_link *link, enum kith_refusal refusal,
+                    enum kith_notice notice, const char *detail)
+{
+    struct kith_net *net = &link->transport->net;
+    struct kith_chunk *chunk =
+        link->state == KITH_LINK_OPEN
+            ? kith_chunk_take(net, kith_session_control_size(1))
+            : NULL;
+    if (chunk != NULL &&
+        kith_session_seal_notice(link->session, notice, chunk->bytes,
+                                 chunk->capacity, &chunk->size) == KITH_OK)
+        kith_socket_write(&link->socket, chunk);
+    else if (chunk != NULL)
+        kith_chunk_give(net, chunk);
+    return kith_link_refuse(link, refusal, detail);
+}
+
+/* The other side has told why it does not keep us. */
+static void link_told(struct kith_link *link)
+{
+    const char *why = kith_session_reason(link->session);
+    if (link->rank != KITH_NOBODY)
+        kith_member_told(&link->transport->members[link->rank],
+                         kith_session_notice(link->session), link->address);
+    kith_link_close(link, why);
 }
 
 /* Called whenever something has been sent or received while the link closes.
@@ -340,8 +367,13 @@ static void link_consume(struct kith_link *link, size_t size)
             link->session, bytes + at, size - at, &consumed, &event);
         at += consumed;
         KITH_ASSERT(at <= size);
+        if (err == KITH_EPERM) {
+            link_told(link);
+            break;
+        }
         if (err != KITH_OK) {
-            /* After a mismatch this is our HELLO: the peer names it too. */
+            /* After a mismatch this is our HELLO: the peer names it too. After
+             * a certificate of ours that will not do, why. */
             (void)flush_output(link);
             kith_link_refuse(link, refusal_of(link, err),
                              kith_session_reason(link->session));

@@ -45,9 +45,9 @@ static kith_id rank_of(const struct kith_transport *transport,
 }
 
 /* Without an authority: trust on first use, within the allow-list. */
-static bool claim_rank(const struct kith_link *link,
-                       struct kith_member_state *member,
-                       char detail[DETAIL_BYTES])
+static enum kith_notice claim_rank(const struct kith_link *link,
+                                   struct kith_member_state *member,
+                                   char detail[DETAIL_BYTES])
 {
     const uint8_t *key = kith_session_peer_key(link->session);
     const char *name = kith_session_peer(link->session)->name;
@@ -62,34 +62,37 @@ static bool claim_rank(const struct kith_link *link,
     else {
         member->has_pin = true;
         memcpy(member->pin_key, key, KITH_KEY_BYTES);
-        return true;
+        return KITH_NOTICE_NONE;
     }
-    return false;
+    return KITH_NOTICE_TAKEN;
 }
 
-/* True when this is the rank's member; else says why not. */
-static bool is_member(const struct kith_link *link,
-                      struct kith_member_state *member,
-                      char detail[DETAIL_BYTES])
+/* Is this the rank's member? Says why not. */
+static enum kith_notice check_member(const struct kith_link *link,
+                                     struct kith_member_state *member,
+                                     char detail[DETAIL_BYTES])
 {
     const struct kith_member *listed =
         &link->transport->options.members[member->rank];
     const struct kith_certificate *peer = kith_session_peer(link->session);
     size_t certificate_bytes;
     (void)kith_session_peer_certificate(link->session, &certificate_bytes);
-    if (certificate_bytes > 0 && peer->rank != member->rank)
+    if (certificate_bytes > 0 && peer->rank != member->rank) {
         snprintf(detail, DETAIL_BYTES,
                  "the certificate of %s is for rank %d, it claims rank %u",
                  peer->name, (int)peer->rank, member->rank);
-    else if (listed->has_fingerprint &&
-             !is_listed(listed, kith_session_peer_key(link->session)))
+        return KITH_NOTICE_RANK;
+    }
+    if (listed->has_fingerprint &&
+        !is_listed(listed, kith_session_peer_key(link->session))) {
         snprintf(detail, DETAIL_BYTES,
                  "rank %u has another key than the member list says: %s",
                  member->rank, peer->name);
-    else
-        return certificate_bytes > 0 || listed->has_fingerprint ||
-               claim_rank(link, member, detail);
-    return false;
+        return KITH_NOTICE_KEY;
+    }
+    return certificate_bytes > 0 || listed->has_fingerprint
+               ? KITH_NOTICE_NONE
+               : claim_rank(link, member, detail);
 }
 
 /* Takes one of a member's tokens, for coming or for a bad message: the rate of
@@ -110,8 +113,8 @@ void kith_transport_charge(struct kith_transport *transport, kith_id peer)
         return;
     for (struct kith_link *l = transport->links; l != NULL; l = l->next) {
         if (l->known && l->rank == peer && l->state == KITH_LINK_OPEN)
-            kith_link_refuse(l, KITH_REFUSAL_RECORD,
-                             "it keeps breaking the protocol");
+            kith_link_tell(l, KITH_REFUSAL_RECORD, KITH_NOTICE_BREACH,
+                           "it keeps breaking the protocol");
     }
 }
 
@@ -122,7 +125,7 @@ static bool close_visitor(struct kith_link *link)
     struct kith_transport *transport = link->transport;
     const char *name = kith_session_peer(link->session)->name;
     if (!take_token(&transport->members[transport->options.self]))
-        return kith_link_refuse(link, KITH_REFUSAL_RATE, name);
+        return kith_link_tell(link, KITH_REFUSAL_RATE, KITH_NOTICE_RATE, name);
     kith_transport_log(transport, "visited name=%s address=%s", name,
                        link->address);
     return kith_link_close(link, "a visitor");
@@ -151,26 +154,31 @@ static bool may_send_models(const struct kith_link *link,
     return false;
 }
 
-/* True where this link may carry that rank's exchanges; else says why not. */
-static bool may_be(const struct kith_link *link, kith_id rank,
-                   char detail[DETAIL_BYTES])
+/* May this link carry that rank's exchanges? Says why not. */
+static enum kith_notice check_link(const struct kith_link *link, kith_id rank,
+                                   char detail[DETAIL_BYTES])
 {
     const struct kith_transport *transport = link->transport;
     const struct kith_transport_options *options = &transport->options;
     const struct kith_certificate *peer = kith_session_peer(link->session);
-    if (rank >= options->peers || rank == options->self)
+    if (rank >= options->peers || rank == options->self) {
         snprintf(detail, DETAIL_BYTES, "%s claims rank %u, of %u peers",
                  peer->name, rank, options->peers);
-    else if (link->initiator && rank != link->rank)
+        return KITH_NOTICE_RANK;
+    }
+    if (link->initiator && rank != link->rank) {
         snprintf(detail, DETAIL_BYTES, "rank %u was dialled, %s has rank %u",
                  link->rank, peer->name, rank);
-    else if ((peer->roles & (uint32_t)KITH_ROLE_TRAIN) == 0)
+        return KITH_NOTICE_RANK;
+    }
+    if ((peer->roles & (uint32_t)KITH_ROLE_TRAIN) == 0) {
         snprintf(detail, DETAIL_BYTES,
                  "the certificate of %s lacks the role train", peer->name);
-    else
-        return may_send_models(link, detail) &&
-               is_member(link, &transport->members[rank], detail);
-    return false;
+        return KITH_NOTICE_ROLE;
+    }
+    return may_send_models(link, detail)
+               ? check_member(link, &link->transport->members[rank], detail)
+               : KITH_NOTICE_QUOTA;
 }
 
 /* The flow's random stream is of the pair, not of the connection: the same
@@ -210,12 +218,14 @@ bool kith_transport_identify(struct kith_link *link)
     char detail[DETAIL_BYTES];
     if (rank == KITH_NOBODY && !link->initiator)
         return close_visitor(link);
-    if (!may_be(link, rank, detail))
-        return kith_link_refuse(link, KITH_REFUSAL_MEMBER, detail);
+    const enum kith_notice why = check_link(link, rank, detail);
+    if (why != KITH_NOTICE_NONE)
+        return kith_link_tell(link, KITH_REFUSAL_MEMBER, why, detail);
     if (!take_token(&transport->members[rank]))
-        return kith_link_refuse(link, KITH_REFUSAL_RATE, name);
+        return kith_link_tell(link, KITH_REFUSAL_RATE, KITH_NOTICE_RATE, name);
     if (transport->session_count >= transport->options.limits.sessions_max)
-        return kith_link_refuse(link, KITH_REFUSAL_SESSIONS, name);
+        return kith_link_tell(link, KITH_REFUSAL_SESSIONS, KITH_NOTICE_FULL,
+                              name);
     connected(link, rank);
     return true;
 }

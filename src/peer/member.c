@@ -320,8 +320,7 @@ bool kith_member_opened(struct kith_member_state *member,
         member->dialled = NULL;
         forget_addresses(member);
     }
-    member->backoff_ns = member->retry_ns = 0;
-    member->failures = 0;
+    member->retry_ns = 0;
     kith_socket_stall(&link->socket, member->stalled);
     link->held = transport->held;
     if (link->held)
@@ -373,6 +372,61 @@ void kith_member_closed(struct kith_member_state *member,
         dial_failed(member, link->session == NULL ? "tcp" : "handshake", why);
     }
     kith_member_finished(member, link);
+    /* Seen off as soon as it was open: dialled again at once, that would be
+     * twenty times a second. */
+    if (link->initiator && link->known && !link->heard &&
+        !(link->closing & KITH_CLOSING_BEGUN))
+        dial_failed(member, "session", why);
+}
+
+void kith_member_heard(struct kith_member_state *member)
+{
+    member->backoff_ns = 0;
+    member->failures = 0;
+    member->standing = KITH_STANDING_GOOD;
+}
+
+/* Nothing that time or another try could change. */
+static bool is_final(unsigned standing)
+{
+    return standing == KITH_NOTICE_REVOKED || standing == KITH_NOTICE_RANK ||
+           standing == KITH_NOTICE_KEY || standing == KITH_NOTICE_ROLE ||
+           standing == KITH_NOTICE_QUOTA;
+}
+
+/* One liar among several cannot send us away: more members must say so than
+ * have spoken with us, and two where there are two. */
+static bool is_hopeless(const struct kith_transport *transport)
+{
+    uint32_t against = 0, with = 0;
+    for (kith_id i = 0; i < transport->options.peers; i++) {
+        against += is_final(transport->members[i].standing);
+        with += transport->members[i].standing == KITH_STANDING_GOOD;
+    }
+    return against > with &&
+           against >= (transport->options.peers > 2 ? 2u : 1u);
+}
+
+void kith_member_told(struct kith_member_state *member, enum kith_notice notice,
+                      const char *address)
+{
+    struct kith_transport *transport = member->transport;
+    const struct kith_transport_user *user = &transport->options.user;
+    const char *const text = kith_notice_text(notice);
+    const uint64_t words[2] = {member->rank, (uint64_t)notice};
+    const uint64_t times = kith_log_limit_count(
+        &transport->log_limit,
+        kith_hash_bytes(KITH_HASH_START, words, sizeof words),
+        (kith_ns)uv_hrtime());
+    member->standing = (unsigned)notice;
+    if (kith_log_limit_passes(times))
+        kith_transport_log(transport,
+                           "refused-by rank=%u address=%s reason=\"%s\" "
+                           "count=%llu",
+                           member->rank, address, text,
+                           (unsigned long long)times);
+    if (is_final(member->standing) && is_hopeless(transport) && user->hopeless)
+        user->hopeless(user->arg, text);
 }
 
 /* DOWN before UP where both are due: the node sees each change once, and in

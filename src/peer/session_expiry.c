@@ -93,10 +93,12 @@ void kith_transport_tick(uv_timer_t *timer)
             renew_old(l, (kith_ns)uv_hrtime());
             continue;
         }
-        const enum kith_refusal refusal =
-            err == KITH_EREVOKED   ? KITH_REFUSAL_REVOKED
-            : err == KITH_EEXPIRED ? KITH_REFUSAL_EXPIRED
-                                   : KITH_REFUSAL_AUTH;
-        kith_link_refuse(l, refusal, kith_session_peer(l->session)->name);
+        const char *const name = kith_session_peer(l->session)->name;
+        if (err == KITH_EREVOKED)
+            kith_link_tell(l, KITH_REFUSAL_REVOKED, KITH_NOTICE_REVOKED, name);
+        else if (err == KITH_EEXPIRED)
+            kith_link_tell(l, KITH_REFUSAL_EXPIRED, KITH_NOTICE_EXPIRED, name);
+        else
+            kith_link_refuse(l, KITH_REFUSAL_AUTH, name);
     }
 }

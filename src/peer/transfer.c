@@ -367,6 +367,8 @@ static bool step_control(struct kith_link *link, const uint8_t *frame,
     if (kith_wire_unpack(frame, size, &message) != KITH_OK)
         return kith_link_refuse(link, KITH_REFUSAL_RECORD,
                                 "a control frame that is no message");
+    link->heard = true;
+    kith_member_heard(&link->transport->members[link->rank]);
     message.slot = KITH_SLOT_NONE;
     if (message.kind == KITH_MESSAGE_MODEL)
         return model_begins(link, &message);

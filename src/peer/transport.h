@@ -13,6 +13,7 @@
 #ifndef KITH_PEER_TRANSPORT_H
 #define KITH_PEER_TRANSPORT_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
@@ -111,6 +112,7 @@ struct kith_link {
     void *session_memory;
     enum kith_link_state state;
     bool initiator, known, held;
+    bool heard;       /* a message came */
     unsigned closing; /* enum kith_link_closing; 0: not yet */
     uint32_t ticket;  /* KITH_TICKET_NONE: not half-open */
     uint32_t handles; /* that libuv has not closed */
@@ -122,6 +124,10 @@ struct kith_link {
     struct kith_traffic traffic;
     char address[KITH_ADDRESS_BYTES];
 };
+
+/* What a member thinks of us, where it has told us no notice. */
+#define KITH_STANDING_UNKNOWN 0u
+#define KITH_STANDING_GOOD UINT_MAX
 
 /* One member as seen from here. */
 struct kith_member_state {
@@ -138,6 +144,7 @@ struct kith_member_state {
     uint64_t failure, failures; /* why dials failed last (a hash), how often */
     struct kith_message *waiting; /* (KITH_WAITING_MAX), while dialling */
     uint32_t waiting_count;
+    unsigned standing; /* KITH_STANDING_*, or the notice that it gave us */
     struct kith_bucket tokens; /* to come, or to say something bad */
     bool has_pin;
     uint8_t pin_key[KITH_KEY_BYTES]; /* under an allow-list */
@@ -155,6 +162,9 @@ struct kith_transport_user {
     enum kith_outgoing (*outgoing)(void *arg, uint32_t slot);
     /* This inbox has been received whole, and is finite; NULL: no matter. */
     void (*arrived)(void *arg, uint32_t slot);
+    /* The others will not have us, and trying again will not help; NULL: no
+     * matter. Not from within a step, and the links must stand for now. */
+    void (*hopeless)(void *arg, const char *why);
 };
 
 struct kith_transport_options {
@@ -255,6 +265,12 @@ void kith_member_closed(struct kith_member_state *member,
 /* The peer said FIN on this link: it is used no more. */
 void kith_member_finished(struct kith_member_state *member,
                           struct kith_link *link);
+/* It has said something: we are wanted, and a failed dial is the first again.
+ */
+void kith_member_heard(struct kith_member_state *member);
+/* It has told us why it does not keep us. */
+void kith_member_told(struct kith_member_state *member, enum kith_notice notice,
+                      const char *address);
 void kith_member_cancel(struct kith_member_state *member, uint32_t slots);
 /* Sends what waited for a link. */
 void kith_member_flush(struct kith_member_state *member);
@@ -272,6 +288,9 @@ void kith_link_start(struct kith_link *link);
 /* Both return false, for a caller that then says the same. */
 bool kith_link_refuse(struct kith_link *link, enum kith_refusal refusal,
                       const char *detail);
+/* Refuses, and tells why one who has proved its key. */
+bool kith_link_tell(struct kith_link *link, enum kith_refusal refusal,
+                    enum kith_notice notice, const char *detail);
 /* At once; `why` is logged for open links. */
 bool kith_link_close(struct kith_link *link, const char *why);
 /* In order: what is queued, then FIN, then the other side's FIN. */

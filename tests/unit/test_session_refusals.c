@@ -20,10 +20,28 @@
     "handshake does not authenticate: another cluster id, an altered or a "    \
     "replayed message"
 
+/* Who is certified and has proved its key is told why; nobody else hears
+ * anything, and a responder, who has not heard who dialled, neither. */
+static void check_told(int end, enum kith_err error)
+{
+    const struct sessions_end *other = &pair.ends[1 - end];
+    const bool told =
+        end == 1 && (error == KITH_EEXPIRED || error == KITH_EREVOKED);
+    assert_int_equal(other->error == KITH_EPERM, told);
+    assert_int_equal(kith_session_notice(other->session),
+                     !told                    ? KITH_NOTICE_NONE
+                     : error == KITH_EEXPIRED ? KITH_NOTICE_EXPIRED
+                                              : KITH_NOTICE_REVOKED);
+    if (told && error == KITH_EREVOKED)
+        assert_string_equal(kith_session_reason(other->session),
+                            "the peer refused us: our certificate is revoked");
+}
+
 static void connect_refused(int end, enum kith_err error, const char *reason)
 {
     assert_true(sessions_start(&pair));
     assert_false(sessions_connect(&pair));
+    check_told(end, error);
     refused(end, error, reason);
 }
 

@@ -194,6 +194,20 @@ static enum kith_err read_message1(struct kith_session *s, const uint8_t *bytes)
     return write_message(s);
 }
 
+/* To one whom our authority certified and who has proved its key: the handshake
+ * is over, so that only it can read why it may not stay. What is left unsaid
+ * where sealing fails is no news to us. */
+static void tell_refused(struct kith_session *s, enum kith_notice notice)
+{
+    const uint8_t frame[2] = {KITH_FRAME_REFUSED, (uint8_t)notice};
+    KITH_ASSERT(!s->initiator && s->noise.message == 3);
+    if (kith_noise_split(&s->noise) == KITH_OK &&
+        kith_record_seal(s, frame, sizeof frame,
+                         pending_end(s, sizeof frame + KITH_RECORD_OVERHEAD)) ==
+            KITH_OK)
+        s->pending_bytes += sizeof frame + KITH_RECORD_OVERHEAD;
+}
+
 /* Message 2 or 3: who is it? Noise has proved that the peer holds the secret of
  * peer_key; the certificate says whose key that is. Whoever dials sees
  * the responder's certificate; the initiator's goes to a verified responder. */
@@ -211,6 +225,9 @@ static enum kith_err read_identity(struct kith_session *s, const uint8_t *bytes,
     err = kith_trust_explain(s->trust, s->peer_certificate,
                              s->peer_certificate_bytes, s->noise.peer_key,
                              s->utc_s, &s->peer, s->reason);
+    if (!s->initiator && (err == KITH_EREVOKED || err == KITH_EEXPIRED))
+        tell_refused(s, err == KITH_EREVOKED ? KITH_NOTICE_REVOKED
+                                             : KITH_NOTICE_EXPIRED);
     if (err != KITH_OK)
         return err;
     if (memcmp(s->noise.peer_key, s->identity->key, KITH_KEY_BYTES) == 0)
