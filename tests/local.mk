@@ -297,6 +297,7 @@ PEER_TESTS = \
   tests/integration/test_peer_doctor \
   tests/integration/test_peer_faults \
   tests/integration/test_peer_flood \
+  tests/integration/test_peer_keys \
   tests/integration/test_peer_pair \
   tests/integration/test_peer_refused \
   tests/integration/test_peer_sessions
@@ -314,6 +315,8 @@ VISIT = $(PEERS) tests/support/visit.c tests/support/visit.h
 tests_integration_test_peer_flood_SOURCES = \
   tests/integration/test_peer_flood.c $(VISIT) tests/support/flood.c \
   tests/support/flood.h
+tests_integration_test_peer_keys_SOURCES = \
+  tests/integration/test_peer_keys.c $(VISIT)
 tests_integration_test_peer_refused_SOURCES = \
   tests/integration/test_peer_refused.c $(VISIT)
 tests_integration_test_peer_sessions_SOURCES = \

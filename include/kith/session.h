@@ -81,6 +81,8 @@ struct kith_trust {
     const uint8_t (*revoked)[KITH_FINGERPRINT_BYTES];
     uint32_t revoked_count;
     uint64_t revoked_sequence;
+    const uint8_t *list; /* the signed list that says so, or NULL */
+    size_t list_bytes;
 };
 /* KITH_EAUTH (authority, cluster, allow-list), KITH_EEXPIRED (+-5 min skew),
  * KITH_EREVOKED, KITH_EPARSE, KITH_EVERSION. */
@@ -91,7 +93,7 @@ kith_trust_check(const struct kith_trust *trust, const uint8_t *certificate,
 
 /* A revocation list: "kith-crl-v1\0" || cluster || sequence || issued || count
  * || sorted fingerprints of certificates || Ed25519 signature over all before
- * it. Travels as one bulk transfer. */
+ * it. Passed on from peer to peer (src/peer/revocation.c). */
 struct kith_crl {
     uint8_t cluster[KITH_CLUSTER_BYTES];
     uint64_t sequence; /* grows with every edition */

@@ -137,8 +137,9 @@ static int keys_revoke(const struct cli_arguments *arguments)
     const enum kith_err err =
         kith_keys_revoke(arguments->words[1], arguments->words[2], error);
     return end(arguments, err, error,
-               "added it to %s/crl\nnext: bring crl to every peer's identity "
-               "folder; it is read again within seconds\n",
+               "added it to %s/crl\nnext: bring crl to a peer's identity "
+               "folder; it is read within seconds and passed on to the "
+               "others\n",
                arguments->words[1]);
 }
 

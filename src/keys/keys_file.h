@@ -90,9 +90,6 @@ void kith_keys_open_crl(struct keys_work *work, const char *path,
                         uint8_t **bytes, size_t *size);
 void kith_keys_write_crl(struct keys_work *work, const char *path,
                          const uint8_t *bytes, size_t size);
-/* Copies the list's fingerprints into trust. */
-void kith_keys_adopt_crl(struct keys_work *work, struct kith_trust *trust,
-                         const struct kith_crl *crl);
 /* keys_ranks.c: the rank that this name has in the authority's folder or, where
  * it is not KITH_NOBODY, is to have: refuses a second rank of a name and a
  * second name of a rank. */

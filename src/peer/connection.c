@@ -32,6 +32,7 @@ static void link_free(struct kith_link *link)
 {
     if (link->session != NULL)
         kith_session_close(link->session);
+    kith_list_forget(link);
     free(link->session_memory);
     free(link->partial);
     free(link);
@@ -301,7 +302,10 @@ static bool link_opened(struct kith_link *link)
         return false;
     set_timer(link, link->transport->options.limits.idle_ns);
     struct kith_member_state *member = &link->transport->members[link->rank];
-    return kith_member_opened(member, link);
+    if (!kith_member_opened(member, link))
+        return false;
+    kith_list_announce(link);
+    return link->state == KITH_LINK_OPEN;
 }
 
 /* False: the link is closed, or is to be left alone. */
@@ -462,7 +466,7 @@ static bool make_session(struct kith_link *link)
         .suite = options->suite,
         .aead = options->aead,
         .trust = &transport->trust,
-        .identity = options->identity,
+        .identity = &transport->identity,
         .hello = options->hello,
         .utc_s = (int64_t)time(NULL),
     };

@@ -222,7 +222,7 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
     memset(transport, 0, sizeof *transport);
     transport->options = *options;
     transport->loop = loop;
-    transport->trust = *options->trust;
+    transport->identity = *options->identity;
     transport->held = true;
     const size_t most = options->payload_bytes > options->model_bytes
                             ? options->payload_bytes
@@ -235,16 +235,18 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
     transport->members = calloc(options->peers, sizeof *transport->members);
     if (transport->members == NULL)
         return KITH_ENOMEM;
+    enum kith_err err = kith_keys_copy_trust(&transport->trust, options->trust);
+    if (err != KITH_OK)
+        goto no_trust;
     for (kith_id i = 0; i < options->peers; i++) {
         transport->members[i].transport = transport;
         transport->members[i].rank = i;
         transport->members[i].tokens.tokens = options->limits.handshake_burst;
     }
-    enum kith_err err =
-        uv_random(NULL, NULL, &seed, sizeof seed, 0, NULL) == 0
-            ? kith_half_open_init(&transport->half_open,
-                                  &transport->options.limits, seed)
-            : KITH_EDEVICE;
+    err = uv_random(NULL, NULL, &seed, sizeof seed, 0, NULL) == 0
+              ? kith_half_open_init(&transport->half_open,
+                                    &transport->options.limits, seed)
+              : KITH_EDEVICE;
     if (err != KITH_OK)
         goto no_half_open;
     err = kith_net_init(&transport->net, loop, &options->shape,
@@ -259,6 +261,7 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
         transport;
     const uint64_t tick = (uint64_t)(options->limits.revoked_ns / KITH_MS);
     uv_timer_start(&transport->tick, kith_transport_tick, tick, tick);
+    kith_list_keep(transport);
     err = start_listening(transport, fd);
     if (err != KITH_OK) {
         kith_transport_stop(transport);
@@ -270,6 +273,8 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
 no_net:
     kith_half_open_close(&transport->half_open);
 no_half_open:
+    kith_keys_free(&transport->identity, &transport->trust);
+no_trust:
     free(transport->members);
     return err;
 }
@@ -370,6 +375,5 @@ void kith_transport_free(struct kith_transport *transport)
     free(transport->members);
     kith_half_open_close(&transport->half_open);
     kith_net_free(&transport->net);
-    if (transport->trust_is_ours)
-        kith_keys_free(&transport->reloaded, &transport->trust);
+    kith_keys_free(&transport->identity, &transport->trust);
 }

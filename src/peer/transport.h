@@ -5,6 +5,7 @@
  *   transfer.c    messages and models over a link
  *   identify.c   who a proved peer is
  *   session_expiry.c    what is revoked, expired or old is closed
+ *   revocation.c  the revocation list: kept, enforced, passed on
  *   member.c    what we know of one member: its link, dialling, back-off
  *   transport.c  listening, admission, members, revocation, counters
  *
@@ -87,6 +88,14 @@ struct kith_traffic {
     double distance_squared;
 };
 
+/* The revocation list on a link: see revocation.c. */
+struct kith_list_traffic {
+    uint64_t theirs;      /* the edition that the other side is known to have */
+    uint64_t sent, asked; /* ours that was sent; theirs that was asked for */
+    uint32_t size, at;    /* of the one that comes; size 0: none does */
+    uint8_t *bytes;       /* (size), NULL: discarded */
+};
+
 enum kith_link_state {
     KITH_LINK_CONNECTING, /* TCP */
     KITH_LINK_HANDSHAKE,
@@ -122,6 +131,7 @@ struct kith_link {
     size_t partial_size, partial_capacity;
     size_t read_limit; /* of the read under way, once open */
     struct kith_traffic traffic;
+    struct kith_list_traffic list;
     char address[KITH_ADDRESS_BYTES];
 };
 
@@ -204,10 +214,12 @@ struct kith_transport {
     struct kith_link *links;
     struct kith_member_state *members; /* (peers) */
     uint32_t session_count;
-    /* The trust in force; its arrays are ours once it has been read again. */
+    /* In force: read again from the folder, lists from peers as well. */
     struct kith_trust trust;
-    struct kith_identity reloaded; /* only the trust beside it is used */
-    bool trust_is_ours;
+    struct kith_identity identity;
+    kith_ns renewed_ns;     /* sessions from before have our old certificate */
+    uint64_t kept_sequence; /* of the list in the folder */
+    uint32_t lists_coming;
     uint64_t refusals[KITH_REFUSAL_COUNT];
     uint64_t connected, closed, dial_failures;
     struct kith_log_limit log_limit; /* of refusals */
@@ -238,6 +250,8 @@ void kith_transport_log(struct kith_transport *transport, const char *format,
                         ...) KITH_PRINTF(2, 3);
 /* Who has proved itself? Sets link->rank and known; false: it was refused. */
 bool kith_transport_identify(struct kith_link *link);
+/* Closes what the trust forbids or has expired, renews what is old. */
+void kith_transport_enforce(struct kith_transport *transport);
 /* Every revoked_ns: reads the revocation list again, closes what it forbids and
  * what is old. */
 void kith_transport_tick(uv_timer_t *timer);
@@ -252,6 +266,23 @@ void kith_transport_notify_soon(struct kith_transport *transport);
 void kith_transport_refuse(struct kith_transport *transport,
                            enum kith_refusal refusal, const char *address,
                            const char *detail);
+
+/* revocation.c */
+/* 0xc1 begins no msgpack value. */
+#define KITH_FRAME_EDITION 0xc1u
+/* Bursts of this transfer are a list's. */
+#define KITH_LIST_TRANSFER UINT64_MAX
+/* Says which edition we hold. */
+void kith_list_announce(struct kith_link *link);
+/* An EDITION frame, a part of a list; false: the link was refused. */
+bool kith_list_frame(struct kith_link *link, const uint8_t *frame, size_t size);
+bool kith_list_event(struct kith_link *link,
+                     const struct kith_session_event *event);
+/* A newer list is in force, from `from`: keep it, enforce it, pass it on. */
+void kith_list_adopted(struct kith_transport *transport, const char *from);
+/* The list in force, to the folder. */
+void kith_list_keep(struct kith_transport *transport);
+void kith_list_forget(struct kith_link *link);
 
 /* member.c */
 void kith_member_send(struct kith_member_state *member,
