@@ -43,6 +43,7 @@
     X(MISMATCH, "mismatch", "another model or configuration")                  \
     X(MEMBER, "member", "not the member it should be")                         \
     X(RECORD, "record", "a record did not authenticate or parse")              \
+    X(PLACES, "two_places", "its rank is connected from another address")      \
     X(DUPLICATE, "duplicate", "a better connection with this peer exists")     \
     X(TRANSFER, "transfer", "a transfer that was not asked for, or too large") \
     X(CLOSED, "closed", "closed before the handshake ended")
@@ -72,6 +73,7 @@ struct kith_peer_limits {
     kith_ns message_ns;             /* 2 s per handshake message */
     kith_ns handshake_ns;           /* 5 s for all of it */
     kith_ns idle_ns;                /* 90 s without a byte: close */
+    kith_ns alive_ns;               /* 10 s: then a rank may move */
     kith_ns dial_first_ns;          /* 50 ms: back-off after a failed dial */
     kith_ns dial_max_ns;            /* 5 s: its end, doubling */
     kith_ns revoked_ns;             /* 10 s: how often crl is read again */

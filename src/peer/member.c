@@ -7,6 +7,7 @@
  * have given up.
  * Test: unit/test_member.c. */
 #include <netdb.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -271,12 +272,45 @@ void kith_member_flush(struct kith_member_state *member)
         kith_traffic_send(member->link, &member->waiting[i]);
 }
 
+static bool same_host(const char *one, const char *other)
+{
+    const char *const port = strrchr(one, ':');
+    const size_t length = port ? (size_t)(port - one) + 1 : strlen(one);
+    return strncmp(one, other, length) == 0;
+}
+
+/* One key from two places: a copy, or a peer that has moved. The one that was
+ * here first stays for as long as it is heard, whatever the newcomer says. Not
+ * where both have just dialled each other, which may use an address each. */
+static bool is_elsewhere(const struct kith_member_state *member,
+                         const struct kith_link *link,
+                         const struct kith_link *other)
+{
+    const kith_ns alive_ns = member->transport->options.limits.alive_ns;
+    const kith_ns now = (kith_ns)uv_hrtime();
+    const bool both_dialled =
+        link->initiator != other->initiator &&
+        kith_session_peer_hello(link->session)->incarnation ==
+            kith_session_peer_hello(other->session)->incarnation &&
+        now - other->born_ns < alive_ns;
+    return !both_dialled && !same_host(link->address, other->address) &&
+           now - other->progress_ns < alive_ns;
+}
+
 /* Another link with the same member is open already. */
 static bool resolve_duplicate(struct kith_member_state *member,
                               struct kith_link *link)
 {
     struct kith_link *other = member->link;
     KITH_ASSERT(other != link && other->rank == link->rank);
+    if (is_elsewhere(member, link, other)) {
+        char detail[2 * KITH_ADDRESS_BYTES];
+        snprintf(detail, sizeof detail, "rank %u, %s, stays at %s",
+                 member->rank, kith_session_peer(link->session)->name,
+                 other->address);
+        return kith_link_tell(link, KITH_REFUSAL_PLACES, KITH_NOTICE_ELSEWHERE,
+                              detail);
+    }
     const uint32_t now = kith_session_peer_hello(link->session)->incarnation;
     const uint32_t then = kith_session_peer_hello(other->session)->incarnation;
     if (now < then)
@@ -284,6 +318,11 @@ static bool resolve_duplicate(struct kith_member_state *member,
                                 "from before the peer's restart");
     if (now > then || link->initiator == other->initiator) {
         /* A restart, or its initiator gave the older one up: down, then up. */
+        if (!same_host(link->address, other->address))
+            kith_transport_log(
+                member->transport, "moved rank=%u name=%s address=%s from=%s",
+                member->rank, kith_session_peer(link->session)->name,
+                link->address, other->address);
         member->link = NULL;
         schedule_down(member);
         kith_link_close(other, "replaced by a newer connection");

@@ -19,6 +19,7 @@ void kith_peer_limits_default(struct kith_peer_limits *limits)
         .message_ns = 2 * KITH_S,
         .handshake_ns = 5 * KITH_S,
         .idle_ns = 90 * KITH_S,
+        .alive_ns = 10 * KITH_S,
         .dial_first_ns = 50 * KITH_MS,
         .dial_max_ns = 5 * KITH_S,
         .revoked_ns = 10 * KITH_S,
