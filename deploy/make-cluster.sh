@@ -15,7 +15,8 @@
 #   --kith        [kith] the program that makes the authority
 #
 # Then: give DIR/RANK/user-data to machine RANK; take the request it prints;
-#   kith keys certify DIR/authority RANK.request; bring node.crt to it (README).
+#   kith keys certify DIR/authority peer-RANK.request, which gives it the rank
+#   that DIR/authority/ranks has for that name; bring node.crt to it (README).
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -135,6 +136,11 @@ arguments "$@"
 read_members
 mkdir -p "$out"
 "$kith" keys new "$out/authority" --authority
+# What `kith keys certify` writes into each certificate, by the peer's name.
+{
+    echo kith-ranks-v1
+    for ((rank = 0; rank < count; rank++)); do echo "$rank peer-$rank"; done
+} >"$out/authority/ranks"
 for ((rank = 0; rank < count; rank++)); do
     machine "$rank"
 done

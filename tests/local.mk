@@ -306,6 +306,8 @@ PEER_TESTS = \
   tests/integration/test_peer_device \
   tests/integration/test_peer_doctor \
   tests/integration/test_peer_faults \
+  tests/integration/test_peer_flood \
+  tests/integration/test_peer_keys \
   tests/integration/test_peer_pair \
   tests/integration/test_peer_refused \
   tests/integration/test_peer_sessions
@@ -320,6 +322,11 @@ tests_integration_test_peer_faults_SOURCES = \
 tests_integration_test_peer_pair_SOURCES = \
   tests/integration/test_peer_pair.c $(PEERS)
 VISIT = $(PEERS) tests/support/visit.c tests/support/visit.h
+tests_integration_test_peer_flood_SOURCES = \
+  tests/integration/test_peer_flood.c $(VISIT) tests/support/flood.c \
+  tests/support/flood.h
+tests_integration_test_peer_keys_SOURCES = \
+  tests/integration/test_peer_keys.c $(VISIT)
 tests_integration_test_peer_refused_SOURCES = \
   tests/integration/test_peer_refused.c $(VISIT)
 tests_integration_test_peer_sessions_SOURCES = \

@@ -43,6 +43,7 @@
     X(MISMATCH, "mismatch", "another model or configuration")                  \
     X(MEMBER, "member", "not the member it should be")                         \
     X(RECORD, "record", "a record did not authenticate or parse")              \
+    X(PLACES, "two_places", "its rank is connected from another address")      \
     X(DUPLICATE, "duplicate", "a better connection with this peer exists")     \
     X(TRANSFER, "transfer", "a transfer that was not asked for, or too large") \
     X(CLOSED, "closed", "closed before the handshake ended")
@@ -61,17 +62,18 @@ const char *kith_refusal_word(enum kith_refusal refusal);
  * docs/protocol.md. The three per-source limits apply only while more
  * than `half_open_free` connections are half-open, and never to loopback. */
 struct kith_peer_limits {
-    uint32_t half_open_max;         /* 64, all sources */
+    uint32_t half_open_max;         /* 256, all sources */
     uint32_t half_open_free;        /* 32 */
     uint32_t half_open_per_network; /* 4 per /24 (IPv4) or /56 (IPv6) */
     uint32_t handshake_rate;        /* 20 per second and address */
     uint32_t handshake_burst;       /* 5 */
-    uint32_t handshakes_per_s;      /* 500 from all: a tenth of one core */
+    uint32_t handshakes_per_s;      /* 250 from all: 2 % of one core */
     bool loopback_exempt;           /* true; false in tests */
     uint32_t sessions_max;          /* 4,096: all members of a lab */
     kith_ns message_ns;             /* 2 s per handshake message */
     kith_ns handshake_ns;           /* 5 s for all of it */
     kith_ns idle_ns;                /* 90 s without a byte: close */
+    kith_ns alive_ns;               /* 10 s: then a rank may move */
     kith_ns dial_first_ns;          /* 50 ms: back-off after a failed dial */
     kith_ns dial_max_ns;            /* 5 s: its end, doubling */
     kith_ns revoked_ns;             /* 10 s: how often crl is read again */
@@ -83,8 +85,8 @@ void kith_peer_limits_default(struct kith_peer_limits *limits);
 /* Where the member with this rank is, and who it must be. */
 struct kith_member {
     char address[KITH_ADDRESS_BYTES]; /* HOST:PORT */
-    bool has_fingerprint; /* else the first certified name that claims the
-                             rank keeps it for the run */
+    bool has_fingerprint; /* else its certificate says who it is, or, under an
+                             allow-list, who claims the rank first keeps it */
     uint8_t fingerprint[KITH_FINGERPRINT_BYTES]; /* BLAKE2b-256 of its key */
 };
 

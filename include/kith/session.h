@@ -36,7 +36,8 @@ const char *kith_suite_name(enum kith_suite suite);
 #define KITH_FINGERPRINT_BYTES 32u
 #define KITH_SIGNATURE_BYTES 64u
 #define KITH_PREFACE_BYTES 8u
-#define KITH_PROTOCOL_VERSION 1u
+/* 1: kith before certificates named a rank. */
+#define KITH_PROTOCOL_VERSION 2u
 
 enum kith_role {
     KITH_ROLE_TRAIN = 1,
@@ -45,7 +46,7 @@ enum kith_role {
 };
 
 /* A certificate, decoded. The wire form is a canonical TLV <= 512 bytes ending
- * in the authority's Ed25519 signature over "kith-cert-v1\0" || body. */
+ * in the authority's Ed25519 signature over "kith-cert-v2\0" || body. */
 struct kith_certificate {
     uint8_t cluster[KITH_CLUSTER_BYTES];
     uint64_t serial;
@@ -54,10 +55,12 @@ struct kith_certificate {
     int64_t not_before_s, not_after_s;
     uint32_t roles;
     uint64_t quota_round_bytes, quota_model_bytes; /* 0: no quota */
+    uint32_t rank; /* its place in the member list; KITH_NOBODY: a visitor's */
     uint8_t signature[KITH_SIGNATURE_BYTES];
 };
 /* [A-Za-z0-9._-]{1,63}: goes into logs, file names and pages as it is. */
 bool kith_name_is_safe(const uint8_t *name, size_t length);
+/* KITH_EVERSION: of another version, of which nothing more is read. */
 KITH_MUST_CHECK enum kith_err
 kith_certificate_decode(const uint8_t *bytes, size_t size,
                         struct kith_certificate *certificate);
@@ -78,9 +81,11 @@ struct kith_trust {
     const uint8_t (*revoked)[KITH_FINGERPRINT_BYTES];
     uint32_t revoked_count;
     uint64_t revoked_sequence;
+    const uint8_t *list; /* the signed list that says so, or NULL */
+    size_t list_bytes;
 };
 /* KITH_EAUTH (authority, cluster, allow-list), KITH_EEXPIRED (+-5 min skew),
- * KITH_EREVOKED, KITH_EPARSE. */
+ * KITH_EREVOKED, KITH_EPARSE, KITH_EVERSION. */
 KITH_MUST_CHECK enum kith_err
 kith_trust_check(const struct kith_trust *trust, const uint8_t *certificate,
                  size_t size, const uint8_t key[KITH_KEY_BYTES], int64_t utc_s,
@@ -88,7 +93,7 @@ kith_trust_check(const struct kith_trust *trust, const uint8_t *certificate,
 
 /* A revocation list: "kith-crl-v1\0" || cluster || sequence || issued || count
  * || sorted fingerprints of certificates || Ed25519 signature over all before
- * it. Travels as one bulk transfer. */
+ * it. Passed on from peer to peer (src/peer/revocation.c). */
 struct kith_crl {
     uint8_t cluster[KITH_CLUSTER_BYTES];
     uint64_t sequence; /* grows with every edition */
@@ -143,6 +148,29 @@ const char *kith_aead_name(const struct kith_aead *aead);
 bool kith_aead_has(const struct kith_aead *aead, enum kith_suite suite);
 /* The fastest built-in provider that has this suite; NULL for none. */
 const struct kith_aead *kith_aead_best(enum kith_suite suite);
+
+/* X(NAME, byte, text): why one who has proved its key is not kept. Told in a
+ * sealed frame, as a byte: what the refused logs is its own text. A stranger,
+ * and whoever another authority certified, is told nothing. Append only. */
+#define KITH_NOTICES(X)                                                        \
+    X(REVOKED, 1, "our certificate is revoked")                                \
+    X(EXPIRED, 2, "our certificate has expired, or a clock is wrong")          \
+    X(RANK, 3, "our certificate is for another rank than we claim")            \
+    X(KEY, 4, "its member list has another key for our rank")                  \
+    X(ROLE, 5, "our certificate lacks the role train")                         \
+    X(QUOTA, 6, "our certificate does not allow models of this size")          \
+    X(TAKEN, 7, "another key of its allow-list has our rank, or ours another") \
+    X(ELSEWHERE, 8, "our rank is connected from another address")              \
+    X(RATE, 9, "we come too often")                                            \
+    X(FULL, 10, "it has no room for another session")                          \
+    X(BREACH, 11, "we keep breaking the protocol")
+enum kith_notice {
+    KITH_NOTICE_NONE,
+#define KITH_X(name, byte, text) KITH_NOTICE_##name = byte,
+    KITH_NOTICES(KITH_X)
+#undef KITH_X
+};
+const char *kith_notice_text(unsigned notice);
 
 struct kith_session_config {
     bool initiator;
@@ -202,6 +230,10 @@ void kith_session_sink(struct kith_session *session, void *target);
  * of a responder is 8 + 32 bytes. Reading more than this at once is harmless,
  * keeping more of an unverified peer's bytes is not needed. */
 #define KITH_PREAUTH_BYTES 2048u
+/* An initiator's preface and message 1, which it writes together. */
+#define KITH_FIRST_BYTES (KITH_PREFACE_BYTES + KITH_KEY_BYTES)
+/* Can these bytes be the beginning of a preface? Before there is a session. */
+bool kith_session_begins(const uint8_t *bytes, size_t size);
 size_t kith_session_want(const struct kith_session *session);
 /* Handshake and HELLO bytes waiting to be written; 0 when none. `out` holds at
  * least 2,048. */
@@ -245,6 +277,13 @@ kith_session_seal_burst(struct kith_session *session,
 KITH_MUST_CHECK enum kith_err
 kith_session_seal_fin(struct kith_session *session, uint8_t *out,
                       size_t capacity, size_t *written);
+/* Tells the peer why it is not kept; the last thing that is sealed. */
+KITH_MUST_CHECK enum kith_err
+kith_session_seal_notice(struct kith_session *session, enum kith_notice notice,
+                         uint8_t *out, size_t capacity, size_t *written);
+/* What the peer told us so, after KITH_EPERM from kith_session_read();
+ * KITH_NOTICE_NONE: nothing, or what this version does not know. */
+enum kith_notice kith_session_notice(const struct kith_session *session);
 /* Bytes of the whole handshake (preface, three messages, both HELLOs), by side,
  * for certificate lengths: what a `sized` link charges. */
 size_t kith_session_handshake_bytes(bool initiator, size_t own_certificate,

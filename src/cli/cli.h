@@ -64,6 +64,7 @@
     X(NAME, "--name", "NAME", "of the peer, written into its certificate")     \
     X(AUTHORITY, "--authority", NULL, "make a cluster's authority")            \
     X(DAYS, "--days", "N", "how long the certificate is valid, 1 to 90 [30]")  \
+    X(RANK, "--rank", "N", "place in the list of members, from 0")             \
     X(ROLES, "--roles", "LIST", "of train, observe, seed [train]")             \
     X(HELP, "--help", NULL, "print this")
 

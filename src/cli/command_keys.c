@@ -42,7 +42,7 @@ static int keys_new(const struct cli_arguments *arguments)
     return end(arguments, kith_keys_new_node(folder, name, error), error,
                "made %s/node.key (it never leaves this machine) and "
                "%s/node.request\nnext: kith keys certify AUTHORITY "
-               "%s/node.request, where the authority is\n",
+               "%s/node.request --rank N, where the authority is\n",
                folder, folder, folder);
 }
 
@@ -110,9 +110,12 @@ static int certificate_path(const struct cli_arguments *arguments, char *path,
 static int keys_certify(const struct cli_arguments *arguments)
 {
     char error[KITH_KEYS_ERROR_BYTES], path[KITH_PATH_BYTES_MAX];
-    uint64_t days = 30;
+    uint64_t days = 30, rank = KITH_NOBODY;
     uint32_t roles = 0;
     int code = kith_cli_number(arguments, CLI_DAYS, 1, 90, &days);
+    if (code == KITH_EXIT_OK)
+        code =
+            kith_cli_number(arguments, CLI_RANK, 0, KITH_PEERS_MAX - 1, &rank);
     if (code == KITH_EXIT_OK)
         code = parse_roles(arguments, &roles);
     if (code == KITH_EXIT_OK)
@@ -121,7 +124,7 @@ static int keys_certify(const struct cli_arguments *arguments)
         return code;
     const enum kith_err err =
         kith_keys_certify(arguments->words[1], arguments->words[2], path,
-                          (unsigned)days, roles, error);
+                          (unsigned)days, roles, (uint32_t)rank, error);
     return end(arguments, err, error,
                "made %s, valid for %u day%s\nnext: bring it to the peer's "
                "identity folder as node.crt\n",
@@ -134,8 +137,9 @@ static int keys_revoke(const struct cli_arguments *arguments)
     const enum kith_err err =
         kith_keys_revoke(arguments->words[1], arguments->words[2], error);
     return end(arguments, err, error,
-               "added it to %s/crl\nnext: bring crl to every peer's identity "
-               "folder; it is read again within seconds\n",
+               "added it to %s/crl\nnext: bring crl to a peer's identity "
+               "folder; it is read within seconds and passed on to the "
+               "others\n",
                arguments->words[1]);
 }
 
@@ -168,7 +172,7 @@ int kith_cli_keys(const struct cli_arguments *arguments)
     } verbs[] = {
         {"new", keys_new, 1, "new DIR --authority | --name NAME"},
         {"certify", keys_certify, 2,
-         "certify AUTHORITY REQUEST [--out FILE] [--days N]"},
+         "certify AUTHORITY REQUEST [--rank N] [--out FILE] [--days N]"},
         {"revoke", keys_revoke, 2, "revoke AUTHORITY CERTIFICATE"},
         {"allow", keys_allow, 2, "allow FOLDER REQUEST"},
         {"show", keys_show, 1, "show FILE"},

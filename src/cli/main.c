@@ -137,7 +137,8 @@ static const struct cli_command commands[] = {
         .summary = "make and show keys, certificates and revocations",
         .usage = "new DIR --authority | new DIR --name NAME |\n"
                  "                 certify AUTHORITY REQUEST [--out FILE] "
-                 "[--days N] [--roles LIST] |\n"
+                 "[--rank N] [--days N]\n"
+                 "                 [--roles LIST] |\n"
                  "                 revoke AUTHORITY CERTIFICATE | allow FOLDER "
                  "REQUEST | show FILE",
         .details = "A node's key never leaves its machine: `new` makes a "
@@ -146,10 +147,11 @@ static const struct cli_command commands[] = {
                    "can do without an authority: `allow` lists keys.\n\n"
                    "Example: kith keys new authority --authority\n"
                    "         kith keys new node --name peer-0\n"
-                   "         kith keys certify authority node/node.request",
+                   "         kith keys certify authority node/node.request "
+                   "--rank 0",
         .out = "the certificate [REQUEST with .crt]",
         .options = CLI_BIT(OUT) | CLI_BIT(NAME) | CLI_BIT(AUTHORITY) |
-                   CLI_BIT(DAYS) | CLI_BIT(ROLES),
+                   CLI_BIT(DAYS) | CLI_BIT(RANK) | CLI_BIT(ROLES),
     },
     {
         COMMAND(doctor, 1, 1),

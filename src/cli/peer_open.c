@@ -32,6 +32,26 @@ static int open_members(struct cli_member *member,
     return KITH_EXIT_OK;
 }
 
+/* Every peer would refuse us for it. */
+static int check_rank(const struct cli_member *member,
+                      const struct cli_arguments *arguments)
+{
+    const struct kith_identity *identity = &member->identity;
+    struct kith_certificate own;
+    if (identity->certificate_bytes == 0 ||
+        kith_certificate_decode(identity->certificate,
+                                identity->certificate_bytes, &own) != KITH_OK ||
+        own.rank == member->file.rank)
+        return KITH_EXIT_OK;
+    return kith_cli_fail(arguments, KITH_EXIT_KEYS,
+                         "%.300s/node.crt is for rank %d, %.300s says rank %u: "
+                         "correct `rank`, or certify the request again with "
+                         "--rank %u",
+                         member->file.identity, (int)own.rank,
+                         arguments->words[0], member->file.rank,
+                         member->file.rank);
+}
+
 int kith_cli_member_open(struct cli_member *member,
                          const struct cli_arguments *arguments)
 {
@@ -59,6 +79,8 @@ int kith_cli_member_open(struct cli_member *member,
         kith_keys_load(member->file.identity, &member->identity, &member->trust,
                        error) != KITH_OK)
         code = kith_cli_fail(arguments, KITH_EXIT_KEYS, "%s", error);
+    if (code == KITH_EXIT_OK)
+        code = check_rank(member, arguments);
     if (code != KITH_EXIT_OK)
         kith_cli_member_close(member);
     return code;

@@ -173,10 +173,11 @@ static void write_certificate(struct keys_work *work, const char *path,
 
 enum kith_err kith_keys_certify(const char *authority_folder,
                                 const char *request, const char *out,
-                                unsigned days, uint32_t roles, char *error)
+                                unsigned days, uint32_t roles, uint32_t rank,
+                                char *error)
 {
     struct authority a = {.key = {0}};
-    struct kith_certificate c = {.roles = roles};
+    struct kith_certificate c = {.roles = roles, .rank = rank};
     struct keys_work work = kith_keys_start(error);
     if (days < 1 || days > DAYS_MAX)
         kith_keys_fail(&work, KITH_EINVAL,
@@ -187,6 +188,8 @@ enum kith_err kith_keys_certify(const char *authority_folder,
                        "roles are train, observe and seed, at least one");
     read_authority(&work, authority_folder, &a);
     read_request(&work, request, c.name, c.key);
+    if (rank != KITH_NOBODY || (roles & (uint32_t)KITH_ROLE_TRAIN) != 0)
+        kith_keys_give_rank(&work, authority_folder, c.name, &c.rank);
     if (work.err == KITH_OK) {
         memcpy(c.cluster, a.cluster, sizeof c.cluster);
         randombytes_buf(&c.serial, sizeof c.serial);
@@ -361,22 +364,23 @@ static void load_node(struct keys_work *work, const char *folder,
     kith_key_file_close(&file);
 }
 
+/* An older list than the trust has already is as good as none. */
 static void load_crl(struct keys_work *work, const char *folder,
-                     struct kith_trust *trust)
+                     const char *name, struct kith_trust *trust)
 {
     char path[KITH_PATH_BYTES_MAX];
     uint8_t *bytes = NULL;
     size_t size = 0;
-    struct kith_crl crl;
-    kith_keys_path(work, path, folder, "crl");
+    kith_keys_path(work, path, folder, name);
     kith_keys_open_crl(work, path, &bytes, &size);
     if (bytes && trust->authority_count > 0) {
-        const enum kith_err err = kith_crl_verify(trust, bytes, size, &crl);
-        if (err != KITH_OK)
+        const enum kith_err err = kith_keys_take_list(trust, bytes, size);
+        if (err != KITH_OK && err != KITH_EEXPIRED)
             kith_keys_fail(
                 work, err,
-                "%s is not by this cluster's authority: copy it again", path);
-        kith_keys_adopt_crl(work, trust, &crl);
+                "%s is not by an authority of ca.pub: copy it again, or, if "
+                "the authority is a new one, take it away",
+                path);
     }
     free(bytes);
 }
@@ -420,7 +424,8 @@ enum kith_err kith_keys_load(const char *folder, struct kith_identity *identity,
     struct keys_work work = kith_keys_start(error);
     load_node(&work, folder, identity);
     kith_keys_read_trust(&work, folder, trust);
-    load_crl(&work, folder, trust);
+    load_crl(&work, folder, "crl", trust);
+    load_crl(&work, folder, "crl.seen", trust);
     if (trust->authority_count > 0)
         load_certificate(&work, folder, identity, trust);
     if (work.err != KITH_OK)
@@ -432,6 +437,6 @@ void kith_keys_free(struct kith_identity *identity, struct kith_trust *trust)
 {
     sodium_memzero(identity, sizeof *identity);
     free((void *)(uintptr_t)trust->allowed);
-    free((void *)(uintptr_t)trust->revoked);
+    free((void *)(uintptr_t)trust->list);
     memset(trust, 0, sizeof *trust);
 }

@@ -14,6 +14,7 @@
 #define KEYS_REQUEST "kith-request-v1"
 #define KEYS_CERTIFICATE "kith-certificate-v1"
 #define KEYS_CRL "kith-crl-v1"
+#define KEYS_RANKS "kith-ranks-v1"
 
 /* A revocation list of 4,096 fingerprints is 175 kB of base64; an allow-list
  * of as many lines, 500 kB. */
@@ -89,9 +90,11 @@ void kith_keys_open_crl(struct keys_work *work, const char *path,
                         uint8_t **bytes, size_t *size);
 void kith_keys_write_crl(struct keys_work *work, const char *path,
                          const uint8_t *bytes, size_t size);
-/* Copies the list's fingerprints into trust. */
-void kith_keys_adopt_crl(struct keys_work *work, struct kith_trust *trust,
-                         const struct kith_crl *crl);
+/* keys_ranks.c: the rank that this name has in the authority's folder or, where
+ * it is not KITH_NOBODY, is to have: refuses a second rank of a name and a
+ * second name of a rank. */
+void kith_keys_give_rank(struct keys_work *work, const char *folder,
+                         const char *name, uint32_t *rank);
 void kith_keys_read_certificate(struct keys_work *work, const char *path,
                                 struct kith_identity *identity,
                                 struct kith_certificate *certificate);

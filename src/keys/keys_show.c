@@ -68,6 +68,8 @@ static void show_certificate(struct keys_work *work,
         return;
     add_heading(out, file->path, what);
     add(out, "name", "%s", c.name);
+    if (c.rank != KITH_NOBODY)
+        add(out, "rank", "%" PRIu32, c.rank);
     add(out, "serial", "%016" PRIx64, c.serial);
     add_hex(out, "cluster", c.cluster, sizeof c.cluster);
     add_hex(out, "key", c.key, sizeof c.key);

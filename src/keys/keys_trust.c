@@ -176,22 +176,62 @@ void kith_keys_write_crl(struct keys_work *work, const char *path,
     free(text);
 }
 
-void kith_keys_adopt_crl(struct keys_work *work, struct kith_trust *trust,
-                         const struct kith_crl *crl)
+/* malloc'd; at least a byte, so that NULL is an error. */
+static void *copy_of(const void *bytes, size_t size)
 {
-    const size_t bytes = (size_t)crl->count * KITH_FINGERPRINT_BYTES;
-    uint8_t *list = work->err == KITH_OK ? malloc(bytes ? bytes : 1) : NULL;
-    if (!list) {
-        kith_keys_fail(work, KITH_ENOMEM, "no memory for %u revocations",
-                       (unsigned)crl->count);
-        return;
-    }
-    if (bytes)
-        memcpy(list, crl->fingerprints, bytes);
-    free((void *)(uintptr_t)trust->revoked);
-    trust->revoked = (const uint8_t(*)[KITH_FINGERPRINT_BYTES])(void *)list;
-    trust->revoked_count = crl->count;
-    trust->revoked_sequence = crl->sequence;
+    void *copy = malloc(size ? size : 1);
+    if (copy && size)
+        memcpy(copy, bytes, size);
+    return copy;
+}
+
+enum kith_err kith_keys_take_list(struct kith_trust *trust,
+                                  const uint8_t *bytes, size_t size)
+{
+    struct kith_crl crl;
+    enum kith_err err = kith_crl_verify(trust, bytes, size, &crl);
+    uint8_t *list = err == KITH_OK ? copy_of(bytes, size) : NULL;
+    if (err == KITH_OK && !list)
+        err = KITH_ENOMEM;
+    if (err != KITH_OK)
+        return err;
+    free((void *)(uintptr_t)trust->list);
+    trust->list = list;
+    trust->list_bytes = size;
+    trust->revoked = (const uint8_t(*)[KITH_FINGERPRINT_BYTES])(
+        void *)(list + KITH_CRL_HEAD_BYTES);
+    trust->revoked_count = crl.count;
+    trust->revoked_sequence = crl.sequence;
+    return KITH_OK;
+}
+
+enum kith_err kith_keys_copy_trust(struct kith_trust *to,
+                                   const struct kith_trust *of)
+{
+    *to = *of;
+    to->list = NULL;
+    to->allowed = copy_of(of->allowed,
+                          (size_t)of->allowed_count * KITH_FINGERPRINT_BYTES);
+    if (!to->allowed)
+        return KITH_ENOMEM;
+    if (!of->list)
+        return KITH_OK;
+    to->revoked_sequence = 0; /* or it would not be newer */
+    const enum kith_err err = kith_keys_take_list(to, of->list, of->list_bytes);
+    if (err != KITH_OK)
+        free((void *)(uintptr_t)to->allowed);
+    return err;
+}
+
+enum kith_err kith_keys_keep_list(const char *folder,
+                                  const struct kith_trust *trust, char *error)
+{
+    char path[KITH_PATH_BYTES_MAX];
+    struct keys_work work = kith_keys_start(error);
+    kith_keys_path(&work, path, folder, "crl.seen");
+    if (work.err == KITH_OK)
+        kith_keys_write_crl(&work, path, trust->list, trust->list_bytes);
+    return work.err;
 }
 
 void kith_keys_read_certificate(struct keys_work *work, const char *path,
@@ -203,13 +243,20 @@ void kith_keys_read_certificate(struct keys_work *work, const char *path,
     kith_key_file_open(work, &file, path, false);
     kith_key_file_expect(work, &file, KEYS_CERTIFICATE, "a certificate");
     kith_key_file_field(work, &file, "certificate", value, sizeof value);
+    enum kith_err err = KITH_EPARSE;
     if (work->err == KITH_OK &&
-        (!kith_key_file_unbase64(value, identity->certificate,
-                                 KITH_CERTIFICATE_BYTES_MAX,
-                                 &identity->certificate_bytes) ||
-         kith_certificate_decode(identity->certificate,
-                                 identity->certificate_bytes,
-                                 certificate) != KITH_OK))
+        kith_key_file_unbase64(value, identity->certificate,
+                               KITH_CERTIFICATE_BYTES_MAX,
+                               &identity->certificate_bytes))
+        err = kith_certificate_decode(identity->certificate,
+                                      identity->certificate_bytes, certificate);
+    if (err == KITH_EVERSION)
+        kith_keys_fail(work, err,
+                       "%s is a certificate of another version of kith (the "
+                       "first named no rank): certify its request again: kith "
+                       "keys certify AUTHORITY node.request --rank N",
+                       path);
+    else if (err != KITH_OK)
         kith_keys_fail(work, KITH_EPARSE,
                        "%s is damaged: copy it again, or certify again", path);
     kith_key_file_close(&file);

@@ -5,5 +5,6 @@ libkith_keys_a_SOURCES = \
   src/keys/keys.c \
   src/keys/keys_file.c \
   src/keys/keys_file.h \
+  src/keys/keys_ranks.c \
   src/keys/keys_show.c \
   src/keys/keys_trust.c

@@ -54,6 +54,7 @@ static void make_identity(const struct kith_trust *trust,
     certificate.not_before_s = (int64_t)time(NULL) - CLOCK_SLACK_SECONDS;
     certificate.not_after_s = certificate.not_before_s + CERTIFICATE_SECONDS;
     certificate.roles = KITH_ROLE_TRAIN;
+    certificate.rank = peer;
     identity->certificate_bytes =
         kith_certificate_sign(&certificate, secret, identity->certificate);
 

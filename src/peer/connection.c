@@ -2,9 +2,9 @@
  *
  *   CONNECTING -> HANDSHAKE -> OPEN [-> FIN both ways] -> CLOSED
  *
- * Until message 3 has verified a stranger costs a ticket (half_open.h), a
- * session and KITH_PREAUTH_BYTES; no more is read at once than the handshake
- * can use. */
+ * Until its first message has come a stranger costs a ticket (half_open.h) and
+ * KITH_PREAUTH_BYTES, then, until message 3 has verified, a session, too; no
+ * more is read at once than the handshake can use. */
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +32,7 @@ static void link_free(struct kith_link *link)
 {
     if (link->session != NULL)
         kith_session_close(link->session);
+    kith_list_forget(link);
     free(link->session_memory);
     free(link->partial);
     free(link);
@@ -96,8 +97,7 @@ bool kith_link_close(struct kith_link *link, const char *why)
     return false;
 }
 
-/* Nothing is sent to the other side: a reason would help nobody but an
- * attacker. A mismatch is the exception (flush_output in link_consume). */
+/* Nothing is sent to a stranger: a reason would help nobody but an attacker. */
 bool kith_link_refuse(struct kith_link *link, enum kith_refusal refusal,
                       const char *detail)
 {
@@ -159,6 +159,34 @@ bool kith_link_control(struct kith_link *link, const uint8_t *frame,
     if (link->socket.failed)
         return kith_link_close(link, "the connection broke");
     return true;
+}
+
+/* The notice leaves at once or not at all: the socket is closed behind it. */
+bool kith_link_tell(struct kith_link *link, enum kith_refusal refusal,
+                    enum kith_notice notice, const char *detail)
+{
+    struct kith_net *net = &link->transport->net;
+    struct kith_chunk *chunk =
+        link->state == KITH_LINK_OPEN
+            ? kith_chunk_take(net, kith_session_control_size(1))
+            : NULL;
+    if (chunk != NULL &&
+        kith_session_seal_notice(link->session, notice, chunk->bytes,
+                                 chunk->capacity, &chunk->size) == KITH_OK)
+        kith_socket_write(&link->socket, chunk);
+    else if (chunk != NULL)
+        kith_chunk_give(net, chunk);
+    return kith_link_refuse(link, refusal, detail);
+}
+
+/* The other side has told why it does not keep us. */
+static void link_told(struct kith_link *link)
+{
+    const char *why = kith_session_reason(link->session);
+    if (link->rank != KITH_NOBODY)
+        kith_member_told(&link->transport->members[link->rank],
+                         kith_session_notice(link->session), link->address);
+    kith_link_close(link, why);
 }
 
 /* Called whenever something has been sent or received while the link closes.
@@ -225,7 +253,8 @@ static void link_alloc(struct kith_socket *socket, uint8_t **bytes,
         link->read_limit = *size;
         return;
     }
-    const size_t want = kith_session_want(link->session);
+    const size_t want =
+        link->session ? kith_session_want(link->session) : KITH_FIRST_BYTES;
     *size = want > link->partial_size ? want - link->partial_size : 1;
 }
 
@@ -273,7 +302,10 @@ static bool link_opened(struct kith_link *link)
         return false;
     set_timer(link, link->transport->options.limits.idle_ns);
     struct kith_member_state *member = &link->transport->members[link->rank];
-    return kith_member_opened(member, link);
+    if (!kith_member_opened(member, link))
+        return false;
+    kith_list_announce(link);
+    return link->state == KITH_LINK_OPEN;
 }
 
 /* False: the link is closed, or is to be left alone. */
@@ -295,6 +327,31 @@ static bool link_event(struct kith_link *link,
     return kith_traffic_event(link, event);
 }
 
+static bool make_session(struct kith_link *link);
+
+/* The first bytes of a stranger: a session, which draws a key, is made for a
+ * whole first message behind a preface of ours, and only while the budget
+ * lasts. False: the link was refused, or more must come. */
+static bool begin_handshake(struct kith_link *link, size_t size)
+{
+    struct kith_transport *transport = link->transport;
+    const uint8_t *bytes = transport->net.read_buffer;
+    KITH_ASSERT(!link->initiator && link->state == KITH_LINK_HANDSHAKE);
+    if (!kith_session_begins(bytes, size))
+        return kith_link_refuse(link, KITH_REFUSAL_PREFACE,
+                                "plain or foreign bytes");
+    if (size < KITH_FIRST_BYTES) {
+        KITH_ASSERT(size <= link->partial_capacity);
+        memcpy(link->partial, bytes, size);
+        link->partial_size = size;
+        return false;
+    }
+    if (!kith_half_open_pay(&transport->half_open, link->ticket,
+                            (kith_ns)uv_hrtime()))
+        return kith_link_refuse(link, KITH_REFUSAL_BUDGET, "");
+    return make_session(link);
+}
+
 /* Reads `size` bytes at the start of the read buffer; keeps what is left. */
 static void link_consume(struct kith_link *link, size_t size)
 {
@@ -303,6 +360,8 @@ static void link_consume(struct kith_link *link, size_t size)
     KITH_ASSERT(size <= net->read_bytes);
     size_t at = 0;
     link->partial_size = 0;
+    if (link->session == NULL && !begin_handshake(link, size))
+        return;
     const enum kith_account_kind was =
         kith_account_switch(&net->account, KITH_ACCOUNT_AEAD);
     while (link->state != KITH_LINK_CLOSED && !link->held) {
@@ -312,8 +371,13 @@ static void link_consume(struct kith_link *link, size_t size)
             link->session, bytes + at, size - at, &consumed, &event);
         at += consumed;
         KITH_ASSERT(at <= size);
+        if (err == KITH_EPERM) {
+            link_told(link);
+            break;
+        }
         if (err != KITH_OK) {
-            /* After a mismatch this is our HELLO: the peer names it too. */
+            /* After a mismatch this is our HELLO: the peer names it too. After
+             * a certificate of ours that will not do, why. */
             (void)flush_output(link);
             kith_link_refuse(link, refusal_of(link, err),
                              kith_session_reason(link->session));
@@ -393,23 +457,19 @@ void kith_link_unhold(struct kith_link *link)
 
 /* The session gets 32 random bytes, which are wiped here: it keeps its own
  * copy until the keys are split. */
-void kith_link_start(struct kith_link *link)
+static bool make_session(struct kith_link *link)
 {
-    struct kith_transport *transport = link->transport;
+    const struct kith_transport *transport = link->transport;
     const struct kith_transport_options *options = &transport->options;
     struct kith_session_config config = {
         .initiator = link->initiator,
         .suite = options->suite,
         .aead = options->aead,
         .trust = &transport->trust,
-        .identity = options->identity,
+        .identity = &transport->identity,
         .hello = options->hello,
         .utc_s = (int64_t)time(NULL),
     };
-    KITH_ASSERT(link->state == KITH_LINK_CONNECTING);
-    KITH_ASSERT(link->initiator == (link->rank != KITH_NOBODY));
-    link->state = KITH_LINK_HANDSHAKE;
-    link->born_ns = link->progress_ns = (kith_ns)uv_hrtime();
     link->session_memory = malloc(kith_session_size());
     const bool made = link->session_memory != NULL &&
                       uv_random(NULL, NULL, config.random, sizeof config.random,
@@ -417,15 +477,20 @@ void kith_link_start(struct kith_link *link)
                       kith_session_init(link->session_memory, &config,
                                         &link->session) == KITH_OK;
     sodium_memzero(config.random, sizeof config.random);
-    if (!made) {
-        kith_link_close(link, "a session could not be made");
-        return;
-    }
+    return made || kith_link_close(link, "a session could not be made");
+}
+
+void kith_link_start(struct kith_link *link)
+{
+    KITH_ASSERT(link->state == KITH_LINK_CONNECTING);
+    KITH_ASSERT(link->initiator == (link->rank != KITH_NOBODY));
+    link->state = KITH_LINK_HANDSHAKE;
+    link->born_ns = link->progress_ns = (kith_ns)uv_hrtime();
     /* The responder's first bytes wait for the initiator's: a port scanner that
      * only connects sees an open port, and not what listens there.
      * A responder's preface goes with message 2: one write, and a stranger who
      * says nothing learns nothing. */
-    if (link->initiator && !flush_output(link))
+    if (link->initiator && !(make_session(link) && flush_output(link)))
         return;
     if (kith_socket_start(&link->socket) != KITH_OK)
         kith_link_close(link, "the socket could not be read");

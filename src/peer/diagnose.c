@@ -231,8 +231,7 @@ static bool explain_silence(const struct diagnosis *diagnosis,
     return report_failure(
         diagnosis, "handshake", found,
         "the other side refused us: its log says `refused kind=...` "
-        "(our certificate revoked or expired, another authority, "
-        "another experiment)");
+        "(another authority, another experiment)");
 }
 
 /* The session names its reason; which layer that is follows from the error and
@@ -260,6 +259,9 @@ static bool explain_failure(const struct diagnosis *diagnosis,
             "give every peer the same experiment file, and start it "
             "again");
     }
+    if (err == KITH_EPERM)
+        return report_failure(diagnosis, "certificate", reason,
+                              "its log has the details: `refused kind=...`");
     const bool unsigned_by_ours =
         err == KITH_EAUTH && strncmp(reason, "handshake", 9) != 0;
     const char *const advice =

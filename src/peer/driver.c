@@ -157,6 +157,12 @@ static void driver_arrived(void *arg, uint32_t slot)
 }
 
 /* The transport knows no node: these functions are all that it calls. */
+/* From within a link's callback: ended by a timer. */
+static void driver_hopeless(void *arg, const char *why)
+{
+    kith_driver_hopeless_later(arg, why);
+}
+
 struct kith_transport_user kith_driver_user(struct kith_driver *driver)
 {
     return (struct kith_transport_user){.arg = driver,
@@ -166,7 +172,8 @@ struct kith_transport_user kith_driver_user(struct kith_driver *driver)
                                         .inbox = driver_inbox,
                                         .slot = driver_slot,
                                         .outgoing = driver_outgoing,
-                                        .arrived = driver_arrived};
+                                        .arrived = driver_arrived,
+                                        .hopeless = driver_hopeless};
 }
 
 /* The step of a save is that of its work item, not of now: training goes on

@@ -102,6 +102,8 @@ void kith_driver_worked(void *arg, const struct kith_work_result *result);
 void kith_driver_save_failed(void *arg, enum kith_err err, const char *error);
 
 /* peer.c. Told to stop: finish exchanges, save, say goodbye. */
+/* The others will not have us: ends in order, with a save, and an error. */
+void kith_driver_hopeless_later(struct kith_driver *driver, const char *why);
 void kith_driver_stop(struct kith_driver *driver);
 /* The backend has failed for good: nothing that it computed leaves any more,
  * sessions close in order, and what was saved stays. For calls that may hold a

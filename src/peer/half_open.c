@@ -30,10 +30,12 @@ bool kith_bucket_take(struct kith_bucket *bucket, kith_ns now_ns, double rate,
 
 /* All memory at once: under attack nothing is allocated for a refusal. */
 enum kith_err kith_half_open_init(struct kith_half_open_table *table,
-                                  const struct kith_peer_limits *limits)
+                                  const struct kith_peer_limits *limits,
+                                  uint64_t seed)
 {
     *table = (struct kith_half_open_table){
         .limits = limits, .budget.tokens = limits->handshakes_per_s};
+    kith_rng_init(&table->rng, seed, KITH_STREAM_DROP, 0);
     table->entries = calloc(limits->half_open_max, sizeof *table->entries);
     return table->entries ? KITH_OK : KITH_ENOMEM;
 }
@@ -96,69 +98,103 @@ static uint32_t network_count(const struct kith_half_open_table *table,
     uint32_t count = 0;
     for (uint32_t i = 0; i < table->limits->half_open_max; i++) {
         const struct kith_half_open_entry *entry = &table->entries[i];
-        count += entry->used && !entry->exempt &&
+        count += entry->owner && !entry->exempt &&
                  memcmp(entry->network, network, 16) == 0;
     }
     return count;
 }
 
-/* Order matters: what is free of charge is checked before what takes a token
- * of the budget, and the total binds loopback, too. */
-enum kith_refusal kith_half_open_admit(struct kith_half_open_table *table,
-                                       const struct sockaddr *from,
-                                       kith_ns now_ns, uint32_t *ticket)
+/* The better one to lose: silence before speech, then age. */
+static bool goes_first(const struct kith_half_open_entry *a,
+                       const struct kith_half_open_entry *b)
+{
+    return a->paid != b->paid ? b->paid : a->since_ns < b->since_ns;
+}
+
+/* A place for a newcomer: a free one, or somebody else's. Age alone would let a
+ * flood push out everybody who needs longer than it takes to fill the table;
+ * chance alone would take from those who have just come as soon as from those
+ * who hang on. */
+static uint32_t take_place(struct kith_half_open_table *table, void **evicted)
+{
+    const uint32_t max = table->limits->half_open_max;
+    uint32_t at = 0;
+    if (table->count < max) {
+        while (table->entries[at].owner)
+            at++;
+        table->count++;
+        return at;
+    }
+    at = kith_rng_below(&table->rng, max);
+    const uint32_t other = kith_rng_below(&table->rng, max);
+    if (goes_first(&table->entries[other], &table->entries[at]))
+        at = other;
+    *evicted = table->entries[at].owner;
+    return at;
+}
+
+/* Order matters: nobody is made to leave for one who may not come in. */
+enum kith_refusal
+kith_half_open_admit(struct kith_half_open_table *table,
+                     const struct kith_half_open_request *request,
+                     uint32_t *ticket, void **evicted)
 {
     const struct kith_peer_limits *limits = table->limits;
     const bool exempt =
-        limits->loopback_exempt && kith_address_is_loopback(from);
+        limits->loopback_exempt && kith_address_is_loopback(request->from);
     const double per_s = limits->handshakes_per_s;
-    double *const budget = &table->budget.tokens;
     uint8_t network[16], address[16];
-    network_of(from, network);
-    source_of(from, address);
+    KITH_ASSERT(request->owner);
+    network_of(request->from, network);
+    source_of(request->from, address);
+    *evicted = NULL;
 
     /* Tokens are counted at all times, held against the source only when
      * connections are scarce. */
     const bool in_rate =
         exempt ||
-        kith_bucket_take(&source_find(table, address, now_ns)->bucket, now_ns,
-                         limits->handshake_rate, limits->handshake_burst);
+        kith_bucket_take(&source_find(table, address, request->now_ns)->bucket,
+                         request->now_ns, limits->handshake_rate,
+                         limits->handshake_burst);
     /* A bucket of one second: a burst after a quiet time is served at once, a
      * flood only at the sustained rate. */
-    bucket_fill(&table->budget, now_ns, per_s, per_s);
-    if (table->count >= limits->half_open_max)
-        return KITH_REFUSAL_HALF_OPEN;
-    if (!exempt && !in_rate && *budget < 0.5 * per_s)
+    bucket_fill(&table->budget, request->now_ns, per_s, per_s);
+    if (!in_rate && table->budget.tokens < 0.5 * per_s)
         return KITH_REFUSAL_RATE;
-    if (!exempt && *budget < 1)
-        return KITH_REFUSAL_BUDGET;
     if (!exempt && table->count > limits->half_open_free) {
         if (network_count(table, network) >= limits->half_open_per_network)
             return KITH_REFUSAL_NETWORK;
         if (!in_rate)
             return KITH_REFUSAL_RATE;
     }
-    if (!exempt)
-        *budget -= 1;
-    uint32_t at = 0;
-    while (table->entries[at].used)
-        at++;
+    const uint32_t at = take_place(table, evicted);
     KITH_ASSERT(at < limits->half_open_max);
-    table->entries[at].used = true;
-    table->entries[at].exempt = exempt;
+    table->entries[at] = (struct kith_half_open_entry){
+        .owner = request->owner, .since_ns = request->now_ns, .exempt = exempt};
     memcpy(table->entries[at].network, network, 16);
-    table->count++;
-    KITH_ASSERT(table->count <= limits->half_open_max && *budget >= 0);
+    KITH_ASSERT(table->count <= limits->half_open_max);
     *ticket = at;
     return KITH_REFUSAL_COUNT;
+}
+
+bool kith_half_open_pay(struct kith_half_open_table *table, uint32_t ticket,
+                        kith_ns now_ns)
+{
+    const double per_s = table->limits->handshakes_per_s;
+    KITH_ASSERT(ticket < table->limits->half_open_max);
+    struct kith_half_open_entry *entry = &table->entries[ticket];
+    KITH_ASSERT(entry->owner && !entry->paid);
+    entry->paid =
+        entry->exempt || kith_bucket_take(&table->budget, now_ns, per_s, per_s);
+    return entry->paid;
 }
 
 /* Exactly once a ticket: links keep KITH_TICKET_NONE afterwards. */
 void kith_half_open_release(struct kith_half_open_table *table, uint32_t ticket)
 {
     KITH_ASSERT(ticket < table->limits->half_open_max);
-    KITH_ASSERT(table->entries[ticket].used);
+    KITH_ASSERT(table->entries[ticket].owner);
     KITH_ASSERT(table->count > 0);
-    table->entries[ticket].used = false;
+    table->entries[ticket].owner = NULL;
     table->count--;
 }

@@ -1,10 +1,11 @@
-/* Who a proved peer is: a certificate names a key, the member list names ranks.
+/* Who a proved peer is: a certificate names a key and its rank, the member list
+ * may name the key of a rank, too.
  *
- * HELLO claims a rank. Where the member list knows that rank's key, it must be
- * that key. Otherwise the first certified name (with an allow-list: the first
- * key) that claims the rank keeps it until this process ends; a renewed key
- * under the same name is the same member. Nobody holds two ranks, so that one
- * member cannot take the places of those who have not come yet.
+ * HELLO claims a rank. It must be the certificate's, so that no member can take
+ * the place of one who has not come yet; and where the member list knows that
+ * rank's key, it must be that key. Under an allow-list nobody vouches for
+ * ranks: the first key that claims one keeps it until this process ends, and
+ * nobody holds two.
  *
  * KITH_NOBODY is a visitor (`kith doctor`): told who we are and seen off, never
  * anybody's link. */
@@ -12,100 +13,86 @@
 #include <string.h>
 
 #include "kith/assert.h"
-#include "kith/text.h"
 #include "transport.h"
 
 #define DETAIL_BYTES 200
 
-/* Who a link has proved to be. */
-struct proof {
-    const uint8_t *key;
-    const char *name;
-    bool certified;
-    uint8_t fingerprint[KITH_FINGERPRINT_BYTES]; /* of the key */
-};
-
-/* Noise has proved the key, the authority the name; this is the one place
- * where the two meet the member list. */
-static struct proof proof_of(const struct kith_link *link)
-{
-    struct proof proof = {.key = kith_session_peer_key(link->session),
-                          .name = kith_session_peer(link->session)->name};
-    size_t certificate_bytes;
-    (void)kith_session_peer_certificate(link->session, &certificate_bytes);
-    proof.certified = certificate_bytes > 0;
-    kith_fingerprint(proof.key, KITH_KEY_BYTES, proof.fingerprint);
-    return proof;
-}
-
 /* The member list gives this rank to this key. */
-static bool is_listed(const struct kith_member *listed,
-                      const struct proof *proof)
+static bool is_listed(const struct kith_member *listed, const uint8_t *key)
 {
+    uint8_t fingerprint[KITH_FINGERPRINT_BYTES];
+    kith_fingerprint(key, KITH_KEY_BYTES, fingerprint);
     return listed->has_fingerprint &&
-           memcmp(proof->fingerprint, listed->fingerprint,
-                  sizeof proof->fingerprint) == 0;
+           memcmp(fingerprint, listed->fingerprint, sizeof fingerprint) == 0;
 }
 
-/* The rank was claimed by this name, or key, before. */
+/* The rank was claimed by this key before. */
 static bool is_pinned(const struct kith_member_state *member,
-                      const struct proof *proof)
+                      const uint8_t *key)
 {
-    return member->has_pin &&
-           (proof->certified
-                ? strcmp(member->pin_name, proof->name) == 0
-                : memcmp(member->pin_key, proof->key, KITH_KEY_BYTES) == 0);
+    return member->has_pin && memcmp(member->pin_key, key, KITH_KEY_BYTES) == 0;
 }
 
 /* A rank other than `but` that is theirs already, or KITH_NOBODY. */
 static kith_id rank_of(const struct kith_transport *transport,
-                       const struct proof *proof, kith_id but)
+                       const uint8_t *key, kith_id but)
 {
     for (kith_id i = 0; i < transport->options.peers; i++)
-        if (i != but && (is_listed(&transport->options.members[i], proof) ||
-                         is_pinned(&transport->members[i], proof)))
+        if (i != but && (is_listed(&transport->options.members[i], key) ||
+                         is_pinned(&transport->members[i], key)))
             return i;
     return KITH_NOBODY;
 }
 
-/* Trust on first use, within what the authority certifies: it ends with the
- * process. */
-static void pin(struct kith_member_state *member, const struct proof *proof)
+/* Without an authority: trust on first use, within the allow-list. */
+static enum kith_notice claim_rank(const struct kith_link *link,
+                                   struct kith_member_state *member,
+                                   char detail[DETAIL_BYTES])
 {
-    member->has_pin = true;
-    memcpy(member->pin_key, proof->key, KITH_KEY_BYTES);
-    kith_text_copy(member->pin_name, sizeof member->pin_name, proof->name);
+    const uint8_t *key = kith_session_peer_key(link->session);
+    const char *name = kith_session_peer(link->session)->name;
+    const kith_id other = rank_of(link->transport, key, member->rank);
+    if (member->has_pin && !is_pinned(member, key))
+        snprintf(detail, DETAIL_BYTES,
+                 "rank %u is taken by another key, now claimed by %s",
+                 member->rank, name);
+    else if (other != KITH_NOBODY)
+        snprintf(detail, DETAIL_BYTES, "%s has rank %u and claims rank %u too",
+                 name, other, member->rank);
+    else {
+        member->has_pin = true;
+        memcpy(member->pin_key, key, KITH_KEY_BYTES);
+        return KITH_NOTICE_NONE;
+    }
+    return KITH_NOTICE_TAKEN;
 }
 
-/* True when this is the rank's member; else says why not. */
-static bool is_member(const struct kith_link *link,
-                      struct kith_member_state *member,
-                      char detail[DETAIL_BYTES])
+/* Is this the rank's member? Says why not. */
+static enum kith_notice check_member(const struct kith_link *link,
+                                     struct kith_member_state *member,
+                                     char detail[DETAIL_BYTES])
 {
-    const struct kith_transport *transport = link->transport;
     const struct kith_member *listed =
-        &transport->options.members[member->rank];
-    const struct proof proof = proof_of(link);
-    const kith_id other = rank_of(transport, &proof, member->rank);
-    const bool pinned = member->has_pin && !listed->has_fingerprint;
-    if (pinned && is_pinned(member, &proof))
-        return true;
-    if (listed->has_fingerprint && !is_listed(listed, &proof))
+        &link->transport->options.members[member->rank];
+    const struct kith_certificate *peer = kith_session_peer(link->session);
+    size_t certificate_bytes;
+    (void)kith_session_peer_certificate(link->session, &certificate_bytes);
+    if (certificate_bytes > 0 && peer->rank != member->rank) {
+        snprintf(detail, DETAIL_BYTES,
+                 "the certificate of %s is for rank %d, it claims rank %u",
+                 peer->name, (int)peer->rank, member->rank);
+        return KITH_NOTICE_RANK;
+    }
+    if (listed->has_fingerprint &&
+        !is_listed(listed, kith_session_peer_key(link->session))) {
         snprintf(detail, DETAIL_BYTES,
                  "rank %u has another key than the member list says: %s",
-                 member->rank, proof.name);
-    else if (pinned)
-        snprintf(detail, DETAIL_BYTES,
-                 "rank %u is taken by %s, now claimed by %s", member->rank,
-                 member->pin_name, proof.name);
-    else if (!listed->has_fingerprint && other != KITH_NOBODY)
-        snprintf(detail, DETAIL_BYTES, "%s has rank %u and claims rank %u too",
-                 proof.name, other, member->rank);
-    else {
-        pin(member, &proof);
-        return true;
+                 member->rank, peer->name);
+        return KITH_NOTICE_KEY;
     }
-    return false;
+    return certificate_bytes > 0 || listed->has_fingerprint
+               ? KITH_NOTICE_NONE
+               : claim_rank(link, member, detail);
 }
 
 /* Takes one of a member's tokens, for coming or for a bad message: the rate of
@@ -126,8 +113,8 @@ void kith_transport_charge(struct kith_transport *transport, kith_id peer)
         return;
     for (struct kith_link *l = transport->links; l != NULL; l = l->next) {
         if (l->known && l->rank == peer && l->state == KITH_LINK_OPEN)
-            kith_link_refuse(l, KITH_REFUSAL_RECORD,
-                             "it keeps breaking the protocol");
+            kith_link_tell(l, KITH_REFUSAL_RECORD, KITH_NOTICE_BREACH,
+                           "it keeps breaking the protocol");
     }
 }
 
@@ -138,7 +125,7 @@ static bool close_visitor(struct kith_link *link)
     struct kith_transport *transport = link->transport;
     const char *name = kith_session_peer(link->session)->name;
     if (!take_token(&transport->members[transport->options.self]))
-        return kith_link_refuse(link, KITH_REFUSAL_RATE, name);
+        return kith_link_tell(link, KITH_REFUSAL_RATE, KITH_NOTICE_RATE, name);
     kith_transport_log(transport, "visited name=%s address=%s", name,
                        link->address);
     return kith_link_close(link, "a visitor");
@@ -167,26 +154,31 @@ static bool may_send_models(const struct kith_link *link,
     return false;
 }
 
-/* True where this link may carry that rank's exchanges; else says why not. */
-static bool may_be(const struct kith_link *link, kith_id rank,
-                   char detail[DETAIL_BYTES])
+/* May this link carry that rank's exchanges? Says why not. */
+static enum kith_notice check_link(const struct kith_link *link, kith_id rank,
+                                   char detail[DETAIL_BYTES])
 {
     const struct kith_transport *transport = link->transport;
     const struct kith_transport_options *options = &transport->options;
     const struct kith_certificate *peer = kith_session_peer(link->session);
-    if (rank >= options->peers || rank == options->self)
+    if (rank >= options->peers || rank == options->self) {
         snprintf(detail, DETAIL_BYTES, "%s claims rank %u, of %u peers",
                  peer->name, rank, options->peers);
-    else if (link->initiator && rank != link->rank)
+        return KITH_NOTICE_RANK;
+    }
+    if (link->initiator && rank != link->rank) {
         snprintf(detail, DETAIL_BYTES, "rank %u was dialled, %s has rank %u",
                  link->rank, peer->name, rank);
-    else if ((peer->roles & (uint32_t)KITH_ROLE_TRAIN) == 0)
+        return KITH_NOTICE_RANK;
+    }
+    if ((peer->roles & (uint32_t)KITH_ROLE_TRAIN) == 0) {
         snprintf(detail, DETAIL_BYTES,
                  "the certificate of %s lacks the role train", peer->name);
-    else
-        return may_send_models(link, detail) &&
-               is_member(link, &transport->members[rank], detail);
-    return false;
+        return KITH_NOTICE_ROLE;
+    }
+    return may_send_models(link, detail)
+               ? check_member(link, &link->transport->members[rank], detail)
+               : KITH_NOTICE_QUOTA;
 }
 
 /* The flow's random stream is of the pair, not of the connection: the same
@@ -225,12 +217,14 @@ bool kith_transport_identify(struct kith_link *link)
     char detail[DETAIL_BYTES];
     if (rank == KITH_NOBODY && !link->initiator)
         return close_visitor(link);
-    if (!may_be(link, rank, detail))
-        return kith_link_refuse(link, KITH_REFUSAL_MEMBER, detail);
+    const enum kith_notice why = check_link(link, rank, detail);
+    if (why != KITH_NOTICE_NONE)
+        return kith_link_tell(link, KITH_REFUSAL_MEMBER, why, detail);
     if (!take_token(&transport->members[rank]))
-        return kith_link_refuse(link, KITH_REFUSAL_RATE, name);
+        return kith_link_tell(link, KITH_REFUSAL_RATE, KITH_NOTICE_RATE, name);
     if (transport->session_count >= transport->options.limits.sessions_max)
-        return kith_link_refuse(link, KITH_REFUSAL_SESSIONS, name);
+        return kith_link_tell(link, KITH_REFUSAL_SESSIONS, KITH_NOTICE_FULL,
+                              name);
     connected(link, rank);
     return true;
 }

@@ -22,6 +22,7 @@ libkith_peer_a_SOURCES = \
   src/peer/peer.c \
   src/peer/peer_settings.c \
   src/peer/series.c \
+  src/peer/revocation.c \
   src/peer/session_expiry.c \
   src/peer/socket.c \
   src/peer/socket.h \

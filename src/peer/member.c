@@ -7,6 +7,7 @@
  * have given up.
  * Test: unit/test_member.c. */
 #include <netdb.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -269,12 +270,45 @@ void kith_member_flush(struct kith_member_state *member)
         kith_traffic_send(member->link, &member->waiting[i]);
 }
 
+static bool same_host(const char *one, const char *other)
+{
+    const char *const port = strrchr(one, ':');
+    const size_t length = port ? (size_t)(port - one) + 1 : strlen(one);
+    return strncmp(one, other, length) == 0;
+}
+
+/* One key from two places: a copy, or a peer that has moved. The one that was
+ * here first stays for as long as it is heard, whatever the newcomer says. Not
+ * where both have just dialled each other, which may use an address each. */
+static bool is_elsewhere(const struct kith_member_state *member,
+                         const struct kith_link *link,
+                         const struct kith_link *other)
+{
+    const kith_ns alive_ns = member->transport->options.limits.alive_ns;
+    const kith_ns now = (kith_ns)uv_hrtime();
+    const bool both_dialled =
+        link->initiator != other->initiator &&
+        kith_session_peer_hello(link->session)->incarnation ==
+            kith_session_peer_hello(other->session)->incarnation &&
+        now - other->born_ns < alive_ns;
+    return !both_dialled && !same_host(link->address, other->address) &&
+           now - other->progress_ns < alive_ns;
+}
+
 /* Another link with the same member is open already. */
 static bool resolve_duplicate(struct kith_member_state *member,
                               struct kith_link *link)
 {
     struct kith_link *other = member->link;
     KITH_ASSERT(other != link && other->rank == link->rank);
+    if (is_elsewhere(member, link, other)) {
+        char detail[2 * KITH_ADDRESS_BYTES];
+        snprintf(detail, sizeof detail, "rank %u, %s, stays at %s",
+                 member->rank, kith_session_peer(link->session)->name,
+                 other->address);
+        return kith_link_tell(link, KITH_REFUSAL_PLACES, KITH_NOTICE_ELSEWHERE,
+                              detail);
+    }
     const uint32_t now = kith_session_peer_hello(link->session)->incarnation;
     const uint32_t then = kith_session_peer_hello(other->session)->incarnation;
     if (now < then)
@@ -282,6 +316,11 @@ static bool resolve_duplicate(struct kith_member_state *member,
                                 "from before the peer's restart");
     if (now > then || link->initiator == other->initiator) {
         /* A restart, or its initiator gave the older one up: down, then up. */
+        if (!same_host(link->address, other->address))
+            kith_transport_log(
+                member->transport, "moved rank=%u name=%s address=%s from=%s",
+                member->rank, kith_session_peer(link->session)->name,
+                link->address, other->address);
         member->link = NULL;
         schedule_down(member);
         kith_link_close(other, "replaced by a newer connection");
@@ -318,8 +357,7 @@ bool kith_member_opened(struct kith_member_state *member,
         member->dialled = NULL;
         forget_addresses(member);
     }
-    member->backoff_ns = member->retry_ns = 0;
-    member->failures = 0;
+    member->retry_ns = 0;
     KITH_ASSERT(link->socket.flow == &member->flow);
     link->held = transport->held;
     if (link->held)
@@ -371,6 +409,61 @@ void kith_member_closed(struct kith_member_state *member,
         dial_failed(member, link->session == NULL ? "tcp" : "handshake", why);
     }
     kith_member_finished(member, link);
+    /* Seen off as soon as it was open: dialled again at once, that would be
+     * twenty times a second. */
+    if (link->initiator && link->known && !link->heard &&
+        !(link->closing & KITH_CLOSING_BEGUN))
+        dial_failed(member, "session", why);
+}
+
+void kith_member_heard(struct kith_member_state *member)
+{
+    member->backoff_ns = 0;
+    member->failures = 0;
+    member->standing = KITH_STANDING_GOOD;
+}
+
+/* Nothing that time or another try could change. */
+static bool is_final(unsigned standing)
+{
+    return standing == KITH_NOTICE_REVOKED || standing == KITH_NOTICE_RANK ||
+           standing == KITH_NOTICE_KEY || standing == KITH_NOTICE_ROLE ||
+           standing == KITH_NOTICE_QUOTA;
+}
+
+/* One liar among several cannot send us away: more members must say so than
+ * have spoken with us, and two where there are two. */
+static bool is_hopeless(const struct kith_transport *transport)
+{
+    uint32_t against = 0, with = 0;
+    for (kith_id i = 0; i < transport->options.peers; i++) {
+        against += is_final(transport->members[i].standing);
+        with += transport->members[i].standing == KITH_STANDING_GOOD;
+    }
+    return against > with &&
+           against >= (transport->options.peers > 2 ? 2u : 1u);
+}
+
+void kith_member_told(struct kith_member_state *member, enum kith_notice notice,
+                      const char *address)
+{
+    struct kith_transport *transport = member->transport;
+    const struct kith_transport_user *user = &transport->options.user;
+    const char *const text = kith_notice_text(notice);
+    const uint64_t words[2] = {member->rank, (uint64_t)notice};
+    const uint64_t times = kith_log_limit_count(
+        &transport->log_limit,
+        kith_hash_bytes(KITH_HASH_START, words, sizeof words),
+        (kith_ns)uv_hrtime());
+    member->standing = (unsigned)notice;
+    if (kith_log_limit_passes(times))
+        kith_transport_log(transport,
+                           "refused-by rank=%u address=%s reason=\"%s\" "
+                           "count=%llu",
+                           member->rank, address, text,
+                           (unsigned long long)times);
+    if (is_final(member->standing) && is_hopeless(transport) && user->hopeless)
+        user->hopeless(user->arg, text);
 }
 
 /* DOWN before UP where both are due: the node sees each change once, and in

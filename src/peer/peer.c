@@ -110,7 +110,7 @@ static void leave(struct kith_driver *driver)
     uv_timer_stop(&driver->rows);
     kith_rows_send(driver);
     kith_thread_stop(&driver->thread);
-    if (driver->failed == KITH_OK) {
+    if (driver->failed == KITH_OK || driver->failed == KITH_EAUTH) {
         kith_journal_ends(driver);
         final_save(driver);
     }
@@ -197,6 +197,27 @@ void kith_driver_stop(struct kith_driver *driver)
                    began ? (uint64_t)(KITH_QUIET_NS / KITH_MS) : 0, 0);
     if (began)
         kith_driver_tell(driver, KITH_EVENT_LEAVE, KITH_NOBODY);
+}
+
+static void hopeless_due(uv_timer_t *timer)
+{
+    struct kith_driver *driver = timer->data;
+    KITH_NET_SCOPE(&driver->transport.net);
+    kith_driver_stop(driver);
+}
+
+void kith_driver_hopeless_later(struct kith_driver *driver, const char *why)
+{
+    if (driver->phase >= KITH_DRIVER_QUIETING || driver->failed != KITH_OK)
+        return;
+    driver->failed = kith_text_fail(
+        driver->error, KITH_PEER_ERROR_BYTES, KITH_EAUTH,
+        "rank %u is not wanted: %s; compare this peer's file and `kith keys "
+        "show node.crt` with the authority's `ranks` and `crl`, and certify it "
+        "again if it should be a member",
+        driver->options->self, why);
+    kith_transport_log(&driver->transport, "hopeless reason=\"%s\"", why);
+    uv_timer_start(&driver->grace, hopeless_due, 0, 0);
 }
 
 /* ---- timers

@@ -8,17 +8,18 @@
 void kith_peer_limits_default(struct kith_peer_limits *limits)
 {
     *limits = (struct kith_peer_limits){
-        .half_open_max = 64,
+        .half_open_max = 256,
         .half_open_free = 32,
         .half_open_per_network = 4,
         .handshake_rate = 20,
         .handshake_burst = 5,
-        .handshakes_per_s = 500,
+        .handshakes_per_s = 250,
         .loopback_exempt = true,
         .sessions_max = 4096,
         .message_ns = 2 * KITH_S,
         .handshake_ns = 5 * KITH_S,
         .idle_ns = 90 * KITH_S,
+        .alive_ns = 10 * KITH_S,
         .dial_first_ns = 50 * KITH_MS,
         .dial_max_ns = 5 * KITH_S,
         .revoked_ns = 10 * KITH_S,

@@ -356,8 +356,8 @@ static bool model_begins(struct kith_link *link,
     return true;
 }
 
-/* DROPPED is the one frame that is no message: msgpack's nil, which no header
- * can begin with. */
+/* DROPPED and EDITION are no messages: they begin with msgpack's nil and with
+ * what is no msgpack, as no header can. */
 static bool step_control(struct kith_link *link, const uint8_t *frame,
                          size_t size)
 {
@@ -368,9 +368,13 @@ static bool step_control(struct kith_link *link, const uint8_t *frame,
         link->traffic.receiving = false;
         return true;
     }
+    if (size > 0 && frame[0] == KITH_FRAME_EDITION)
+        return kith_list_frame(link, frame, size);
     if (kith_wire_unpack(frame, size, &message) != KITH_OK)
         return kith_link_refuse(link, KITH_REFUSAL_RECORD,
                                 "a control frame that is no message");
+    link->heard = true;
+    kith_member_heard(&link->transport->members[link->rank]);
     message.slot = KITH_SLOT_NONE;
     if (message.kind == KITH_MESSAGE_MODEL)
         return model_begins(link, &message);
@@ -460,6 +464,9 @@ bool kith_traffic_event(struct kith_link *link,
 {
     struct kith_account *account = &link->transport->net.account;
     bool kept = true;
+    if (event->kind != KITH_SESSION_CONTROL &&
+        event->transfer == KITH_LIST_TRANSFER)
+        return kith_list_event(link, event);
     if (event->kind == KITH_SESSION_BULK)
         return step_bulk(link, event);
     if (event->kind == KITH_SESSION_RECORD) {

@@ -114,8 +114,17 @@ static void transport_accept(struct kith_transport *transport,
     }
     const struct sockaddr *address = (const struct sockaddr *)&from;
     kith_address_print(address, link->address);
-    const enum kith_refusal refusal = kith_half_open_admit(
-        &transport->half_open, address, (kith_ns)uv_hrtime(), &link->ticket);
+    void *evicted = NULL;
+    const enum kith_refusal refusal =
+        kith_half_open_admit(&transport->half_open,
+                             &(const struct kith_half_open_request){
+                                 address, (kith_ns)uv_hrtime(), link},
+                             &link->ticket, &evicted);
+    if (evicted) { /* its ticket is the newcomer's now */
+        struct kith_link *const other = evicted;
+        other->ticket = KITH_TICKET_NONE;
+        kith_link_refuse(other, KITH_REFUSAL_HALF_OPEN, "it made room");
+    }
     if (refusal == KITH_REFUSAL_COUNT)
         kith_link_start(link);
     else
@@ -214,18 +223,22 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
     memset(transport, 0, sizeof *transport);
     transport->options = *options;
     transport->loop = loop;
-    transport->trust = *options->trust;
+    transport->identity = *options->identity;
     transport->held = true;
     const size_t most = options->payload_bytes > options->model_bytes
                             ? options->payload_bytes
                             : options->model_bytes;
     const size_t burst = most < KITH_BURST_BYTES ? most : KITH_BURST_BYTES;
     const size_t room = kith_session_burst_size(burst);
+    uint64_t seed = 0;
     KITH_ASSERT(options->self < options->peers);
     KITH_ASSERT(options->slice_bytes <= most);
     transport->members = calloc(options->peers, sizeof *transport->members);
     if (transport->members == NULL)
         return KITH_ENOMEM;
+    enum kith_err err = kith_keys_copy_trust(&transport->trust, options->trust);
+    if (err != KITH_OK)
+        goto no_trust;
     for (kith_id i = 0; i < options->peers; i++) {
         transport->members[i].transport = transport;
         transport->members[i].rank = i;
@@ -233,8 +246,10 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
         kith_link_flow_init(&transport->members[i].flow, &options->usual,
                             options->seed, options->self, i);
     }
-    enum kith_err err =
-        kith_half_open_init(&transport->half_open, &transport->options.limits);
+    err = uv_random(NULL, NULL, &seed, sizeof seed, 0, NULL) == 0
+              ? kith_half_open_init(&transport->half_open,
+                                    &transport->options.limits, seed)
+              : KITH_EDEVICE;
     if (err != KITH_OK)
         goto no_half_open;
     err = kith_net_init(&transport->net, loop, &options->usual,
@@ -249,6 +264,7 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
         transport;
     const uint64_t tick = (uint64_t)(options->limits.revoked_ns / KITH_MS);
     uv_timer_start(&transport->tick, kith_transport_tick, tick, tick);
+    kith_list_keep(transport);
     err = start_listening(transport, fd);
     if (err != KITH_OK) {
         kith_transport_stop(transport);
@@ -260,6 +276,8 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
 no_net:
     kith_half_open_close(&transport->half_open);
 no_half_open:
+    kith_keys_free(&transport->identity, &transport->trust);
+no_trust:
     free(transport->members);
     return err;
 }
@@ -360,6 +378,5 @@ void kith_transport_free(struct kith_transport *transport)
     free(transport->members);
     kith_half_open_close(&transport->half_open);
     kith_net_free(&transport->net);
-    if (transport->trust_is_ours)
-        kith_keys_free(&transport->reloaded, &transport->trust);
+    kith_keys_free(&transport->identity, &transport->trust);
 }

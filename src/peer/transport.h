@@ -5,6 +5,7 @@
  *   transfer.c    messages and models over a link
  *   identify.c   who a proved peer is
  *   session_expiry.c    what is revoked, expired or old is closed
+ *   revocation.c  the revocation list: kept, enforced, passed on
  *   member.c    what we know of one member: its link, dialling, back-off
  *   transport.c  listening, admission, members, revocation, counters
  *
@@ -13,6 +14,7 @@
 #ifndef KITH_PEER_TRANSPORT_H
 #define KITH_PEER_TRANSPORT_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
@@ -86,6 +88,14 @@ struct kith_traffic {
     double distance_squared;
 };
 
+/* The revocation list on a link: see revocation.c. */
+struct kith_list_traffic {
+    uint64_t theirs;      /* the edition that the other side is known to have */
+    uint64_t sent, asked; /* ours that was sent; theirs that was asked for */
+    uint32_t size, at;    /* of the one that comes; size 0: none does */
+    uint8_t *bytes;       /* (size), NULL: discarded */
+};
+
 enum kith_link_state {
     KITH_LINK_CONNECTING, /* TCP */
     KITH_LINK_HANDSHAKE,
@@ -111,6 +121,7 @@ struct kith_link {
     void *session_memory;
     enum kith_link_state state;
     bool initiator, known, held;
+    bool heard;       /* a message came */
     unsigned closing; /* enum kith_link_closing; 0: not yet */
     uint32_t ticket;  /* KITH_TICKET_NONE: not half-open */
     uint32_t handles; /* that libuv has not closed */
@@ -120,8 +131,13 @@ struct kith_link {
     size_t partial_size, partial_capacity;
     size_t read_limit; /* of the read under way, once open */
     struct kith_traffic traffic;
+    struct kith_list_traffic list;
     char address[KITH_ADDRESS_BYTES];
 };
+
+/* What a member thinks of us, where it has told us no notice. */
+#define KITH_STANDING_UNKNOWN 0u
+#define KITH_STANDING_GOOD UINT_MAX
 
 /* One member as seen from here. */
 struct kith_member_state {
@@ -138,10 +154,10 @@ struct kith_member_state {
     uint64_t failure, failures; /* why dials failed last (a hash), how often */
     struct kith_message *waiting; /* (KITH_WAITING_MAX), while dialling */
     uint32_t waiting_count;
+    unsigned standing; /* KITH_STANDING_*, or the notice that it gave us */
     struct kith_bucket tokens; /* to come, or to say something bad */
     bool has_pin;
-    uint8_t pin_key[KITH_KEY_BYTES];
-    char pin_name[KITH_NAME_MAX];
+    uint8_t pin_key[KITH_KEY_BYTES]; /* under an allow-list */
 };
 
 struct kith_transport_user {
@@ -156,6 +172,9 @@ struct kith_transport_user {
     enum kith_outgoing (*outgoing)(void *arg, uint32_t slot);
     /* This inbox has been received whole, and is finite; NULL: no matter. */
     void (*arrived)(void *arg, uint32_t slot);
+    /* The others will not have us, and trying again will not help; NULL: no
+     * matter. Not from within a step, and the links must stand for now. */
+    void (*hopeless)(void *arg, const char *why);
 };
 
 struct kith_transport_options {
@@ -195,10 +214,12 @@ struct kith_transport {
     struct kith_link *links;
     struct kith_member_state *members; /* (peers) */
     uint32_t session_count;
-    /* The trust in force; its arrays are ours once it has been read again. */
+    /* In force: read again from the folder, lists from peers as well. */
     struct kith_trust trust;
-    struct kith_identity reloaded; /* only the trust beside it is used */
-    bool trust_is_ours;
+    struct kith_identity identity;
+    kith_ns renewed_ns;     /* sessions from before have our old certificate */
+    uint64_t kept_sequence; /* of the list in the folder */
+    uint32_t lists_coming;
     uint64_t refusals[KITH_REFUSAL_COUNT];
     uint64_t connected, closed, dial_failures;
     struct kith_log_limit log_limit; /* of refusals */
@@ -230,6 +251,8 @@ void kith_transport_log(struct kith_transport *transport, const char *format,
                         ...) KITH_PRINTF(2, 3);
 /* Who has proved itself? Sets link->rank and known; false: it was refused. */
 bool kith_transport_identify(struct kith_link *link);
+/* Closes what the trust forbids or has expired, renews what is old. */
+void kith_transport_enforce(struct kith_transport *transport);
 /* Every revoked_ns: reads the revocation list again, closes what it forbids and
  * what is old. */
 void kith_transport_tick(uv_timer_t *timer);
@@ -245,6 +268,23 @@ void kith_transport_refuse(struct kith_transport *transport,
                            enum kith_refusal refusal, const char *address,
                            const char *detail);
 
+/* revocation.c */
+/* 0xc1 begins no msgpack value. */
+#define KITH_FRAME_EDITION 0xc1u
+/* Bursts of this transfer are a list's. */
+#define KITH_LIST_TRANSFER UINT64_MAX
+/* Says which edition we hold. */
+void kith_list_announce(struct kith_link *link);
+/* An EDITION frame, a part of a list; false: the link was refused. */
+bool kith_list_frame(struct kith_link *link, const uint8_t *frame, size_t size);
+bool kith_list_event(struct kith_link *link,
+                     const struct kith_session_event *event);
+/* A newer list is in force, from `from`: keep it, enforce it, pass it on. */
+void kith_list_adopted(struct kith_transport *transport, const char *from);
+/* The list in force, to the folder. */
+void kith_list_keep(struct kith_transport *transport);
+void kith_list_forget(struct kith_link *link);
+
 /* member.c */
 void kith_member_send(struct kith_member_state *member,
                       const struct kith_message *message);
@@ -257,6 +297,12 @@ void kith_member_closed(struct kith_member_state *member,
 /* The peer said FIN on this link: it is used no more. */
 void kith_member_finished(struct kith_member_state *member,
                           struct kith_link *link);
+/* It has said something: we are wanted, and a failed dial is the first again.
+ */
+void kith_member_heard(struct kith_member_state *member);
+/* It has told us why it does not keep us. */
+void kith_member_told(struct kith_member_state *member, enum kith_notice notice,
+                      const char *address);
 void kith_member_cancel(struct kith_member_state *member, uint32_t slots);
 /* Sends what waited for a link. */
 void kith_member_flush(struct kith_member_state *member);
@@ -274,6 +320,9 @@ void kith_link_start(struct kith_link *link);
 /* Both return false, for a caller that then says the same. */
 bool kith_link_refuse(struct kith_link *link, enum kith_refusal refusal,
                       const char *detail);
+/* Refuses, and tells why one who has proved its key. */
+bool kith_link_tell(struct kith_link *link, enum kith_refusal refusal,
+                    enum kith_notice notice, const char *detail);
 /* At once; `why` is logged for open links. */
 bool kith_link_close(struct kith_link *link, const char *why);
 /* In order: what is queued, then FIN, then the other side's FIN. */

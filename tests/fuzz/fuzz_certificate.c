@@ -34,7 +34,7 @@ static void try_certificate(const uint8_t *body, size_t size)
         return;
     memcpy(bytes, body, size);
     memset(bytes + size, 0, 66);
-    bytes[size] = 11;
+    bytes[size] = 12;
     bytes[size + 1] = KITH_SIGNATURE_BYTES;
     if (kith_certificate_decode(bytes, size + 66, &c) != KITH_OK)
         return;
@@ -42,7 +42,7 @@ static void try_certificate(const uint8_t *body, size_t size)
                                  SESSIONS_UTC_S, &checked) == KITH_EAUTH);
     KITH_ASSERT(kith_certificate_sign(&c, cluster.secret, again) == size + 66);
     KITH_ASSERT(memcmp(again, bytes, size) == 0);
-    sign("kith-cert-v1", 13, bytes, size, bytes + size + 2);
+    sign("kith-cert-v2", 13, bytes, size, bytes + size + 2);
     KITH_ASSERT(memcmp(again, bytes, size + 66) == 0);
     const enum kith_err err = kith_trust_check(
         &cluster.trust, bytes, size + 66, alice.key, SESSIONS_UTC_S, &checked);

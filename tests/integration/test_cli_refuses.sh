@@ -157,7 +157,11 @@ run keys certify "$scratch/authority" "$scratch/node/node.request"
 status=$?
 [ "$status" -eq 7 ] || fail "a secret that others can read: exit $status, not 7"
 chmod 600 "$scratch/authority/ca.key"
-run keys certify "$scratch/authority" "$scratch/node/node.request" ||
+run keys certify "$scratch/authority" "$scratch/node/node.request"
+status=$?
+[ "$status" -eq 7 ] || fail "a certificate without a rank: exit $status, not 7"
+one_line "no rank" "ranks does not name peer-0: give --rank N"
+run keys certify "$scratch/authority" "$scratch/node/node.request" --rank 0 ||
     fail "no certificate"
 [ -s "$scratch/node/node.crt" ] || fail "the certificate is not there"
 run keys show "$scratch/node/node.crt" || fail "the certificate is not shown"

@@ -52,7 +52,8 @@ machine() {
     "$kith" keys new "$folder/identity" --name "peer-$1" >/dev/null ||
         fail "kith keys new failed"
     cp "$2/ca.pub" "$folder/identity/"
-    "$kith" keys certify "$2" "$folder/identity/node.request" >/dev/null ||
+    "$kith" keys certify "$2" "$folder/identity/node.request" \
+        --rank "$1" >/dev/null ||
         fail "kith keys certify failed"
     sed -i "s|/var/lib/kith|$folder|; s|/etc/kith|$folder|" "$folder/peer.yaml"
 }

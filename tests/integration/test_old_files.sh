@@ -70,9 +70,12 @@ expect 0 export "$save" --out "$scratch/old.safetensors"
 expect 0 train --resume "$save" --out "$scratch"
 grep -q "at step 80" "$scratch/err" || fail "the old run does not go on"
 
-# A certificate and an authority's public file.
-expect 0 keys show "$top/tests/golden/old/node-50ce217.crt"
-grep -q "709dfc42fa904bd013a236bc18727382a97925d187a64eb809eeff3144cde14c" \
+# Certificates: of version 1, which named no rank, refused with what to do; of
+# version 2 the fingerprint. And an authority's public file.
+refused 7 "another version of kith (the first named no rank): certify its" \
+    keys show "$top/tests/golden/old/node-50ce217.crt"
+expect 0 keys show "$top/tests/golden/old/node-v2.crt"
+grep -q 63850f5702f786c4c28d729ef5d1dc7d038774c845602e0f4407f522e1b34f64 \
     "$scratch/json" || fail "the fingerprint of the old certificate is another"
 expect 0 keys show "$top/tests/golden/old/ca-50ce217.pub"
 finish

@@ -137,7 +137,7 @@ static void make_folders(const struct peers *peers, struct folders *folders)
                          KITH_OK);
         assert_int_equal(kith_keys_certify(folders->authority, request,
                                            certificate, 7, KITH_ROLE_TRAIN,
-                                           error),
+                                           (uint32_t)i, error),
                          KITH_OK);
         copy_file(folders->authority, "ca.pub", folders->nodes[i]);
         assert_int_equal(kith_keys_load(folders->nodes[i],

@@ -170,9 +170,20 @@ static void strangers_are_refused(void **state)
     peers_close(&peers);
 }
 
-/* A certified member of a cluster without a list of keys: it may have the rank
- * that it claims first and no other, needs the role, and cannot come and go as
- * it likes. The two who train do not notice. */
+static void another_key_for_1(struct kith_peer_options *options, void *arg)
+{
+    static struct kith_member members[3];
+    (void)arg;
+    if (options->self != 0)
+        return;
+    memcpy(members, options->members, sizeof members);
+    members[1].fingerprint[0] ^= 1;
+    options->members = members;
+}
+
+/* A certified member of a cluster without a list of keys: it may have its
+ * certificate's rank and no other, even where it comes first, needs the role,
+ * and cannot come and go as it likes. The two who train do not notice. */
 static void a_member_keeps_its_place(void **state)
 {
     struct peers peers;
@@ -188,10 +199,11 @@ static void a_member_keeps_its_place(void **state)
     assert_true(visit_said(&peers, 0, "listening"));
 
     identity = peers.identities[2];
+    stranger(&peers, &identity, &peers.trust, 1, hash, true);
+    assert_true(
+        visit_said(&peers, 0, "of peer-2 is for rank 2, it claims rank 1"));
     stranger(&peers, &identity, &peers.trust, 2, hash, false);
     assert_true(visit_said(&peers, 0, "connected rank=2 name=peer-2"));
-    stranger(&peers, &identity, &peers.trust, 1, hash, true);
-    assert_true(visit_said(&peers, 0, "peer-2 has rank 2 and claims rank 1"));
     peers_certify(&peers, &identity, "peer-2", -60, 3600); /* renewed */
     stranger(&peers, &identity, &peers.trust, 1, hash, true);
     assert_int_equal(peers_said(&peers, 0, "connected rank=1"), false);
@@ -210,36 +222,91 @@ static void a_member_keeps_its_place(void **state)
     peers_close(&peers);
 }
 
-/* 70 silent connections: the 65th is refused, training goes on, and when they
- * have timed out a member can come in again. */
+/* A peer whose certificate is for another rank: the others tell it so, and it
+ * ends by itself with what to do; meanwhile it does not knock all the time. */
+static void the_refused_is_told(void **state)
+{
+    struct peers peers;
+    (void)state;
+    peers_open(&peers, yaml);
+    peers_certify(&peers, &peers.identities[1], "peer-7", -60, 3600);
+    for (int i = 0; i < 3; i++)
+        peers.members[i].has_fingerprint = false;
+    peers_start_all(&peers);
+    assert_true(visit_said(&peers, 1, "hopeless reason="));
+    for (int i = 0; i < 2000 && !peers.shared[1].ended; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    assert_true(peers.shared[1].ended);
+    (void)peers_stop(&peers, 10);
+    if (getenv("PEERS_PRINT"))
+        for (kith_id i = 0; i < 3; i++)
+            peers_print(&peers, i);
+    assert_int_equal(peers.shared[1].err, KITH_EAUTH);
+    assert_non_null(strstr(peers.shared[1].error,
+                           "rank 1 is not wanted: our certificate is for "
+                           "another rank"));
+    assert_true(peers_said(&peers, 1, "refused-by rank=0"));
+    assert_true(peers_said(&peers, 0, "of peer-7 is for rank 7"));
+    assert_int_equal(peers.shared[0].err, KITH_OK);
+    assert_true(peers.shared[0].report.counters.done > 0);
+    peers_close(&peers);
+}
+
+/* One member's word sends nobody away, and a refusal at once after the session
+ * has opened counts as a failed dial. */
+static void one_liar_sends_nobody_away(void **state)
+{
+    struct peers peers;
+    (void)state;
+    peers_open(&peers, yaml);
+    close(peers.listen_fds[2]);
+    peers.listen_fds[2] = -1;
+    /* Rank 0 alone believes that rank 1 has another key. */
+    peers.change = another_key_for_1;
+    peers_start(&peers, 0, 0, false);
+    peers_start(&peers, 1, 0, false);
+    assert_true(visit_said(&peers, 1, "refused-by rank=0"));
+    assert_true(peers_wait_finished(&peers, 1, 30)); /* 400 steps, 2 s */
+    assert_true(peers_stop(&peers, 10));
+    if (getenv("PEERS_PRINT"))
+        for (kith_id i = 0; i < 2; i++)
+            peers_print(&peers, i);
+    assert_true(peers_said(&peers, 1, "its member list has another key"));
+    assert_false(peers_said(&peers, 1, "hopeless"));
+    assert_in_range(peers.shared[0].report.refusals[KITH_REFUSAL_MEMBER], 1,
+                    20);
+    peers_close(&peers);
+}
+
+/* 270 silent connections: from the 257th on one makes room for the next,
+ * training goes on, and a member comes in. */
 static void a_flood_is_bounded(void **state)
 {
     struct peers peers;
-    int fds[70];
+    int fds[270];
     (void)state;
     peers_open(&peers, yaml);
     close(peers.listen_fds[2]);
     peers.listen_fds[2] = -1;
     peers_start(&peers, 0, 0, false);
     assert_true(visit_said(&peers, 0, "listening"));
-    for (int i = 0; i < 70; i++)
+    for (int i = 0; i < 270; i++)
         fds[i] = visit_dial(&peers, 0);
     assert_true(visit_said(&peers, 0, "refused kind=half_open"));
     const uint64_t step = peers.shared[0].step;
     assert_true(peers_wait_step(&peers, 0, step + 20, 5));
-    assert_true(visit_said(&peers, 0, "refused kind=timeout"));
-    /* The others were accepted within this time of the first. */
-    nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
     peers_start(&peers, 1, 0, false);
     assert_true(visit_said(&peers, 0, "connected rank=1"));
-    for (int i = 0; i < 70; i++)
+    assert_true(visit_said(&peers, 0, "refused kind=timeout"));
+    nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+    for (int i = 0; i < 270; i++)
         close(fds[i]);
     assert_true(peers_stop(&peers, 10));
     const struct kith_peer_report *report = &peers.shared[0].report;
     if (getenv("PEERS_PRINT"))
         peers_print(&peers, 0);
-    assert_true(report->refusals[KITH_REFUSAL_HALF_OPEN] >= 6);
-    assert_true(report->refusals[KITH_REFUSAL_TIMEOUT] >= 60);
+    assert_true(report->refusals[KITH_REFUSAL_HALF_OPEN] >= 14);
+    assert_true(report->refusals[KITH_REFUSAL_TIMEOUT] >= 240);
     peers_close(&peers);
 }
 
@@ -278,6 +345,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strangers_are_refused),
         cmocka_unit_test(a_member_keeps_its_place),
+        cmocka_unit_test(the_refused_is_told),
+        cmocka_unit_test(one_liar_sends_nobody_away),
         cmocka_unit_test(a_flood_is_bounded),
         cmocka_unit_test(a_babbler_stalls_nobody),
     };

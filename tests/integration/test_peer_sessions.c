@@ -168,6 +168,106 @@ static void visitors_are_held_to_a_rate(void **state)
     peers_close(&peers);
 }
 
+/* ---- one key from two places */
+
+static void two_seconds(struct kith_peer_options *options, void *arg)
+{
+    (void)arg;
+    options->limits.alive_ns = 2 * KITH_S;
+}
+
+/* The first one stays while it is heard; both addresses are named, and the
+ * second one is told. */
+static void one_key_from_two_places(void **state)
+{
+    struct peers peers;
+    struct visit here, there;
+    (void)state;
+    open_two(&peers, yaml);
+    peers.change = two_seconds;
+    peers_start(&peers, 0, 0, false);
+    assert_true(visit_said(&peers, 0, "listening"));
+    struct visit_options options = visit_as(&peers, 2);
+    options.from = 0x7f000001;
+    visit_begin(&here, &peers, &options);
+    assert_true(visit_said(&peers, 0, "connected rank=2"));
+    options.from = 0x7f000002;
+    options.stay = true;
+    visit_begin(&there, &peers, &options);
+    assert_int_equal(kith_session_notice(there.session), KITH_NOTICE_ELSEWHERE);
+    visit_end(&there);
+    assert_true(
+        visit_said(&peers, 0, "refused kind=two_places address=127.0.0.2"));
+    assert_true(peers_said(&peers, 0, "rank 2, peer-2, stays at 127.0.0.1:"));
+    assert_false(peers_said(&peers, 0, "replaced by a newer"));
+
+    options.stay = false;
+    nanosleep(&(struct timespec){.tv_sec = 2, .tv_nsec = 500000000}, NULL);
+    visit_begin(&there, &peers, &options);
+    assert_true(
+        visit_said(&peers, 0, "moved rank=2 name=peer-2 address=127.0.0.2"));
+    visit_end(&there);
+    visit_end(&here);
+    assert_true(peers_stop(&peers, 10));
+    assert_int_equal(peers.shared[0].report.refusals[KITH_REFUSAL_PLACES], 1);
+    peers_close(&peers);
+}
+
+/* ---- revocation lists */
+
+/* Says that a list of so many bytes comes, then sends as many zeros, in one
+ * burst; 0: says nothing. */
+static void send_list(const struct peers *peers, uint32_t announced,
+                      size_t bytes)
+{
+    static uint8_t out[KITH_PREAUTH_BYTES + 2048], zeros[1024];
+    uint8_t frame[13] = {0xc1, 0, 0, 0, 0, 0, 0, 0, 9};
+    struct visit visit;
+    size_t at = 0, written = 0;
+    const struct visit_options options = visit_as(peers, 2);
+    visit_begin(&visit, peers, &options);
+    frame[11] = (uint8_t)(announced >> 8);
+    frame[12] = (uint8_t)announced;
+    if (announced > 0)
+        assert_int_equal(kith_session_seal_control(visit.session, frame,
+                                                   sizeof frame, out,
+                                                   sizeof out, &at),
+                         KITH_OK);
+    assert_int_equal(
+        kith_session_seal_burst(
+            visit.session,
+            &(const struct kith_session_burst){UINT64_MAX, 0, zeros, bytes},
+            out + at, sizeof out - at, &written),
+        KITH_OK);
+    (void)!send(visit.fd, out, at + written, MSG_NOSIGNAL);
+    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    visit_end(&visit);
+}
+
+/* A member that passes on what is no list, or another length than it said. */
+static void lists_are_bounded_and_signed(void **state)
+{
+    struct peers peers;
+    (void)state;
+    open_two(&peers, yaml);
+    peers_start(&peers, 0, 0, false);
+    assert_true(visit_said(&peers, 0, "listening"));
+    const uint32_t size = (uint32_t)kith_crl_size(1);
+    send_list(&peers, size, size);
+    assert_true(visit_said(&peers, 0, "a revocation list that nobody signed"));
+    send_list(&peers, 16, 16);
+    assert_true(visit_said(&peers, 0, "list of an impossible length"));
+    send_list(&peers, 0, size);
+    send_list(&peers, size, size + 1);
+    assert_true(visit_said(&peers, 0, "a burst that was not announced"));
+    assert_true(peers_stop(&peers, 10));
+    const struct kith_peer_report *report = &peers.shared[0].report;
+    assert_int_equal(report->refusals[KITH_REFUSAL_RECORD], 2);
+    assert_int_equal(report->refusals[KITH_REFUSAL_TRANSFER], 2);
+    assert_false(peers_said(&peers, 0, "revocations sequence"));
+    peers_close(&peers);
+}
+
 /* ---- quotas */
 
 static void give_quota(const struct peers *peers, kith_id rank,
@@ -303,6 +403,8 @@ int main(void)
         cmocka_unit_test(old_sessions_are_renewed),
         cmocka_unit_test(a_doctor_replaces_nobody),
         cmocka_unit_test(visitors_are_held_to_a_rate),
+        cmocka_unit_test(one_key_from_two_places),
+        cmocka_unit_test(lists_are_bounded_and_signed),
         cmocka_unit_test(quotas_bind),
         cmocka_unit_test(unasked_models_cost_little),
     };

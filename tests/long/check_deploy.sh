@@ -71,6 +71,15 @@ check_cluster() {
         grep -q '^      peers: 3$' "$scratch/cluster/$rank/user-data" ||
             fail "user data $rank has another number of peers"
     done
+    # Whoever signs gives each machine its own rank, and no other.
+    "$kith" keys new "$scratch/machine" --name peer-2 >/dev/null &&
+        "$kith" keys certify "$scratch/cluster/authority" \
+            "$scratch/machine/node.request" >/dev/null &&
+        "$kith" keys show "$scratch/machine/node.crt" |
+        grep -Eq '^ +rank +2$' || fail "the certificate of peer-2 has no rank 2"
+    "$kith" keys certify "$scratch/cluster/authority" --rank 1 \
+        "$scratch/machine/node.request" --out "$scratch/x" 2>/dev/null &&
+        fail "peer-2 was given rank 1"
     # Nothing of the authority's secret, in no user data.
     local secret
     secret=$(grep -v '^kith-' "$scratch/cluster/authority/ca.key" |

@@ -31,11 +31,13 @@ static void certify(struct peers *peers, struct kith_identity *identity,
                     const char *name, int64_t from_s, int64_t to_s,
                     uint32_t roles)
 {
+    const char *dash = strrchr(name, '-');
     struct kith_certificate certificate = {
         .serial = 1,
         .not_before_s = (int64_t)time(NULL) + from_s,
         .not_after_s = (int64_t)time(NULL) + to_s,
         .roles = roles,
+        .rank = dash ? (uint32_t)atoi(dash + 1) : KITH_NOBODY,
     };
     memcpy(certificate.cluster, peers->trust.cluster, KITH_CLUSTER_BYTES);
     snprintf(certificate.name, sizeof certificate.name, "%s", name);

@@ -47,7 +47,8 @@ struct peers {
 
 /* Asserts that all goes well: a test that cannot be set up has failed. */
 void peers_open(struct peers *peers, const char *yaml);
-/* An identity of this cluster; `from_s`, `to_s` relative to now. */
+/* An identity of this cluster; `from_s`, `to_s` relative to now. Its rank is
+ * the number at the end of the name, none where there is none. */
 void peers_certify(struct peers *peers, struct kith_identity *identity,
                    const char *name, int64_t from_s, int64_t to_s);
 /* The same for a day, with other roles than `train`. */

@@ -38,6 +38,7 @@ sessions_certificate(const struct kith_identity *identity, const char *name,
         .not_before_s = SESSIONS_UTC_S - SESSIONS_DAY_S,
         .not_after_s = SESSIONS_UTC_S + 29 * SESSIONS_DAY_S,
         .roles = KITH_ROLE_TRAIN,
+        .rank = 3,
     };
     memcpy(certificate.cluster, cluster->trust.cluster, KITH_CLUSTER_BYTES);
     memcpy(certificate.key, identity->key, KITH_KEY_BYTES);

@@ -22,8 +22,10 @@ struct visit_options visit_as(const struct peers *peers, kith_id rank)
     };
 }
 
-int visit_dial(const struct peers *peers, kith_id rank)
+static int dial_from(const struct peers *peers, kith_id rank, uint32_t from)
 {
+    struct sockaddr_in own = {.sin_family = AF_INET,
+                              .sin_addr.s_addr = htonl(from)};
     struct sockaddr_in to = {.sin_family = AF_INET};
     const char *colon = strchr(peers->members[rank].address, ':');
     to.sin_port = htons((uint16_t)atoi(colon + 1));
@@ -31,8 +33,14 @@ int visit_dial(const struct peers *peers, kith_id rank)
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
     const struct timeval patience = {.tv_sec = 6};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    KITH_ASSERT(bind(fd, (void *)&own, sizeof own) == 0);
     KITH_ASSERT(connect(fd, (void *)&to, sizeof to) == 0);
     return fd;
+}
+
+int visit_dial(const struct peers *peers, kith_id rank)
+{
+    return dial_from(peers, rank, 0);
 }
 
 static void open_session(struct visit *visit, const struct peers *peers,
@@ -63,7 +71,7 @@ void visit_begin(struct visit *visit, const struct peers *peers,
     uint8_t bytes[KITH_PREAUTH_BYTES];
     size_t held = 0;
     open_session(visit, peers, options);
-    visit->fd = visit_dial(peers, 0);
+    visit->fd = dial_from(peers, 0, options->from);
     while (options->stay || event.kind != KITH_SESSION_OPEN) {
         uint8_t out[KITH_PREAUTH_BYTES];
         const size_t size =
@@ -74,12 +82,17 @@ void visit_begin(struct visit *visit, const struct peers *peers,
             read(visit->fd, bytes + held, sizeof bytes - held);
         if (count <= 0)
             break;
-        size_t consumed = 0;
+        size_t at = 0, consumed = 0;
+        enum kith_err err;
         held += (size_t)count;
-        (void)!kith_session_read(visit->session, bytes, held, &consumed,
-                                 &event);
-        held -= consumed;
-        memmove(bytes, bytes + consumed, held);
+        do {
+            err = kith_session_read(visit->session, bytes + at, held - at,
+                                    &consumed, &event);
+            at += consumed;
+        } while (options->stay && err == KITH_OK &&
+                 event.kind != KITH_SESSION_NONE);
+        held -= at;
+        memmove(bytes, bytes + at, held);
     }
 }
 

@@ -13,7 +13,7 @@
 
 #include "src/peer/half_open.h"
 
-#define PER_S 500u /* the default */
+#define PER_S 250u /* the default */
 
 static struct kith_half_open_table halfopen;
 static struct kith_peer_limits limits;
@@ -23,7 +23,7 @@ static int setup(void **state)
     (void)state;
     kith_peer_limits_default(&limits);
     assert_int_equal(PER_S, limits.handshakes_per_s);
-    assert_int_equal(KITH_OK, kith_half_open_init(&halfopen, &limits));
+    assert_int_equal(KITH_OK, kith_half_open_init(&halfopen, &limits, 7));
     return 0;
 }
 
@@ -33,6 +33,9 @@ static int teardown(void **state)
     kith_half_open_close(&halfopen);
     return 0;
 }
+
+/* Do they say their first message? */
+static bool speaks = true;
 
 /* One handshake from this address, over at once. */
 static enum kith_refusal visit(const char *from_text, kith_ns now_ns)
@@ -46,11 +49,15 @@ static enum kith_refusal visit(const char *from_text, kith_ns now_ns)
     memset(&from, 0, sizeof from);
     if (uv_ip4_addr(from_text, 9, &from.v4) != 0)
         assert_int_equal(0, uv_ip6_addr(from_text, 9, &from.v6));
+    void *evicted;
+    const struct kith_half_open_request request = {&from.any, now_ns, &ticket};
     const enum kith_refusal refusal =
-        kith_half_open_admit(&halfopen, &from.any, now_ns, &ticket);
-    if (refusal == KITH_REFUSAL_COUNT)
-        kith_half_open_release(&halfopen, ticket);
-    return refusal;
+        kith_half_open_admit(&halfopen, &request, &ticket, &evicted);
+    if (refusal != KITH_REFUSAL_COUNT)
+        return refusal;
+    const bool paid = !speaks || kith_half_open_pay(&halfopen, ticket, now_ns);
+    kith_half_open_release(&halfopen, ticket);
+    return paid ? KITH_REFUSAL_COUNT : KITH_REFUSAL_BUDGET;
 }
 
 static uint32_t flood(const char *from, uint32_t count, kith_ns now_ns)
@@ -101,6 +108,20 @@ static void many_addresses_share_the_budget(void **state)
                      visit("203.0.200.3", KITH_S + 100 * KITH_MS));
 }
 
+/* Silence takes nothing from those who have something to say. */
+static void silence_costs_no_handshakes(void **state)
+{
+    (void)state;
+    speaks = false;
+    for (uint32_t i = 0; i < 10 * PER_S; i++) {
+        char from[32];
+        snprintf(from, sizeof from, "10.%u.%u.1", i / 250, i % 250);
+        assert_int_equal(KITH_REFUSAL_COUNT, visit(from, KITH_S));
+    }
+    speaks = true;
+    assert_int_equal(KITH_REFUSAL_COUNT, visit("203.0.113.1", KITH_S));
+}
+
 /* One machine has 2^64 addresses or more. */
 static void an_ipv6_network_is_one_source(void **state)
 {
@@ -139,6 +160,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_address_leaves_half_to_the_rest,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(many_addresses_share_the_budget, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(silence_costs_no_handshakes, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(an_ipv6_network_is_one_source, setup,
                                         teardown),

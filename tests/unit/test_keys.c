@@ -96,7 +96,7 @@ static void make_cluster(void)
         char out[32];
         snprintf(out, sizeof out, "%s/node.crt", node);
         OK(kith_keys_certify(in("ca"), in(name), in(out), 30, KITH_ROLE_TRAIN,
-                             error));
+                             (uint32_t)i, error));
         snprintf(name, sizeof name, "%s/ca.pub", node);
         copy("ca/ca.pub", name);
     }
@@ -159,7 +159,7 @@ static void test_loose_modes(void **state)
         chmod(in("ca/ca.key"), loose[i]);
         refused(KITH_EPERM, "chmod 600",
                 kith_keys_certify(in("ca"), in("a/node.request"), in("x.crt"),
-                                  1, KITH_ROLE_TRAIN, error));
+                                  1, KITH_ROLE_TRAIN, KITH_NOBODY, error));
     }
     chmod(in("a/node.key"), 0400);
     assert_int_equal(KITH_OK, load("a"));
@@ -175,7 +175,7 @@ static void test_nothing_is_overwritten(void **state)
             kith_keys_new_node(in("a"), "alice", error));
     refused(KITH_EEXIST, "never overwritten",
             kith_keys_certify(in("ca"), in("a/node.request"), in("a/node.crt"),
-                              1, KITH_ROLE_TRAIN, error));
+                              1, KITH_ROLE_TRAIN, KITH_NOBODY, error));
     unlink(in("a/node.key")); /* A request alone is in the way too, */
     refused(KITH_EEXIST, "node.request",
             kith_keys_new_node(in("a"), "alice", error));
@@ -194,20 +194,59 @@ static void test_bad_arguments(void **state)
     for (size_t i = 0; i < 3; i++)
         refused(KITH_EINVAL, "1 to 90 days",
                 kith_keys_certify(in("ca"), in("a/node.request"), in("x"),
-                                  days[i], KITH_ROLE_TRAIN, error));
+                                  days[i], KITH_ROLE_TRAIN, KITH_NOBODY,
+                                  error));
     refused(KITH_EINVAL, "roles",
             kith_keys_certify(in("ca"), in("a/node.request"), in("x"), 1, 0,
-                              error));
+                              KITH_NOBODY, error));
     refused(KITH_EINVAL, "roles",
             kith_keys_certify(in("ca"), in("a/node.request"), in("x"), 1, 8,
-                              error));
+                              KITH_NOBODY, error));
     refused(KITH_EPARSE, "not a request",
-            kith_keys_certify(in("ca"), in("ca/ca.pub"), in("x"), 1, 1, error));
+            kith_keys_certify(in("ca"), in("ca/ca.pub"), in("x"), 1, 1,
+                              KITH_NOBODY, error));
     refused(KITH_ENOENT, "kith keys new DIR --authority",
             kith_keys_certify(in("nowhere"), in("a/node.request"), in("x"), 1,
-                              1, error));
+                              1, KITH_NOBODY, error));
     refused(KITH_ENOENT, "make folder",
             kith_keys_new_authority(in("no/such"), error));
+}
+
+/* The authority never gives one place to two names, and remembers. */
+static void test_ranks(void **state)
+{
+    struct kith_identity identity;
+    struct kith_certificate c;
+    struct kith_trust trust;
+    const char *a = "a/node.request";
+    (void)state;
+    make_cluster();
+    OK(kith_keys_load(in("b"), &identity, &trust, error));
+    OK(kith_certificate_decode(identity.certificate, identity.certificate_bytes,
+                               &c));
+    assert_int_equal(c.rank, 1);
+    kith_keys_free(&identity, &trust);
+    OK(kith_keys_certify(in("ca"), in(a), in("again.crt"), 1, KITH_ROLE_TRAIN,
+                         KITH_NOBODY, error));
+    OK(kith_keys_certify(in("ca"), in(a), in("same.crt"), 1, KITH_ROLE_TRAIN, 0,
+                         error));
+    refused(KITH_EEXIST, "gives rank 0 to alice",
+            kith_keys_certify(in("ca"), in(a), in("x.crt"), 1, KITH_ROLE_TRAIN,
+                              2, error));
+    OK(kith_keys_new_node(in("c"), "carol", error));
+    refused(KITH_EEXIST, "gives rank 1 to bob",
+            kith_keys_certify(in("ca"), in("c/node.request"), in("x.crt"), 1,
+                              KITH_ROLE_TRAIN, 1, error));
+    refused(KITH_EINVAL, "give --rank N",
+            kith_keys_certify(in("ca"), in("c/node.request"), in("x.crt"), 1,
+                              KITH_ROLE_TRAIN, KITH_NOBODY, error));
+    OK(kith_keys_certify(in("ca"), in("c/node.request"), in("watch.crt"), 1,
+                         KITH_ROLE_OBSERVE, KITH_NOBODY, error));
+    assert_int_not_equal(0, access(in("x.crt"), F_OK));
+    write_text("ca/ranks", "kith-ranks-v1\n1 bob\n-1 eve\n");
+    refused(KITH_EPARSE, "expected \"RANK NAME\"",
+            kith_keys_certify(in("ca"), in(a), in("x.crt"), 1, KITH_ROLE_TRAIN,
+                              KITH_NOBODY, error));
 }
 
 static void test_missing_and_foreign(void **state)
@@ -329,7 +368,7 @@ static void test_revocation(void **state)
     for (int i = 0; i < 5; i++) { /* The list grows in order. */
         snprintf(name, sizeof name, "crt%d", i);
         OK(kith_keys_certify(in("ca"), in("b/node.request"), in(name), 1, 1,
-                             error));
+                             KITH_NOBODY, error));
         OK(kith_keys_revoke(in("ca"), in(name), error));
     }
     copy("ca/crl", "b/crl");
@@ -408,6 +447,7 @@ int main(void)
         TEST(test_loose_modes),
         TEST(test_nothing_is_overwritten),
         TEST(test_bad_arguments),
+        TEST(test_ranks),
         TEST(test_missing_and_foreign),
         TEST(test_two_authorities),
         TEST(test_damage),

@@ -63,7 +63,7 @@ static void defaults(void **state)
     kith_peer_options_default(&options);
     assert_int_equal(options.listen_fd, -1);
     assert_int_equal(options.control_fd, -1);
-    assert_int_equal(options.limits.half_open_max, 64);
+    assert_int_equal(options.limits.half_open_max, 256);
     assert_int_equal(options.limits.message_ns, 2 * KITH_S);
     assert_int_equal(options.limits.handshake_ns, 5 * KITH_S);
     assert_int_equal(options.limits.revoked_ns, 10 * KITH_S);

@@ -20,10 +20,28 @@
     "handshake does not authenticate: another cluster id, an altered or a "    \
     "replayed message"
 
+/* Who is certified and has proved its key is told why; nobody else hears
+ * anything, and a responder, who has not heard who dialled, neither. */
+static void check_told(int end, enum kith_err error)
+{
+    const struct sessions_end *other = &pair.ends[1 - end];
+    const bool told =
+        end == 1 && (error == KITH_EEXPIRED || error == KITH_EREVOKED);
+    assert_int_equal(other->error == KITH_EPERM, told);
+    assert_int_equal(kith_session_notice(other->session),
+                     !told                    ? KITH_NOTICE_NONE
+                     : error == KITH_EEXPIRED ? KITH_NOTICE_EXPIRED
+                                              : KITH_NOTICE_REVOKED);
+    if (told && error == KITH_EREVOKED)
+        assert_string_equal(kith_session_reason(other->session),
+                            "the peer refused us: our certificate is revoked");
+}
+
 static void connect_refused(int end, enum kith_err error, const char *reason)
 {
     assert_true(sessions_start(&pair));
     assert_false(sessions_connect(&pair));
+    check_told(end, error);
     refused(end, error, reason);
 }
 
@@ -167,8 +185,11 @@ static void test_preface(void **state)
 {
     (void)state;
     for (int to = 0; to < 2; to++) {
-        altered_preface(to, 4, 2, KITH_EVERSION,
-                        "protocol version differs: peer has 2, we have 1");
+        altered_preface(to, 4, 1, KITH_EVERSION,
+                        "peer speaks version 1 (kith before ranks in "
+                        "certificates), we speak 2: update the peer");
+        altered_preface(to, 4, 3, KITH_EVERSION,
+                        "peer speaks version 3, we speak 2: update this one");
         altered_preface(to, 5, KITH_SUITE_AESGCM, KITH_EVERSION,
                         "suite differs: peer offers "
                         "Noise_XX_25519_AESGCM_BLAKE2b, we use "

@@ -62,20 +62,28 @@ static struct sockaddr_storage source(const char *text)
     return from;
 }
 
+/* The n-th who came, over and over again; who had to make room last. */
+#define OWNERS 100000u
+static char owners[OWNERS];
+static uint32_t came;
+static void *evicted;
+
 static enum kith_refusal admit(struct kith_half_open_table *halfopen,
                                const char *from_text, kith_ns now_ns,
                                uint32_t *ticket)
 {
     const struct sockaddr_storage from = source(from_text);
-    return kith_half_open_admit(halfopen, (const struct sockaddr *)&from,
-                                now_ns, ticket);
+    const struct kith_half_open_request request = {
+        (const struct sockaddr *)&from, now_ns, &owners[came % OWNERS]};
+    came++;
+    return kith_half_open_admit(halfopen, &request, ticket, &evicted);
 }
 
 static void setup(struct kith_half_open_table *halfopen,
                   struct kith_peer_limits *limits)
 {
     kith_peer_limits_default(limits);
-    assert_int_equal(kith_half_open_init(halfopen, limits), KITH_OK);
+    assert_int_equal(kith_half_open_init(halfopen, limits, 7), KITH_OK);
 }
 
 /* Fills `count` places from distinct networks. */
@@ -105,6 +113,7 @@ static void a_cluster_in_one_network_starts(void **state)
     kith_half_open_close(&halfopen);
 }
 
+/* A full table: the newcomer comes in, and one makes room. */
 static void the_total_binds_everybody(void **state)
 {
     struct kith_half_open_table halfopen;
@@ -112,13 +121,72 @@ static void the_total_binds_everybody(void **state)
     uint32_t ticket;
     (void)state;
     setup(&halfopen, &limits);
-    fill(&halfopen, 64);
-    assert_int_equal(admit(&halfopen, "127.0.0.1", 0, &ticket),
-                     KITH_REFUSAL_HALF_OPEN);
+    fill(&halfopen, limits.half_open_max);
+    assert_null(evicted);
+    for (int i = 0; i < 3; i++) {
+        const char *from = i == 0   ? "127.0.0.1"
+                           : i == 1 ? "198.51.100.1"
+                                    : "::1";
+        assert_int_equal(admit(&halfopen, from, 0, &ticket),
+                         KITH_REFUSAL_COUNT);
+        assert_non_null(evicted);
+        assert_int_equal(halfopen.count, limits.half_open_max);
+    }
+    /* Nobody makes room for one who may not come in. */
+    for (int i = 0; i < 4; i++)
+        (void)admit(&halfopen, "198.51.100.1", 0, &ticket);
+    assert_int_equal(admit(&halfopen, "198.51.100.1", 0, &ticket),
+                     KITH_REFUSAL_NETWORK);
+    assert_null(evicted);
     kith_half_open_release(&halfopen, 5);
-    assert_int_equal(admit(&halfopen, "127.0.0.1", 0, &ticket),
+    assert_int_equal(admit(&halfopen, "203.0.113.1", 0, &ticket),
                      KITH_REFUSAL_COUNT);
     assert_int_equal(ticket, 5);
+    assert_null(evicted);
+    kith_half_open_close(&halfopen);
+}
+
+/* Of 1,000 who need as long as 64 (256) newcomers to say their first word, and
+ * then as long as 2,000 to prove themselves: how many keep their place? */
+static void silence_makes_room_first(void **state)
+{
+    static const struct {
+        uint32_t until_heard, least;
+    } rows[] = {{0, 950}, {64, 700}, {256, 300}};
+    struct kith_half_open_table halfopen;
+    struct kith_peer_limits limits;
+    (void)state;
+    setup(&halfopen, &limits);
+    limits.half_open_per_network = UINT32_MAX;
+    limits.handshake_rate = limits.handshakes_per_s = UINT32_MAX;
+    kith_ns now = 0;
+    uint32_t ticket, mine;
+    fill(&halfopen, limits.half_open_max);
+    for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
+        uint32_t kept = 0;
+        for (int i = 0; i < 1000; i++) {
+            now += KITH_MS;
+            assert_int_equal(admit(&halfopen, "198.51.100.1", now, &mine),
+                             KITH_REFUSAL_COUNT);
+            void *const self = halfopen.entries[mine].owner;
+            bool here = true;
+            for (uint32_t n = 0; n < rows[row].until_heard + 2000 && here;
+                 n++) {
+                if (n == rows[row].until_heard)
+                    assert_true(kith_half_open_pay(&halfopen, mine, now));
+                now += KITH_MS;
+                assert_int_equal(admit(&halfopen, "10.1.1.1", now, &ticket),
+                                 KITH_REFUSAL_COUNT);
+                here = evicted != self;
+            }
+            kept += here;
+            if (here)
+                halfopen.entries[mine].paid = false; /* one of the flood */
+        }
+        print_message("heard after %u: %u of 1000 keep their place\n",
+                      rows[row].until_heard, kept);
+        assert_true(kept >= rows[row].least);
+    }
     kith_half_open_close(&halfopen);
 }
 
@@ -222,6 +290,7 @@ int main(void)
         cmocka_unit_test(addresses),
         cmocka_unit_test(a_cluster_in_one_network_starts),
         cmocka_unit_test(the_total_binds_everybody),
+        cmocka_unit_test(silence_makes_room_first),
         cmocka_unit_test(four_per_network_above_the_free_ones),
         cmocka_unit_test(handshakes_per_second),
         cmocka_unit_test(many_sources),

@@ -1,8 +1,8 @@
 /* Certificates: a canonical TLV and an Ed25519 signature.
  *
- *   certificate = field 1 .. field 10, field 11
+ *   certificate = field 1 .. field 11, field 12
  *   field       = tag (1 byte), length (1 byte), value; integers big-endian
- *   signature   = Ed25519("kith-cert-v1\0" || field 1 .. field 10)
+ *   signature   = Ed25519("kith-cert-v2\0" || field 1 .. field 11)
  *
  * Every field is present, in order, at its one length: one certificate has one
  * encoding, so its fingerprint names it. */
@@ -13,7 +13,7 @@
 #include "src/protocol/session/bytes.h"
 #include "src/protocol/session/certificate.h"
 
-#define CERTIFICATE_VERSION 1u
+#define CERTIFICATE_VERSION 2u /* 1 named no rank */
 #define ROLES_ALL                                                              \
     ((uint32_t)KITH_ROLE_TRAIN | (uint32_t)KITH_ROLE_OBSERVE |                 \
      (uint32_t)KITH_ROLE_SEED)
@@ -29,15 +29,16 @@ enum tag {
     TAG_ROLES,
     TAG_QUOTA_ROUND,
     TAG_QUOTA_MODEL,
+    TAG_RANK,
     TAG_SIGNATURE,
 };
 
 /* Two bytes of tag and length before each value; the longest name. */
 #define BODY_BYTES_MAX                                                         \
-    (10u * 2u + 1u + KITH_CLUSTER_BYTES + 8u + KITH_KEY_BYTES +                \
-     (KITH_NAME_MAX - 1u) + 8u + 8u + 4u + 8u + 8u)
+    (11u * 2u + 1u + KITH_CLUSTER_BYTES + 8u + KITH_KEY_BYTES +                \
+     (KITH_NAME_MAX - 1u) + 8u + 8u + 4u + 8u + 8u + 4u)
 #define SIGNATURE_FIELD_BYTES (2u + KITH_SIGNATURE_BYTES)
-static const char context[] = "kith-cert-v1"; /* its zero byte included */
+static const char context[] = "kith-cert-v2"; /* its zero byte included */
 
 _Static_assert(BODY_BYTES_MAX + SIGNATURE_FIELD_BYTES <=
                    KITH_CERTIFICATE_BYTES_MAX,
@@ -130,6 +131,8 @@ enum kith_err kith_certificate_decode(const uint8_t *bytes, size_t size,
     struct reader r = {bytes, size, true};
     struct kith_certificate c = {.serial = 0};
     const uint64_t version = read_number(&r, TAG_VERSION, 1);
+    if (r.good && version != CERTIFICATE_VERSION)
+        return KITH_EVERSION;
     read_bytes(&r, TAG_CLUSTER, c.cluster, sizeof c.cluster);
     c.serial = read_number(&r, TAG_SERIAL, 8);
     read_bytes(&r, TAG_KEY, c.key, sizeof c.key);
@@ -139,10 +142,11 @@ enum kith_err kith_certificate_decode(const uint8_t *bytes, size_t size,
     c.roles = (uint32_t)read_number(&r, TAG_ROLES, 4);
     c.quota_round_bytes = read_number(&r, TAG_QUOTA_ROUND, 8);
     c.quota_model_bytes = read_number(&r, TAG_QUOTA_MODEL, 8);
+    c.rank = (uint32_t)read_number(&r, TAG_RANK, 4);
     read_bytes(&r, TAG_SIGNATURE, c.signature, sizeof c.signature);
     /* Trailing bytes are refused: two encodings of one certificate would have
      * two fingerprints, and a revocation would name one of them. */
-    if (!r.good || r.left != 0 || version != CERTIFICATE_VERSION)
+    if (!r.good || r.left != 0)
         return KITH_EPARSE;
     if (not_before > not_after || not_after > INT64_MAX || c.roles == 0 ||
         (c.roles & ~ROLES_ALL) != 0)
@@ -176,7 +180,7 @@ static uint8_t *write_number(uint8_t *at, enum tag tag, uint64_t value,
     return write_bytes(at, tag, bytes, width);
 }
 
-/* Fields 1 to 10; returns their size. */
+/* Fields 1 to 11; returns their size. */
 static size_t body_encode(const struct kith_certificate *c, uint8_t *bytes)
 {
     const size_t name_bytes = strlen(c->name);
@@ -193,6 +197,7 @@ static size_t body_encode(const struct kith_certificate *c, uint8_t *bytes)
     at = write_number(at, TAG_ROLES, c->roles, 4);
     at = write_number(at, TAG_QUOTA_ROUND, c->quota_round_bytes, 8);
     at = write_number(at, TAG_QUOTA_MODEL, c->quota_model_bytes, 8);
+    at = write_number(at, TAG_RANK, c->rank, 4);
     KITH_ASSERT((size_t)(at - bytes) <= BODY_BYTES_MAX);
     return (size_t)(at - bytes);
 }

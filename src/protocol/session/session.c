@@ -236,6 +236,30 @@ const uint8_t *kith_session_peer_certificate(const struct kith_session *session,
     return session->peer_certificate;
 }
 
+enum kith_notice kith_session_notice(const struct kith_session *session)
+{
+    switch (session->notice) {
+#define KITH_X(name, byte, text)                                               \
+    case byte:                                                                 \
+        return KITH_NOTICE_##name;
+        KITH_NOTICES(KITH_X)
+#undef KITH_X
+    }
+    return KITH_NOTICE_NONE;
+}
+
+const char *kith_notice_text(unsigned notice)
+{
+    switch (notice) {
+#define KITH_X(name, byte, text)                                               \
+    case byte:                                                                 \
+        return text;
+        KITH_NOTICES(KITH_X)
+#undef KITH_X
+    }
+    return "for a reason that this version does not know";
+}
+
 const char *kith_session_reason(const struct kith_session *session)
 {
     return session->reason;

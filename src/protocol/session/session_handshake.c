@@ -23,6 +23,8 @@ static const uint8_t magic[4] = {'k', 'i', 't', 'h'};
 
 _Static_assert(sizeof magic + 4 == KITH_PREFACE_BYTES,
                "magic, version, suite, two reserved bytes");
+_Static_assert(KITH_FIRST_BYTES == KITH_PREFACE_BYTES + KITH_NOISE_OVERHEAD_1,
+               "a stranger's first bytes");
 _Static_assert(KITH_PROTOCOL_VERSION <= UINT8_MAX, "the version is a byte");
 _Static_assert(KITH_HELLO_HEAD_BYTES == 34,
                "HELLO's fields lie at offsets 1, 9, 17, 21, 25 and 33");
@@ -41,6 +43,11 @@ static void preface_write(enum kith_suite suite,
     memcpy(preface, magic, sizeof magic);
     preface[4] = KITH_PROTOCOL_VERSION;
     preface[5] = (uint8_t)suite;
+}
+
+bool kith_session_begins(const uint8_t *bytes, size_t size)
+{
+    return memcmp(bytes, magic, size < sizeof magic ? size : sizeof magic) == 0;
 }
 
 static const char forged[] = "handshake does not authenticate: another "
@@ -102,8 +109,10 @@ static enum kith_err read_preface(struct kith_session *s, const uint8_t *bytes)
     if (bytes[4] != ours[4])
         return kith_text_fail(
             s->reason, sizeof s->reason, KITH_EVERSION,
-            "protocol version differs: peer has %u, we have %u",
-            (unsigned)bytes[4], (unsigned)ours[4]);
+            "peer speaks version %u%s, we speak %u: update %s",
+            (unsigned)bytes[4],
+            bytes[4] == 1 ? " (kith before ranks in certificates)" : "",
+            (unsigned)ours[4], bytes[4] < ours[4] ? "the peer" : "this one");
     if (bytes[5] != ours[5])
         return kith_text_fail(s->reason, sizeof s->reason, KITH_EVERSION,
                               "suite differs: peer offers %s, we use %s",
@@ -185,6 +194,20 @@ static enum kith_err read_message1(struct kith_session *s, const uint8_t *bytes)
     return write_message(s);
 }
 
+/* To one whom our authority certified and who has proved its key: the handshake
+ * is over, so that only it can read why it may not stay. What is left unsaid
+ * where sealing fails is no news to us. */
+static void tell_refused(struct kith_session *s, enum kith_notice notice)
+{
+    const uint8_t frame[2] = {KITH_FRAME_REFUSED, (uint8_t)notice};
+    KITH_ASSERT(!s->initiator && s->noise.message == 3);
+    if (kith_noise_split(&s->noise) == KITH_OK &&
+        kith_record_seal(s, frame, sizeof frame,
+                         pending_end(s, sizeof frame + KITH_RECORD_OVERHEAD)) ==
+            KITH_OK)
+        s->pending_bytes += sizeof frame + KITH_RECORD_OVERHEAD;
+}
+
 /* Message 2 or 3: who is it? Noise has proved that the peer holds the secret of
  * peer_key; the certificate says whose key that is. Whoever dials sees
  * the responder's certificate; the initiator's goes to a verified responder. */
@@ -202,6 +225,9 @@ static enum kith_err read_identity(struct kith_session *s, const uint8_t *bytes,
     err = kith_trust_explain(s->trust, s->peer_certificate,
                              s->peer_certificate_bytes, s->noise.peer_key,
                              s->utc_s, &s->peer, s->reason);
+    if (!s->initiator && (err == KITH_EREVOKED || err == KITH_EEXPIRED))
+        tell_refused(s, err == KITH_EREVOKED ? KITH_NOTICE_REVOKED
+                                             : KITH_NOTICE_EXPIRED);
     if (err != KITH_OK)
         return err;
     if (memcmp(s->noise.peer_key, s->identity->key, KITH_KEY_BYTES) == 0)

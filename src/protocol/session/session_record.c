@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "kith/assert.h"
+#include "kith/text.h"
 #include "src/protocol/session/bytes.h"
 #include "src/protocol/session/session_state.h"
 
@@ -153,6 +154,18 @@ enum kith_err kith_session_seal_fin(struct kith_session *session, uint8_t *out,
 {
     const enum kith_err err =
         seal_whole(session, KITH_FRAME_FIN, NULL, 0, out, capacity, written);
+    session->fin_sent |= err == KITH_OK;
+    return err;
+}
+
+enum kith_err kith_session_seal_notice(struct kith_session *session,
+                                       enum kith_notice notice, uint8_t *out,
+                                       size_t capacity, size_t *written)
+{
+    const uint8_t code = (uint8_t)notice;
+    KITH_ASSERT(notice != KITH_NOTICE_NONE);
+    const enum kith_err err = seal_whole(session, KITH_FRAME_REFUSED, &code, 1,
+                                         out, capacity, written);
     session->fin_sent |= err == KITH_OK;
     return err;
 }
@@ -299,6 +312,12 @@ static enum kith_err read_frame(struct kith_session *s, const uint8_t *frame,
                                 size_t n, struct kith_session_event *event)
 {
     KITH_ASSERT(n >= 1 && n <= 1 + KITH_CONTROL_BYTES_MAX);
+    if (frame[0] == KITH_FRAME_REFUSED && n == 2) {
+        s->notice = frame[1];
+        return kith_text_fail(s->reason, sizeof s->reason, KITH_EPERM,
+                              "the peer refused us: %s",
+                              kith_notice_text(s->notice));
+    }
     if (s->phase == KITH_PHASE_HELLO) {
         event->kind = KITH_SESSION_OPEN;
         return kith_handshake_hello(s, frame, n);

@@ -13,6 +13,7 @@ enum kith_frame {
     KITH_FRAME_CONTROL = 2,
     KITH_FRAME_BULK = 3,
     KITH_FRAME_FIN = 4,
+    KITH_FRAME_REFUSED = 5,
 };
 
 #define KITH_LENGTH_BYTES 2u /* big-endian, before every record */
@@ -66,6 +67,7 @@ struct kith_session {
     const struct kith_trust *trust;
     const struct kith_identity *identity;
     int64_t utc_s;
+    uint8_t notice; /* enum kith_notice, or one of a later version */
     struct kith_hello hello, peer_hello;
     struct kith_certificate peer;
     uint8_t peer_certificate[KITH_CERTIFICATE_BYTES_MAX]; /* as received */

@@ -96,9 +96,13 @@ static enum kith_err check_signed(const struct kith_trust *trust,
     /* The reasons differ in the log alone: a peer is told nothing, but that the
      * connection ends. */
     KITH_ASSERT(trust->authority_count >= 1);
-    *why = "certificate is malformed";
-    if (kith_certificate_decode(bytes, size, decoded) != KITH_OK)
-        return KITH_EPARSE;
+    const enum kith_err err = kith_certificate_decode(bytes, size, decoded);
+    *why = err == KITH_EVERSION ? "certificate is of another version: both "
+                                  "need the same release, and a certificate "
+                                  "from it"
+                                : "certificate is malformed";
+    if (err != KITH_OK)
+        return err;
     *why = "certificate is for another cluster";
     if (memcmp(decoded->cluster, trust->cluster, KITH_CLUSTER_BYTES) != 0)
         return KITH_EAUTH;
