@@ -222,6 +222,50 @@ static void test_share(void **state)
     assert_null(mark_of(KITH_MARK_TORN));
 }
 
+/* What weighs nothing is no share, and a part of a share or of a number is
+ * none. */
+static void test_scalars_that_are_none(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *algorithm;
+        double scalar;
+        bool sane;
+    } cases[] = {
+        {"sgp", 0x1p-60, true},
+        {"sgp", 5e-324, false},
+        {"sgp", 0x1p-65, false},
+        {"sgp", 0, false},
+        {"sgp-sync", 8, true},
+        {"sgp-sync", 9, false},
+        {"sgp-sync", 1e-300, false},
+        {"overlap-sgp", NAN, false},
+        {"running-sums", 0, true},
+        {"running-sums", 0x1p-41, true},
+        {"running-sums", 1e-30, false},
+        {"gosgd", 0, true},
+        {"gosgd", 1, true},
+        {"gosgd", 0.5, false},
+        {"gosgd", 5e-324, false},
+        {"gosgd", INFINITY, false},
+        {"choco", 3, true},
+        {"choco", 1e-9, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_true(
+            kith_algorithm_is_sane(kith_algorithm_find(cases[i].algorithm), 8,
+                                   cases[i].scalar) == cases[i].sane);
+    open_plain("sgp-sync", "one-peer-exponential", 4, 1);
+    start();
+    struct kith_message light = word(1, 0, KITH_MESSAGE_MODEL, 0);
+    light.scalars[0] = 5e-324;
+    light.slot = kith_node_inbox(node, 0, &light);
+    assert_int_not_equal(light.slot, KITH_SLOT_NONE);
+    say(0, light);
+    assert_true(marked(KITH_MARK_GATED));
+    assert_null(sent(KITH_MESSAGE_READY));
+}
+
 /* 1 of a ring of 3: models go out and come in, and nothing waits for them. */
 static void test_mailbox(void **state)
 {
@@ -387,6 +431,7 @@ int main(void)
         cmocka_unit_test(test_directed_catches_up),
         cmocka_unit_test(test_directed_answers),
         cmocka_unit_test(test_share),
+        cmocka_unit_test(test_scalars_that_are_none),
         cmocka_unit_test(test_mailbox),
         cmocka_unit_test(test_mailbox_down),
         cmocka_unit_test(test_mailbox_goes_on),
