@@ -122,6 +122,7 @@ PROPERTY = \
   tests/property/test_matrix \
   tests/property/test_node_chaos \
   tests/property/test_node_fuzz \
+  tests/property/test_node_liars \
   tests/property/test_node_rounds \
   tests/property/test_sim_determinism \
   tests/property/test_sim_theory \
@@ -252,6 +253,8 @@ tests_unit_test_theory_SOURCES = tests/unit/test_theory.c \
   tests/support/node_network.c tests/support/node_network.h
 EXTRA_DIST += tests/support/graph.h
 tests_property_test_node_rounds_SOURCES = tests/property/test_node_rounds.c \
+  tests/support/node_network.c tests/support/node_network.h
+tests_property_test_node_liars_SOURCES = tests/property/test_node_liars.c \
   tests/support/node_network.c tests/support/node_network.h
 tests_property_test_node_chaos_SOURCES = tests/property/test_node_chaos.c \
   tests/support/node_network.c tests/support/node_network.h

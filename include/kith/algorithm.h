@@ -163,8 +163,9 @@ struct kith_algorithm {
     double initial[KITH_GOSSIP_KEY_COUNT]; /* of those keys */
     unsigned scalar_count;
     double scalars_start[KITH_SCALARS_MAX];
-    double scalars_low, scalars_high; /* what a sane one is; 0, 0: a share of
-                                         a weight, in (0, peers] */
+    double scalars_low, scalars_high; /* what a sane one is; 0, 0: a share of a
+                                         weight, in [SHARE_LEAST, peers] */
+    double scalars_least;             /* 0 or no less than that; 0: whole */
     unsigned vectors;                 /* of its own, (dim), 0 at the start */
     unsigned edge_vectors; /* for each neighbour, (dim), 0 at the start */
 
@@ -222,15 +223,25 @@ kith_algorithm_payload(const struct kith_algorithm *algorithm,
                : algorithm->payload(algebra);
 }
 
+/* The least weight that a push-sum's message carries: who keeps less than 2^-40
+ * gives a token of 2^-20 of it, hence 2^-60 but for millions of tokens in a
+ * row. A lighter one would weigh nothing beside the values that come with it.
+ */
+#define KITH_SHARE_LEAST 0x1p-64
+
 /* May one of its scalars be this, on the wire or in a checkpoint? */
 static inline bool
 kith_algorithm_is_sane(const struct kith_algorithm *algorithm, uint32_t peers,
                        double scalar)
 {
-    return algorithm->scalars_high == algorithm->scalars_low
-               ? scalar > 0 && scalar <= (double)peers
-               : scalar >= algorithm->scalars_low &&
-                     scalar <= algorithm->scalars_high;
+    const bool is_share = algorithm->scalars_high == algorithm->scalars_low;
+    const double high = is_share ? (double)peers : algorithm->scalars_high;
+    if (!(scalar >= algorithm->scalars_low && scalar <= high))
+        return false;
+    const double least = is_share ? KITH_SHARE_LEAST : algorithm->scalars_least;
+    if (least == 0)
+        return (double)(uint64_t)scalar == scalar; /* high is below 2^64 */
+    return scalar >= least || (scalar == 0 && !is_share);
 }
 #define KITH_GOSSIP_READS(name) (1u << KITH_GOSSIP_##name)
 

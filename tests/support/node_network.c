@@ -86,6 +86,10 @@ static void book_share(struct net *net, kith_id self,
 static void note(struct net *net, kith_id self, const struct kith_mark *mark)
 {
     net->marks[mark->kind]++;
+    if (mark->kind == KITH_MARK_FINISHED)
+        net->finished_ns = net->now_ns;
+    if (mark->kind == KITH_MARK_MERGED)
+        net->merged[self][mark->peer]++;
     if (net->trace)
         printf("%10.3f ms  %2u %-9s %2d  #%llu%s  %llu %g\n",
                (double)net->now_ns / 1e6, self, kith_mark_name(mark->kind),
@@ -227,6 +231,8 @@ static void send(struct net *net, kith_id from, const struct kith_send *send)
             push(net, KITH_EVENT_MESSAGE, send->to, at + copy * KITH_MS);
         out->from = from;
         out->message = send->message;
+        if (net->claim != NULL)
+            out->message.step = net->claim(net, from, send->message.step);
         out->link_epoch = net->link_epoch[from][send->to];
         if (send->message.kind == KITH_MESSAGE_MODEL)
             memcpy(out->payload, net->peers[from].slots[send->message.slot],

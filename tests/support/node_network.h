@@ -83,6 +83,10 @@ struct net {
                                  twice, to be overtaken */
     uint64_t lost, doubled, delivered;
     double weight_crashed; /* scalar 0 of those that crashed, then */
+    /* What `from` says in a message in place of `step`; NULL: the truth. */
+    uint64_t (*claim)(const struct net *net, kith_id from, uint64_t step);
+    kith_ns finished_ns;                           /* the last FINISHED */
+    uint64_t merged[NET_PEERS_MAX][NET_PEERS_MAX]; /* by, from whom */
 };
 
 void net_open(struct net *net, const char *algorithm, const char *topology,

@@ -145,8 +145,8 @@ static void pass(kith_id from, uint64_t round, uint64_t claim)
     say(from, word_of);
 }
 
-/* Whom one peer alone calls further on goes on by one round; whom two do, to
- * where both are. 1 of 8: to 2, 3, 5 and from 0, 7, 5. */
+/* Whom one peer calls further on goes on by one round, and to where that one is
+ * if it is in a later stretch of 16. 1 of 8: to 2, 3, 5 and from 0, 7, 5. */
 static void test_directed_catches_up(void **state)
 {
     (void)state;
@@ -164,11 +164,11 @@ static void test_directed_catches_up(void **state)
     worked(KITH_WORK_SNAPSHOT);
     assert_int_equal(sent(KITH_MESSAGE_PROBE)->to, 7);
     assert_int_equal(sent(KITH_MESSAGE_MODEL)->to, 3);
-    pass(7, 1, 6);
+    pass(7, 1, 20);
     say(3, word(1, 3, KITH_MESSAGE_READY, 1));
     worked(KITH_WORK_MERGE);
     assert_true(marked(KITH_MARK_ROUND));
-    assert_int_equal(rounds(), 6);
+    assert_int_equal(rounds(), 20);
     assert_int_equal(sent(KITH_MESSAGE_ABORT)->to, 5); /* of round 2 */
     assert_int_equal(sent(KITH_MESSAGE_ABORT)->message.id.counter, 2);
 }
@@ -220,6 +220,50 @@ static void test_share(void **state)
     say(3, word(1, 3, KITH_MESSAGE_READY, 1));
     expire();
     assert_null(mark_of(KITH_MARK_TORN));
+}
+
+/* What weighs nothing is no share, and a part of a share or of a number is
+ * none. */
+static void test_scalars_that_are_none(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *algorithm;
+        double scalar;
+        bool sane;
+    } cases[] = {
+        {"sgp", 0x1p-60, true},
+        {"sgp", 5e-324, false},
+        {"sgp", 0x1p-65, false},
+        {"sgp", 0, false},
+        {"sgp-sync", 8, true},
+        {"sgp-sync", 9, false},
+        {"sgp-sync", 1e-300, false},
+        {"overlap-sgp", NAN, false},
+        {"running-sums", 0, true},
+        {"running-sums", 0x1p-41, true},
+        {"running-sums", 1e-30, false},
+        {"gosgd", 0, true},
+        {"gosgd", 1, true},
+        {"gosgd", 0.5, false},
+        {"gosgd", 5e-324, false},
+        {"gosgd", INFINITY, false},
+        {"choco", 3, true},
+        {"choco", 1e-9, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_true(
+            kith_algorithm_is_sane(kith_algorithm_find(cases[i].algorithm), 8,
+                                   cases[i].scalar) == cases[i].sane);
+    open_plain("sgp-sync", "one-peer-exponential", 4, 1);
+    start();
+    struct kith_message light = word(1, 0, KITH_MESSAGE_MODEL, 0);
+    light.scalars[0] = 5e-324;
+    light.slot = kith_node_inbox(node, 0, &light);
+    assert_int_not_equal(light.slot, KITH_SLOT_NONE);
+    say(0, light);
+    assert_true(marked(KITH_MARK_GATED));
+    assert_null(sent(KITH_MESSAGE_READY));
 }
 
 /* 1 of a ring of 3: models go out and come in, and nothing waits for them. */
@@ -323,6 +367,7 @@ static void test_mailbox_goes_on(void **state)
     give(1, 2, 4); /* passed on by another one */
     give(1, 2, 3);
     give(1, 2, UINT64_MAX); /* no honest peer is there */
+    give(1, 2, UINT64_MAX / 2 - 1);
     assert_false(effects.has_work);
     assert_true(kith_node_quiet(node));
     give(1, 2, 5);
@@ -386,6 +431,7 @@ int main(void)
         cmocka_unit_test(test_directed_catches_up),
         cmocka_unit_test(test_directed_answers),
         cmocka_unit_test(test_share),
+        cmocka_unit_test(test_scalars_that_are_none),
         cmocka_unit_test(test_mailbox),
         cmocka_unit_test(test_mailbox_down),
         cmocka_unit_test(test_mailbox_goes_on),

@@ -226,6 +226,29 @@ static void test_round_trailing_peer_catches_up(void **state)
     assert_int_equal(counters.rounds, 7);
 }
 
+/* At a healed cut a peer has one neighbour that is ahead; the other one is
+ * behind with it. What no peer can have reached takes it nowhere. */
+static void test_round_one_is_ahead(void **state)
+{
+    (void)state;
+    static const uint64_t claims[][2] = {{7, 1}, {40, 40}, {65, 1}};
+    for (unsigned i = 0; i < 3; i++) {
+        open_node("dpsgd", "ring", 3, 1, false);
+        config.steps = 1000;
+        start();
+        worked(KITH_WORK_TRAIN);
+        worked(KITH_WORK_SNAPSHOT);
+        const struct kith_send to0 = effects.sends[0], to2 = effects.sends[1];
+        struct kith_message far = about(&to0, KITH_MESSAGE_ABORT);
+        far.step = claims[i][0];
+        say(0, far);
+        say(2, about(&to2, KITH_MESSAGE_ABORT));
+        struct kith_node_counters counters;
+        kith_node_counters(node, &counters);
+        assert_int_equal(counters.rounds, claims[i][1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +260,7 @@ int main(void)
         cmocka_unit_test(test_round_slices),
         cmocka_unit_test(test_round_leave_of_many_neighbours),
         cmocka_unit_test(test_round_trailing_peer_catches_up),
+        cmocka_unit_test(test_round_one_is_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

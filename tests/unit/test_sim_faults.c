@@ -158,6 +158,22 @@ static void test_partition(void **state)
     assert_true(r.summary.exchanges.done < whole.summary.exchanges.done);
 }
 
+/* The half with the slow peer falls behind in the cut, and each end of it has
+ * one neighbour that is ahead: the ring closes again. */
+static void test_cut_ring_heals(void **state)
+{
+    (void)state;
+    const struct simulated r = simulate(
+        "name: cut-ring\nseed: 16\npeers: 6\nstop: {steps: 300}\n"
+        "model: {kind: quadratic, dim: 12}\ntrain: {learning_rate: 0.05}\n"
+        "gossip: {algorithm: dpsgd-atc, topology: ring}\n"
+        "network: {latency: 1ms}\ncompute:\n  step: 60ms\n"
+        "  slow: [{peers: \"peer(4)\", by: 2}]\nfaults:\n"
+        "  - {at: 2s, for: 3s, partition: \"peer(0..2) <-> peer(3..5)\"}\n",
+        NULL);
+    assert_true(r.summary.exchanges.done >= 1680); /* of 1,800 */
+}
+
 /* A cut before anybody has dialled: dials give up after 5 s, what waited for
  * them is forgotten, and later dials succeed. */
 static void test_cut_dials(void **state)
@@ -250,6 +266,7 @@ int main(void)
         cmocka_unit_test(test_pause),
         cmocka_unit_test(test_slow),
         cmocka_unit_test(test_partition),
+        cmocka_unit_test(test_cut_ring_heals),
         cmocka_unit_test(test_cut_dials),
         cmocka_unit_test(test_all_crash),
         cmocka_unit_test(test_interrupted),

@@ -1,6 +1,9 @@
 /* Push-sum: see push_sum.h. */
 #include "push_sum.h"
 
+/* Of a peer that is too light: a share must have some weight. */
+#define TOKEN 0x1p-20
+
 double kith_push_sum_fraction(const struct kith_algebra *algebra,
                               const struct kith_work_edge *edge)
 {
@@ -10,7 +13,9 @@ double kith_push_sum_fraction(const struct kith_algebra *algebra,
 void kith_push_sum_make(struct kith_algebra *algebra,
                         struct kith_work_edge *edge)
 {
-    const double fraction = kith_push_sum_fraction(algebra, edge);
+    double fraction = kith_push_sum_fraction(algebra, edge);
+    if ((1 - fraction) * algebra->scalars[0] < PUSH_SUM_LIGHT)
+        fraction = TOKEN;
     const struct kith_term share = {fraction, algebra->live, NULL};
     const struct kith_term given = {-1, algebra->sent, NULL};
     const struct kith_update updates[] = {

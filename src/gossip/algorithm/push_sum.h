@@ -11,8 +11,8 @@
 
 #include "updates.h"
 
-/* Who keeps less weight than that gives nothing more, or x would leave the
- * range of a float in the end. GoSGD's smallest share, too. */
+/* Who would keep less weight than that gives a token of it, or x would leave
+ * the range of a float in the end. GoSGD's smallest share, too. */
 #define PUSH_SUM_LIGHT 0x1p-40
 
 /* What of x that stands there now is the share of the x that stood there before

@@ -91,6 +91,7 @@ const struct kith_algorithm kith_algorithm_running_sums = {
     .scalar_count = 1,
     .scalars_start = {1.0},
     .scalars_high = WEIGHT_MAX,
+    .scalars_least = KITH_SHARE_LEAST,
     .edge_vectors = TOTALS,
     .make = make,
     .merge = merge,

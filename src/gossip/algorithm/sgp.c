@@ -22,18 +22,6 @@
  * Test: unit/test_theory.c (T4, T5). */
 #include "push_sum.h"
 
-/* Of a peer that is too light: a share must have some weight. */
-#define TOKEN 0x1p-20
-
-static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
-{
-    const double share = edge->weight;
-    if ((1 - share) * algebra->scalars[0] < PUSH_SUM_LIGHT)
-        edge->weight = TOKEN;
-    kith_push_sum_make(algebra, edge);
-    edge->weight = share;
-}
-
 /* The share never arrived: it comes home. */
 static void undo(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
@@ -50,7 +38,7 @@ const struct kith_algorithm kith_algorithm_sgp = {
     .flags = KITH_ALLOWS_DIRECTED_LINKS | KITH_CONSERVES_SUM | KITH_STEPS_AT_Z,
     .scalar_count = 1,
     .scalars_start = {1.0},
-    .make = make,
+    .make = kith_push_sum_make,
     .merge = kith_push_sum_merge,
     .undo = undo,
     .factor = kith_push_sum_factor,

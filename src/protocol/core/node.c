@@ -399,6 +399,8 @@ static void step_started(struct kith_node *node)
 {
     KITH_ASSERT(node->owner == OWNER_UNSTARTED);
     node->owner = OWNER_NONE;
+    if (node->round != NULL)
+        node->round->begun_ns = node->now_ns;
     if (node->config->save_period_ns > 0)
         node->save_ns = node->now_ns + node->config->save_period_ns;
     if (share_done(node)) {

@@ -143,6 +143,7 @@ void kith_round_close(struct kith_node *node)
     kith_round_remember(node);
     kith_node_cancel(node, KITH_SLOT_ROUND_SENT);
     kith_node_mark(node, KITH_MARK_ROUND, NULL, KITH_NOBODY, round->round, 0);
+    kith_round_time(node);
     round->state = ROUND_CLOSED;
     round->deadline_ns = KITH_NEVER;
     round->round++;
@@ -388,8 +389,10 @@ static void settle_all(struct kith_node *node)
 
 void kith_round_wake(struct kith_node *node)
 {
-    if (node->now_ns >= node->round->deadline_ns)
+    if (node->now_ns >= node->round->deadline_ns) {
+        node->round->stopped_ns += node->now_ns - node->round->deadline_ns;
         settle_all(node);
+    }
     KITH_ASSERT(node->round->deadline_ns > node->now_ns);
 }
 

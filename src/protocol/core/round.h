@@ -71,6 +71,8 @@ struct kith_round_claim {
     kith_id peer;
 };
 #define KITH_EARLY_MAX 16u
+/* Larger numbers are nobody's, so that none can wrap. */
+#define KITH_ROUND_NUMBER_MAX (UINT64_C(1) << 62)
 /* Rounds after one that somebody was missing in: where neighbours change, those
  * that still think that we are dead show up one by one. */
 #define KITH_WARY_ROUNDS 16u
@@ -96,8 +98,11 @@ struct kith_round {
     struct kith_round_list lists[2];
     struct kith_work_edge *work; /* (degree), gathered for each item */
     uint64_t share;              /* rounds of all steps */
-    uint64_t most; /* highest plausible round number; larger ones are ignored */
-    struct kith_round_claim furthest[2]; /* of two peers */
+    uint64_t start;              /* the round that this incarnation began in */
+    kith_ns begun_ns, closed_ns; /* START; work done when the last one closed */
+    kith_ns stopped_ns;          /* woken so long after deadlines */
+    struct kith_estimate period; /* work between closings */
+    uint64_t furthest;           /* claim that was plausible when said */
     uint64_t generations, passed; /* mailbox: above those heard, passed on */
     /* Models that came more than a round too early: there was no inbox. */
     struct kith_round_claim early[KITH_EARLY_MAX];     /* (early_count) */
@@ -188,7 +193,11 @@ bool kith_round_was_committed(const struct kith_node *node, kith_id peer,
 
 /* Any message: its sender is alive, and in that round. */
 void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said);
-/* Go on where two others are, if they are further than the next round. */
+/* No honest peer is in a later round by now, as far as our own clock says. */
+uint64_t kith_round_plausible(const struct kith_node *node);
+/* A round was closed: how long one takes. */
+void kith_round_time(struct kith_node *node);
+/* Go on where another one is, if that is further than the next round. */
 void kith_round_catch_up(struct kith_node *node);
 /* Go on with round `number`, and tell those that wait for us in ours. */
 void kith_round_rejoin(struct kith_node *node, uint64_t number);

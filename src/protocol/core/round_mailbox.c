@@ -17,9 +17,6 @@
  * Source: Bornstein et al., ICLR 2023 (SWIFT). */
 #include "src/protocol/core/round.h"
 
-/* No honest generation comes near; a liar's cannot make numbers wrap. */
-#define GENERATIONS_MAX (UINT64_MAX / 2)
-
 static bool is_done(const struct kith_node *node, uint64_t steps)
 {
     return steps >= node->config->steps;
@@ -107,9 +104,11 @@ static void hear(struct kith_node *node, const struct kith_message *message)
     const uint64_t number = message->id.counter;
     const bool counts =
         is_done(node, node->steps) || is_done(node, message->step);
-    if (counts && number < GENERATIONS_MAX && number >= round->generations)
+    /* A liar's number would stop all passing on: honest ones are below it. */
+    if (counts && number <= kith_round_plausible(node) &&
+        number >= round->generations)
         round->generations = number + 1;
-    KITH_ASSERT(round->generations <= GENERATIONS_MAX);
+    KITH_ASSERT(round->generations <= KITH_ROUND_NUMBER_MAX + 1);
 }
 
 static void step_model(struct kith_node *node, struct kith_round_edge *edge,

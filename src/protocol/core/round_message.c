@@ -73,7 +73,7 @@ static void note_early(struct kith_node *node, kith_id peer, uint64_t number)
 {
     struct kith_round *round = node->round;
     uint32_t at = 0;
-    KITH_ASSERT(number > round->round + 1 && number <= round->most);
+    KITH_ASSERT(number > round->round + 1 && number <= KITH_ROUND_NUMBER_MAX);
     while (at < round->early_count && round->early[at].peer != peer)
         at++;
     if (at == KITH_EARLY_MAX)
@@ -94,7 +94,7 @@ static void refuse(struct kith_node *node, const struct kith_round_edge *edge,
     node->late++;
     /* Noted once, asked for when its round comes: otherwise a fast
      * neighbour's model would be lost for good. */
-    if (number > at + 1 && number <= node->round->most)
+    if (number > at + 1 && number <= KITH_ROUND_NUMBER_MAX)
         note_early(node, from, number);
     if (kith_node_inbox(node, from, message) != KITH_SLOT_NONE)
         kith_round_tell(node, from, KITH_MESSAGE_REQUEST, number);

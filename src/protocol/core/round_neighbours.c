@@ -142,14 +142,12 @@ void kith_round_init(struct kith_node *node, void *memory)
     round->lists[0].peers = (kith_id *)(round->lists[1].edges + room);
     round->lists[1].peers = round->lists[0].peers + room;
     round->share = kith_round_after(node, node->config->steps);
-    /* A trigger takes a step or more. */
-    round->most =
-        is_endless(node) ? UINT64_MAX : node->config->steps * phases(node);
     for (uint32_t k = 0; k < KITH_OUTCOMES; k++)
         round->outcomes[k].round = UINT64_MAX;
     round->wary =
         node->adopting ? KITH_WARY_ROUNDS : 0; /* the others went on */
-    kith_round_jump(node, kith_round_after(node, node->steps));
+    round->start = kith_round_after(node, node->steps);
+    kith_round_jump(node, round->start);
 }
 
 uint64_t kith_round_after(const struct kith_node *node, uint64_t steps)

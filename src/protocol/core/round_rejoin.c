@@ -3,39 +3,85 @@
  * Every message says in which round its sender is. A peer that is further than
  * the round at hand has closed it without us: nothing of it will come, nothing
  * of ours is taken, so nobody waits for that edge. The rounds of a peer behind
- * are then short, and it catches up step by step; or at once:
+ * are then short, and it catches up step by step; or at once, after a round in
+ * which somebody was missing:
  *
- *   somebody was missing, and two peers are two rounds ahead
- *       go on where they are, and tell those that wait for us in between
+ *   all alive of a static graph's neighbours are ahead: go on with the last
+ *   one is, in a later stretch of 16 rounds: go on where it is, for at a healed
+ *       cut a peer has one such neighbour
  *
- * Two, or all that are alive of a graph's few: one liar sends us nowhere. After
- * a round in which somebody was missing the next ones are wary: see
+ * and tell those that wait for us in between. No word takes us further than
+ *
+ *   plausible(now) = 4 (first round + work / period) + 64
+ *
+ * which nobody reaches honestly whose rounds take a quarter of ours or more.
+ * Work is our clock's time but for what training waited, which a liar may draw
+ * out; the period is how much of it lies between two rounds. Peers that wait
+ * for each other reckon alike, so who follows a claim is followed.
+ *
+ * What liars can do: numbers are labels, and a jump costs an edge one exchange,
+ * because the one ahead waits for the one that follows. There is one jump a
+ * stretch, hence at most four in 16 rounds, however many lie and however slowly
+ * they creep; none is final, since an edge lives again as soon as the end that
+ * is behind finds the other's number plausible, and in time it does.
+ * Test: property/test_node_liars.c.
+ *
+ * After a round in which somebody was missing the next ones are wary: see
  * round_cast.c. */
 #include "src/protocol/core/round.h"
 
-/* The two furthest claims, of two peers. */
-static void note_claim(struct kith_round *round, kith_id peer, uint64_t number)
+/* The fastest plausible peer's rounds to ours; and what the first rounds, of
+ * which nothing is known, may be off. */
+#define FASTER 4u
+#define SLACK KITH_OUTCOMES
+#define STRETCH 16u
+#define START_MAX (KITH_ROUND_NUMBER_MAX / 16)
+/* No mailbox's round is shorter: nobody waits there, so that periods differ. */
+#define MAILBOX_ROUND_NS KITH_US
+
+/* Our clock, but for what training waited in rounds: a liar may draw that out,
+ * and those that wait for each other count the same number of rounds by it. It
+ * runs while we are stopped. */
+static kith_ns worked(const struct kith_node *node)
 {
-    KITH_ASSERT(number <= round->most);
-    struct kith_round_claim *const most = round->furthest;
-    const unsigned at = most[0].peer == peer ? 0 : 1;
-    if (number <= most[at].round)
-        return;
-    const struct kith_round_claim claim = {.round = number, .peer = peer};
-    if (at == 1 && number > most[0].round) {
-        most[1] = most[0];
-        most[0] = claim;
-    } else {
-        most[at] = claim;
-    }
-    KITH_ASSERT(most[1].round <= most[0].round);
+    const struct kith_round *round = node->round;
+    kith_ns waited_ns = node->waited_ns - round->stopped_ns;
+    if (node->blocked_ns != KITH_NEVER)
+        waited_ns += node->now_ns - node->blocked_ns;
+    const kith_ns all_ns = node->now_ns - round->begun_ns;
+    KITH_ASSERT(all_ns >= 0);
+    return waited_ns < all_ns ? all_ns - waited_ns : 0;
+}
+
+uint64_t kith_round_plausible(const struct kith_node *node)
+{
+    const struct kith_round *round = node->round;
+    KITH_ASSERT(round->begun_ns <= node->now_ns);
+    const uint64_t period_ns = KITH_US * (uint64_t)round->period.mean_us;
+    const uint64_t start = round->start < START_MAX ? round->start : START_MAX;
+    uint64_t most = start + SLACK;
+    if (!node->mode->says_round)
+        most += (uint64_t)(node->now_ns - round->begun_ns) / MAILBOX_ROUND_NS;
+    else if (period_ns > 0)
+        most += (FASTER - 1) * start +
+                FASTER * ((uint64_t)worked(node) / period_ns);
+    return most < KITH_ROUND_NUMBER_MAX ? most : KITH_ROUND_NUMBER_MAX;
+}
+
+void kith_round_time(struct kith_node *node)
+{
+    struct kith_round *round = node->round;
+    const kith_ns now_ns = worked(node);
+    if (now_ns > round->closed_ns)
+        kith_estimate_add(&round->period, now_ns - round->closed_ns);
+    round->closed_ns = now_ns;
 }
 
 void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said)
 {
     struct kith_round *round = node->round;
     KITH_ASSERT(from != node->self);
-    const bool claims = node->mode->says_round && said <= round->most;
+    const bool claims = node->mode->says_round && said <= KITH_ROUND_NUMBER_MAX;
     for (unsigned k = 0; k < 2; k++) {
         struct kith_round_edge *edge = kith_round_find(&round->lists[k], from);
         if (edge == NULL)
@@ -45,8 +91,8 @@ void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said)
         if (claims && said > edge->said)
             edge->said = said;
     }
-    if (claims)
-        note_claim(round, from, said);
+    if (claims && said > round->furthest && said <= kith_round_plausible(node))
+        round->furthest = said;
 }
 
 /* What a static graph's live neighbours all claim; 0 when all are silent. */
@@ -88,8 +134,11 @@ void kith_round_catch_up(struct kith_node *node)
 {
     const struct kith_round *round = node->round;
     KITH_ASSERT(round->state == ROUND_CLOSED);
-    const uint64_t all = least_said(node), two = round->furthest[1].round;
-    const uint64_t further = kith_round_begins(node, all > two ? all : two);
+    const uint64_t all = least_said(node);
+    uint64_t most = all <= kith_round_plausible(node) ? all : 0;
+    if (round->furthest / STRETCH > round->round / STRETCH)
+        most = round->furthest;
+    const uint64_t further = kith_round_begins(node, most);
     if (further > round->round && !node->leaving)
         kith_round_rejoin(node, further);
 }
