@@ -83,6 +83,7 @@ UNIT = \
   tests/unit/test_session_spoiled \
   tests/unit/test_shaper \
   tests/unit/test_sim_conservation \
+  tests/unit/test_recovery \
   tests/unit/test_sim_faults \
   tests/unit/test_sim_golden \
   tests/unit/test_sim_network \
@@ -341,6 +342,7 @@ tests_property_test_sim_determinism_SOURCES = \
 tests_unit_test_stragglers_SOURCES = tests/unit/test_stragglers.c $(SIMULATE)
 tests_unit_test_sim_conservation_SOURCES = \
   tests/unit/test_sim_conservation.c $(SIMULATE)
+tests_unit_test_recovery_SOURCES = tests/unit/test_recovery.c $(SIMULATE)
 tests_unit_test_sim_faults_SOURCES = tests/unit/test_sim_faults.c $(SIMULATE)
 tests_unit_test_sim_network_SOURCES = tests/unit/test_sim_network.c $(SIMULATE)
 EXTRA_DIST += \

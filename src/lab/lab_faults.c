@@ -3,6 +3,7 @@
  *   crash   SIGKILL          restart  fork, load the save, incarnation + 1
  *   pause   SIGSTOP          resume   SIGCONT
  *   slow    control line `slow F`     cut, heal   `cut RANK`, `heal RANK`
+ *   huge    control line `huge F`, 0: no more
  *
  * Atoms come sorted; overlapping statements were merged when the file was
  * loaded, so each one is carried out as it stands. What happened is written
@@ -78,6 +79,10 @@ static bool carry_out(struct lab *lab, const struct kith_atom *atom)
         return true;
     case KITH_EFFECT_SLOW:
         slow(peer, atom->factor);
+        return true;
+    case KITH_EFFECT_HUGE:
+        peer->huge = begins ? atom->factor : 0;
+        tell(peer, "huge %.17g", peer->huge);
         return true;
     case KITH_EFFECT_CUT:
         tell(peer, "%s %u", kith_atom_event(atom)->name, (unsigned)atom->other);
@@ -160,6 +165,9 @@ static void take_over(struct lab_peer *peer, const struct kith_atom *atom)
     case KITH_EFFECT_SLOW:
         peer->slow = atom->factor;
         return;
+    case KITH_EFFECT_HUGE:
+        peer->huge = atom->begins ? atom->factor : 0;
+        return;
     case KITH_EFFECT_CUT:
         return;
     }
@@ -217,6 +225,8 @@ void kith_lab_faults_tell(struct lab_peer *peer)
 {
     if (peer->slow != 1)
         slow(peer, peer->slow);
+    if (peer->huge > 0)
+        tell(peer, "huge %.17g", peer->huge);
     tell_cuts(peer);
     if (peer->faults & LAB_FAULT_PAUSED)
         kith_lab_process_signal(&peer->process, SIGSTOP);

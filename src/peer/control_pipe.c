@@ -1,6 +1,7 @@
 /* What the launcher says over the control pipe, one line each, and signals.
  *
  *   slow F       steps take F times as long (F >= 1; 1 ends it)
+ *   huge F       values sent have the magnitude F (0 ends it)
  *   cut RANK     our bytes to RANK stall
  *   heal RANK    they flow again
  *   stop         finish, save, say goodbye
@@ -30,15 +31,19 @@ static void control_line(struct kith_driver *driver, const char *line)
     } else if (count == 2 && strcmp(verb, "slow") == 0 &&
                kith_text_double(argument, &factor) == KITH_OK && factor >= 1) {
         kith_thread_slow(&driver->thread, factor);
+    } else if (count == 2 && strcmp(verb, "huge") == 0 &&
+               kith_text_double(argument, &factor) == KITH_OK && factor >= 0) {
+        kith_thread_huge(&driver->thread, factor);
     } else if (count == 2 && kith_text_u64(argument, &rank) == KITH_OK &&
                rank < driver->options->experiment->peers &&
                (strcmp(verb, "cut") == 0 || strcmp(verb, "heal") == 0)) {
         kith_transport_stall(&driver->transport, (kith_id)rank, verb[0] == 'c');
     } else {
-        kith_transport_log(&driver->transport,
-                           "control-unread line=\"%.60s\" expected=\"slow F | "
-                           "cut RANK | heal RANK | stop\"",
-                           line);
+        kith_transport_log(
+            &driver->transport,
+            "control-unread line=\"%.60s\" expected=\"slow F | huge F | "
+            "cut RANK | heal RANK | stop\"",
+            line);
         return;
     }
     kith_transport_log(&driver->transport, "control line=\"%s\"", line);
