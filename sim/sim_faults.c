@@ -6,7 +6,8 @@
  *   pause    what happens to the peer is held, its work stands still
  *   slow     training steps cost `factor` times as much
  *   link     one direction's terms change (links.c); a cut one stalls, in
- * order, until it heals */
+ * order, until it heals
+ *   huge     every value that the peer sends has the magnitude `factor` */
 #include "sim/sim_faults.h"
 
 #include <string.h>
@@ -17,7 +18,7 @@
 
 /* What only peers named by a fault need. */
 struct sim_fault_state {
-    double slow;
+    double slow, huge;
     kith_ns paused_ns, shift_ns; /* pause began; WORK_DONE is late by this */
     uint32_t held;               /* packets kept while paused */
     bool restarts, saved, work_held;
@@ -40,6 +41,13 @@ double sim_fault_slow(const struct sim_world *world, kith_id peer)
     KITH_ASSERT(peer < world->peer_count);
     const struct sim_fault_state *state = state_of(world, peer);
     return state ? state->slow : 1;
+}
+
+double sim_fault_huge(const struct sim_world *world, kith_id peer)
+{
+    KITH_ASSERT(peer < world->peer_count);
+    const struct sim_fault_state *state = state_of(world, peer);
+    return state ? state->huge : 0;
 }
 
 bool sim_alive(const struct sim_world *world, kith_id peer)
@@ -264,6 +272,9 @@ static void execute(struct sim_world *world, const struct kith_atom *atom)
         break;
     case KITH_EFFECT_SLOW:
         state_of(world, atom->peer)->slow = atom->factor;
+        break;
+    case KITH_EFFECT_HUGE:
+        state_of(world, atom->peer)->huge = begins ? atom->factor : 0;
         break;
     case KITH_EFFECT_LINK:
         sim_link_act(world, atom);

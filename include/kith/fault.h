@@ -84,6 +84,7 @@ enum kith_effect {
     KITH_EFFECT_PAUSE, /* SIGSTOP, SIGCONT */
     KITH_EFFECT_SLOW,  /* longer steps, by the factor */
     KITH_EFFECT_LINK,  /* on what peer sends to other: kith/link_law.h */
+    KITH_EFFECT_HUGE,  /* values sent have the factor's magnitude */
 };
 /* How an atom is called, and its number in a trace's hash: its own, for good.
  */

@@ -75,7 +75,9 @@ struct kith_event {
     X(GATED, "gated")       /* a non-finite or misshapen model was refused */  \
     X(FINISHED, "finished") /* own share of steps is done */                   \
     X(SPLIT, "split")       /* push: mass left x for peer; sum = -sum(sent) */ \
-    X(NONFINITE, "nonfinite") /* own training step produced a non-finite */
+    X(NONFINITE, "nonfinite") /* own training step produced a non-finite */    \
+    X(RECOVERED, "recovered") /* x was spoilt, an earlier one took its place   \
+                               */
 
 enum kith_mark_kind {
 #define KITH_X(name, text) KITH_MARK_##name,

@@ -146,8 +146,10 @@ struct kith_work {
 
 struct kith_work_result {
     enum kith_work_kind kind;
-    bool finite; /* TRAIN: loss and model are finite; others: true */
-    double loss; /* TRAIN: mean loss of the batch */
+    bool finite;    /* TRAIN: loss and model are finite; others: true */
+    bool recovered; /* TRAIN, MERGE: x had been spoilt, and is that of an
+                       earlier step again */
+    double loss;    /* TRAIN: mean loss of the batch */
 };
 
 #endif

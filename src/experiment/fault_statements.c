@@ -2,6 +2,7 @@
  *
  * What a statement may hold is said by the fault's own record (kith/fault.h);
  * here are only the words. */
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,10 +55,11 @@ static enum kith_err read_by(struct reading *reading,
     char found[TREE_SHOWN_BYTES];
     double *by = &reading->statement.by;
     if (item->kind == TREE_SCALAR &&
-        kith_text_double(item->text, by) == KITH_OK && *by > 1 && *by <= 1e6)
+        kith_text_double(item->text, by) == KITH_OK && *by > 1 &&
+        *by <= (double)FLT_MAX)
         return KITH_OK;
     return kith_yaml_fail(reading->tree, item, reading->where, KITH_EINVAL,
-                          "by: found %s; allowed: a number above 1 to 1e6",
+                          "by: found %s; allowed: a number above 1 to 3.4e38",
                           kith_yaml_show(item, found));
 }
 
@@ -149,6 +151,11 @@ static enum kith_err check_words(const struct reading *reading)
         !(reading->statement.by > 0))
         return kith_yaml_fail(tree, reading->map, reading->where, KITH_EINVAL,
                               "by: not given; allowed: a number above 1");
+    if (reading->fault->effect == KITH_EFFECT_SLOW &&
+        reading->statement.by > 1e6)
+        return kith_yaml_fail(tree, reading->map, reading->where, KITH_EINVAL,
+                              "by: found more; allowed: a number above 1 to "
+                              "1e6");
     return KITH_OK;
 }
 

@@ -4,6 +4,7 @@
  *   pause   SIGSTOP          resume   SIGCONT
  *   slow    control line `slow F`
  *   link    control line `link RANK FAULT BEGINS F`: the fault acts there
+ *   huge    control line `huge F`, 0: no more
  *
  * Atoms come sorted; overlapping statements were merged when the file was
  * loaded, so each one is carried out as it stands. What happened is written
@@ -86,6 +87,10 @@ static bool carry_out(struct lab *lab, const struct kith_atom *atom)
     case KITH_EFFECT_SLOW:
         slow(peer, atom->factor);
         return true;
+    case KITH_EFFECT_HUGE:
+        peer->huge = begins ? atom->factor : 0;
+        tell(peer, "huge %.17g", peer->huge);
+        return true;
     case KITH_EFFECT_LINK:
         tell_link(peer, atom);
         return true;
@@ -167,6 +172,9 @@ static void take_over(struct lab_peer *peer, const struct kith_atom *atom)
     case KITH_EFFECT_SLOW:
         peer->slow = atom->factor;
         return;
+    case KITH_EFFECT_HUGE:
+        peer->huge = atom->begins ? atom->factor : 0;
+        return;
     case KITH_EFFECT_LINK:
         return;
     }
@@ -224,6 +232,8 @@ void kith_lab_faults_tell(struct lab_peer *peer)
 {
     if (peer->slow != 1)
         slow(peer, peer->slow);
+    if (peer->huge > 0)
+        tell(peer, "huge %.17g", peer->huge);
     for (uint32_t i = 0; kith_faults[i] != NULL; i++)
         if (kith_faults[i]->effect == KITH_EFFECT_LINK)
             tell_links(peer, kith_faults[i]);

@@ -65,6 +65,7 @@ struct lab_peer {
     bool saved;           /* its last save is complete */
     kith_ns finished_ns;  /* since the common start; 0: not yet */
     double slow;          /* factor, 1: none */
+    double huge;          /* magnitude of what it sends, 0: as it is */
     struct kith_row last; /* the latest row, earlier incarnations added */
     struct kith_row gone; /* sums of earlier incarnations */
     struct lab_final final;

@@ -1,6 +1,7 @@
 /* What the launcher says over the control pipe, one line each, and signals.
  *
  *   slow F       steps take F times as long (F >= 1; 1 ends it)
+ *   huge F       values sent have the magnitude F (0 ends it)
  *   link RANK FAULT BEGINS F
  *                a fault acts on our bytes to RANK: begins (1) or ends (0),
  * with this factor stop         finish, save, say goodbye
@@ -53,11 +54,15 @@ static void control_line(struct kith_driver *driver, const char *line)
     } else if (count == 2 && strcmp(verb, "slow") == 0 &&
                kith_text_double(argument, &factor) == KITH_OK && factor >= 1) {
         kith_thread_slow(&driver->thread, factor);
+    } else if (count == 2 && strcmp(verb, "huge") == 0 &&
+               kith_text_double(argument, &factor) == KITH_OK && factor >= 0) {
+        kith_thread_huge(&driver->thread, factor);
     } else if (!control_link(driver, line)) {
-        kith_transport_log(&driver->transport,
-                           "control-unread line=\"%.60s\" expected=\"slow F | "
-                           "link RANK FAULT BEGINS F | stop\"",
-                           line);
+        kith_transport_log(
+            &driver->transport,
+            "control-unread line=\"%.60s\" expected=\"slow F | huge F | "
+            "link RANK FAULT BEGINS F | stop\"",
+            line);
         return;
     }
     kith_transport_log(&driver->transport, "control line=\"%s\"", line);

@@ -6,6 +6,7 @@
  * holds back what they say. */
 #include "driver.h"
 
+#include <stdio.h>
 #include <time.h>
 
 #include "kith/assert.h"
@@ -17,8 +18,36 @@ kith_ns kith_driver_now(const struct kith_driver *driver)
     return now > 0 ? now : 0;
 }
 
-/* Marks go to the database, and two of them mean something here: a protocol
- * breach costs its author tokens, and the end of the share is worth a line. */
+/* Powers of two: a member that sends nothing else does not fill the log. */
+static void log_gated(struct kith_driver *driver, kith_id peer)
+{
+    const uint64_t count = ++driver->gated;
+    if ((count & (count - 1)) == 0)
+        kith_transport_log(&driver->transport,
+                           "gated rank=%u reason=\"not finite, or no model\" "
+                           "count=%llu",
+                           (unsigned)peer, (unsigned long long)count);
+}
+
+/* Who may have spoilt it: the last senders whose models were merged. */
+static void log_recovered(struct kith_driver *driver, uint64_t step)
+{
+    char merged[16 * DRIVER_MERGED] = "";
+    size_t used = 0;
+    const uint64_t count = driver->merged_count;
+    const uint64_t kept = count < DRIVER_MERGED ? count : DRIVER_MERGED;
+    for (uint64_t i = count - kept; i < count; i++)
+        used += (size_t)snprintf(merged + used, sizeof merged - used, "%s%u",
+                                 used > 0 ? " " : "",
+                                 (unsigned)driver->merged[i % DRIVER_MERGED]);
+    KITH_ASSERT(used < sizeof merged);
+    driver->merged_count = 0;
+    kith_transport_log(&driver->transport, "recovered step=%llu merged=\"%s\"",
+                       (unsigned long long)step, merged);
+}
+
+/* Marks go to the database, and some mean something here: a protocol breach
+ * costs its author tokens, others are worth a line. */
 static void apply_mark(struct kith_driver *driver, kith_ns now_ns,
                        const struct kith_mark *mark)
 {
@@ -27,6 +56,12 @@ static void apply_mark(struct kith_driver *driver, kith_ns now_ns,
         options->on_mark(options->user, now_ns, mark);
     if (mark->kind == KITH_MARK_BAD)
         kith_transport_charge(&driver->transport, mark->peer);
+    if (mark->kind == KITH_MARK_MERGED)
+        driver->merged[driver->merged_count++ % DRIVER_MERGED] = mark->peer;
+    if (mark->kind == KITH_MARK_GATED)
+        log_gated(driver, mark->peer);
+    if (mark->kind == KITH_MARK_RECOVERED)
+        log_recovered(driver, mark->value);
     if (mark->kind != KITH_MARK_FINISHED)
         return;
     driver->report->finished = true;

@@ -40,6 +40,7 @@ struct kith_overlap {
     kith_ns training_ns;          /* since the start */
 };
 
+#define DRIVER_MERGED 8u
 struct kith_driver {
     const struct kith_peer_options *options;
     struct kith_peer_report *report;
@@ -65,6 +66,10 @@ struct kith_driver {
     kith_ns close_until_ns;
     char line[KITH_CONTROL_LINE_BYTES];
     size_t line_bytes;
+
+    uint64_t gated; /* models refused */
+    uint64_t merged_count;
+    kith_id merged[DRIVER_MERGED]; /* whose models were merged last */
 
     double loss_sum; /* of the steps since the last row */
     uint64_t loss_count;

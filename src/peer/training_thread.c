@@ -60,6 +60,7 @@ static void thread_main(void *arg)
             uv_cond_wait(&thread->changed, &thread->mutex);
         if (thread->stopping)
             break;
+        kith_worker_spoil(thread->options.worker, thread->huge);
         uv_mutex_unlock(&thread->mutex);
 
         const kith_ns began_ns = (kith_ns)uv_hrtime();
@@ -168,6 +169,14 @@ void kith_thread_slow(struct kith_thread *thread, double factor)
     uv_mutex_lock(&thread->mutex);
     thread->factor = factor;
     uv_cond_signal(&thread->changed);
+    uv_mutex_unlock(&thread->mutex);
+}
+
+void kith_thread_huge(struct kith_thread *thread, double magnitude)
+{
+    KITH_ASSERT(magnitude >= 0);
+    uv_mutex_lock(&thread->mutex);
+    thread->huge = magnitude;
     uv_mutex_unlock(&thread->mutex);
 }
 

@@ -90,6 +90,8 @@ static void end_work(void)
         return;
     victim.working = false;
     result.finite = result.kind != KITH_WORK_TRAIN || below(50) != 0;
+    result.recovered =
+        (!result.finite || result.kind == KITH_WORK_MERGE) && below(2) != 0;
     for (uint32_t e = 0; e < victim.work.edge_count; e++)
         victim.work.edges[e].refused =
             result.kind == KITH_WORK_MERGE && below(8) == 0;

@@ -322,8 +322,9 @@ static void step_trained(struct kith_node *node,
     KITH_ASSERT(result->kind == KITH_WORK_TRAIN);
     node->steps++;
     mark_step(node, KITH_MARK_STEP);
-    /* Its own model is lost: the next one is a neighbour's. */
-    if (!result->finite) {
+    /* Its own model is lost: the next one is a neighbour's, unless it has an
+     * earlier one of its own. */
+    if (!result->finite && !result->recovered) {
         mark_step(node, KITH_MARK_NONFINITE);
         node->adopting =
             communicates(node) && node->config->topology->peers > 1;
@@ -339,6 +340,20 @@ static void step_trained(struct kith_node *node,
         mark_step(node, KITH_MARK_FINISHED);
 }
 
+/* What the worker refused. Of a round each edge says so itself. */
+static void gate(struct kith_node *node, uint32_t owner)
+{
+    KITH_ASSERT(owner < OWNER_EXCHANGE + kith_exchange_count(node));
+    if (owner < OWNER_EXCHANGE)
+        return;
+    const struct kith_exchange *exchange =
+        &node->exchanges[owner - OWNER_EXCHANGE];
+    if (!exchange->edge.refused)
+        return;
+    node->gated++;
+    kith_node_mark(node, KITH_MARK_GATED, exchange, exchange->edge.peer, 0, 0);
+}
+
 /* The owner is cleared first, so that what follows may start the next item. */
 static void step_worked(struct kith_node *node,
                         const struct kith_work_result *result)
@@ -348,6 +363,10 @@ static void step_worked(struct kith_node *node,
     KITH_ASSERT(owner > OWNER_UNSTARTED); /* WORK_DONE without work */
     node->owner = OWNER_NONE;
     node->prepared = 0;
+    if (result->recovered)
+        mark_step(node, KITH_MARK_RECOVERED);
+    if (result->kind == KITH_WORK_MERGE)
+        gate(node, owner);
     if (owner == OWNER_TRAIN)
         step_trained(node, result);
     else if (owner == OWNER_ROUND)

@@ -38,9 +38,7 @@ static void *spare(const struct kith_worker *worker)
     return NULL;
 }
 
-/* x, safe to be written: a snapshot that is x stays behind. `keep`: with its
- * values; what is frozen goes along in any case. */
-static void *own_live(struct kith_worker *worker, bool keep)
+void *kith_worker_own_live(struct kith_worker *worker, bool keep)
 {
     void *const old = worker->slots[KITH_SLOT_LIVE];
     if (!is_shared(worker, KITH_SLOT_LIVE))
@@ -202,7 +200,7 @@ static void run_still(struct kith_worker *worker, uint64_t step)
     if (worker->dim == 0 ||
         (algorithm->before_step == NULL && algorithm->after_step == NULL))
         return;
-    (void)own_live(worker, true);
+    (void)kith_worker_own_live(worker, true);
     run_hook(worker, step, algorithm->before_step);
     run_hook(worker, step, algorithm->after_step);
 }
@@ -217,7 +215,8 @@ static void run_train(struct kith_worker *worker, uint64_t step,
         return;
     }
     const double factor = kith_worker_factor(worker);
-    (void)own_live(worker, true); /* Buffers move within the loss already. */
+    (void)kith_worker_own_live(
+        worker, true); /* Buffers move within the loss already. */
     run_hook(worker, step, worker->algorithm->before_step);
     void *x = scaled(worker, factor);
     begin_step(worker);
@@ -232,13 +231,14 @@ static void run_train(struct kith_worker *worker, uint64_t step,
     finite = end_step(worker, finite, &result->loss);
     result->finite = finite && isfinite(result->loss);
     worker->not_finite = !result->finite;
+    kith_worker_judge_step(worker, result);
 }
 
 void *kith_worker_gradient(struct kith_worker *worker, uint64_t step,
                            struct kith_work_result *result)
 {
     KITH_ASSERT(kith_model_learns(worker->model) && worker->at == NULL);
-    void *x = own_live(worker, true);
+    void *x = kith_worker_own_live(worker, true);
     *result = (struct kith_work_result){.kind = KITH_WORK_TRAIN};
     begin_step(worker);
     result->loss = whole_batch(worker, x, step);
@@ -252,7 +252,7 @@ bool kith_worker_descend(struct kith_worker *worker, uint64_t step,
 {
     double loss = 0;
     KITH_ASSERT(worker->at == NULL);
-    (void)own_live(worker, true);
+    (void)kith_worker_own_live(worker, true);
     begin_step(worker);
     const bool finite = descend(worker, step, 1, gradient);
     return end_step(worker, finite, &loss);
@@ -282,7 +282,7 @@ static struct kith_algebra algebra_of(struct kith_worker *worker,
 static void make_edge(struct kith_worker *worker, const struct kith_work *work,
                       struct kith_work_edge *edge, double given)
 {
-    (void)own_live(worker, true);
+    (void)kith_worker_own_live(worker, true);
     if (is_shared(worker, edge->sent))
         worker->slots[edge->sent] = spare(worker);
     struct kith_algebra algebra = algebra_of(worker, work, edge);
@@ -290,12 +290,12 @@ static void make_edge(struct kith_worker *worker, const struct kith_work *work,
     worker->algorithm->make(&algebra, edge);
 }
 
-/* Fills what travels: x itself, which own_live() copies should it change while
- * the snapshot stands, or a copy in memory that the host can read, which a
- * device brings there while later items run (kith_worker_outgoing). A pulled
- * model is plain x in any algorithm: nothing may leave the sender for a peer
- * that starts over. All edges of a round share one snapshot. */
-static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
+/* Fills what travels: x itself, which kith_worker_own_live() copies should it
+ * change while the snapshot stands, or a copy in memory that the host can read,
+ * which a device brings there while later items run (kith_worker_outgoing). A
+ * pulled model is plain x in any algorithm: nothing may leave the sender for a
+ * peer that starts over. All edges of a round share one snapshot. */
+static void take_snapshots(struct kith_worker *worker, struct kith_work *work)
 {
     uint32_t copied = KITH_SLOT_NONE;
     double given = 0;
@@ -304,6 +304,7 @@ static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
         const uint32_t snapshot = kith_slot_snapshot(edge->sent);
         KITH_ASSERT(snapshot < KITH_SLOT_ROUND_EDGES);
         worker->not_finite_slots[snapshot] = worker->not_finite;
+        worker->recovery.stale[snapshot] = false;
         if (worker->algorithm->make != NULL &&
             work->pattern != KITH_PATTERN_PULL) {
             make_edge(worker, work, edge, given);
@@ -318,6 +319,22 @@ static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
                                   worker->slots[edge->sent],
                                   worker->slots[KITH_SLOT_LIVE]);
         copied = edge->sent;
+    }
+}
+
+static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
+{
+    take_snapshots(worker, work);
+    if (worker->recovery.magnitude == 0 || work->pattern == KITH_PATTERN_PULL)
+        return;
+    for (uint32_t i = 0; i < work->edge_count; i++) {
+        void **const sent = &worker->slots[work->edges[i].sent];
+        void *const x = *sent;
+        if (is_shared(worker, work->edges[i].sent)) {
+            *sent = spare(worker);
+            worker->backend->copy(worker->layout->gossiped, *sent, x);
+        }
+        kith_worker_spoil_sent(worker, *sent);
     }
 }
 
@@ -369,7 +386,7 @@ static void merge_edge(struct kith_worker *worker, const struct kith_work *work,
         edge->sent != KITH_SLOT_NONE &&
         worker->slots[edge->sent] == worker->slots[KITH_SLOT_LIVE];
     const bool swaps = same && algorithm->swap_merge != NULL;
-    (void)own_live(worker, !swaps);
+    (void)kith_worker_own_live(worker, !swaps);
     struct kith_algebra algebra = algebra_of(worker, work, edge);
     if (swaps)
         algorithm->swap_merge(&algebra, edge);
@@ -383,7 +400,7 @@ static double finish_round(struct kith_worker *worker,
     const struct kith_algorithm *algorithm = worker->algorithm;
     if (algorithm->finish == NULL || work->pattern != KITH_PATTERN_ROUND)
         return 0;
-    (void)own_live(worker, true);
+    (void)kith_worker_own_live(worker, true);
     const struct kith_work_edge none = {.sent = algorithm->flags &
                                                         KITH_SENDS_EDGE_MESSAGES
                                                     ? KITH_SLOT_NONE
@@ -398,7 +415,8 @@ static double finish_round(struct kith_worker *worker,
     return algorithm->finish(&algebra);
 }
 
-static void run_merge(struct kith_worker *worker, struct kith_work *work)
+static void run_merge(struct kith_worker *worker, struct kith_work *work,
+                      struct kith_work_result *result)
 {
     struct kith_work_edge *last = NULL;
     if (work->snapshot_first)
@@ -407,25 +425,33 @@ static void run_merge(struct kith_worker *worker, struct kith_work *work)
         struct kith_work_edge *edge = &work->edges[i];
         edge->delta_sum = 0;
         edge->refused = false;
-        if (edge->inbox == KITH_SLOT_NONE)
+        if (edge->inbox == KITH_SLOT_NONE ||
+            kith_worker_is_stale(worker, edge->sent))
+            continue;
+        edge->refused = kith_worker_is_far(worker, edge);
+        if (edge->refused)
             continue;
         merge_edge(worker, work, edge);
+        worker->recovery.is_fresh = false;
         last = edge;
     }
     const double finished = finish_round(worker, work);
     if (last != NULL)
         last->delta_sum += finished + clamp_variances(worker);
+    kith_worker_judge_merge(worker, result);
 }
 
 /* Where the algorithm says nothing else, merge was x += w (received - sent). */
 static void run_undo(struct kith_worker *worker, struct kith_work *work)
 {
     const struct kith_algorithm *algorithm = worker->algorithm;
-    (void)own_live(worker, true);
+    (void)kith_worker_own_live(worker, true);
     for (uint32_t i = 0; i < work->edge_count; i++) {
         struct kith_work_edge *edge = &work->edges[i];
         struct kith_algebra algebra = algebra_of(worker, work, edge);
         check_weight(edge);
+        if (kith_worker_is_stale(worker, edge->sent))
+            continue; /* x is another one by now */
         if (algorithm->undo != NULL)
             algorithm->undo(&algebra, edge);
         else if (algebra.received != NULL)
@@ -454,6 +480,15 @@ static void restart(struct kith_worker *worker)
     }
 }
 
+void kith_worker_forget(struct kith_worker *worker)
+{
+    for (unsigned i = 0; i < KITH_STATES_MAX; i++)
+        if (worker->state[i] != NULL)
+            worker->backend->clear(worker->layout->trained, worker->state[i]);
+    restart(worker);
+    worker->not_finite = false;
+}
+
 /* A restarted peer takes its neighbour's z with weight 1 and forgets its own
  * momentum. delta_sum books what that changed. */
 static void run_adopt(struct kith_worker *worker, struct kith_work *work)
@@ -463,7 +498,7 @@ static void run_adopt(struct kith_worker *worker, struct kith_work *work)
     struct kith_work_edge *edge = &work->edges[0];
     const size_t dim = worker->layout->gossiped;
     const double before = backend->sum(dim, worker->slots[KITH_SLOT_LIVE]);
-    (void)own_live(worker, false);
+    (void)kith_worker_own_live(worker, false);
     struct kith_algebra algebra = algebra_of(worker, work, edge);
     KITH_ASSERT(algebra.received != NULL);
     backend->copy(algebra.dim, algebra.live, algebra.received);
@@ -473,12 +508,8 @@ static void run_adopt(struct kith_worker *worker, struct kith_work *work)
                        algebra.live);
     memcpy(worker->scalars, worker->algorithm->scalars_start,
            sizeof worker->scalars);
-    for (unsigned i = 0; i < KITH_STATES_MAX; i++)
-        if (worker->state[i] != NULL)
-            backend->clear(worker->layout->trained, worker->state[i]);
-    restart(worker);
+    kith_worker_forget(worker);
     edge->delta_sum = backend->sum(algebra.dim, algebra.live) - before;
-    worker->not_finite = false;
 }
 
 void kith_worker_prepare(struct kith_worker *worker, struct kith_work *work)
@@ -500,7 +531,7 @@ void kith_worker_run(struct kith_worker *worker, struct kith_work *work,
         run_snapshot(worker, work);
         break;
     case KITH_WORK_MERGE:
-        run_merge(worker, work);
+        run_merge(worker, work, result);
         break;
     case KITH_WORK_UNDO:
         run_undo(worker, work);

@@ -8,6 +8,17 @@
 /* The live model and three kinds of snapshot. */
 #define KITH_ROLES (2u + KITH_OVERLAP_MAX)
 
+/* recovery.c */
+struct kith_recovery {
+    void *good; /* (dim) x as it was after a good step; NULL: no exchanges */
+    double factor, first_loss; /* of good; of the first good step */
+    uint32_t age;              /* good steps since then */
+    bool is_there;             /* good has been filled */
+    bool is_fresh;             /* x is good: nothing merged, no step ended */
+    bool stale[KITH_SLOT_ROUND_EDGES]; /* snapshots of a spoilt x */
+    double magnitude;                  /* of what is sent; 0: as it is */
+};
+
 struct kith_worker {
     struct kith_task task; /* its compression: of what is gossiped */
     const struct kith_backend *backend;
@@ -51,6 +62,8 @@ struct kith_worker {
      * item may fill another. */
     bool not_finite, not_finite_slots[KITH_SLOT_ROUND_EDGES];
 
+    struct kith_recovery recovery;
+
     uint32_t slot_count;
     void *slots[]; /* (slot_count) vectors by enum kith_slot; NULL: unused */
 };
@@ -66,5 +79,26 @@ bool kith_worker_shares(const struct kith_worker *worker);
 struct kith_algebra kith_worker_algebra(struct kith_worker *worker);
 /* z = factor * x. */
 double kith_worker_factor(const struct kith_worker *worker);
+
+/* ---- work_items.c, for recovery.c */
+
+/* x, safe to be written: a snapshot that is x stays behind. `keep`: with its
+ * values; what is frozen goes along in any case. */
+void *kith_worker_own_live(struct kith_worker *worker, bool keep);
+/* x is another one: momentum and the algorithm's vectors start over. */
+void kith_worker_forget(struct kith_worker *worker);
+
+/* ---- recovery.c */
+
+void kith_worker_judge_step(struct kith_worker *worker,
+                            struct kith_work_result *result);
+void kith_worker_judge_merge(struct kith_worker *worker,
+                             struct kith_work_result *result);
+/* What this edge received is further from the good state than any honest model.
+ */
+bool kith_worker_is_far(struct kith_worker *worker,
+                        const struct kith_work_edge *edge);
+bool kith_worker_is_stale(const struct kith_worker *worker, uint32_t sent);
+void kith_worker_spoil_sent(struct kith_worker *worker, void *sent);
 
 #endif

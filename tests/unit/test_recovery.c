@@ -1,0 +1,88 @@
+/* Goal: finite models that are none stop nobody. Method: one of eight peers
+ * sends values of 1e19 or 3e38 (the fault `huge`) for a moment, a while and for
+ * long; all do their steps in the time that they take without it, are as good
+ * as then, and refuse nobody's models but its own. And by hand: a node whose
+ * worker went back to an earlier model goes on training with it. */
+#include "tests/support/simulate.h"
+#include "tests/support/story.h"
+
+#include <stdio.h>
+
+static struct kith_summary run(const char *algorithm, const char *faults)
+{
+    char yaml[1024];
+    const int length = snprintf(
+        yaml, sizeof yaml,
+        "name: huge\nseed: 3\npeers: 8\nstop: {steps: 300}\n"
+        "model: {kind: mlp, layers: [20, 16, 5]}\n"
+        "data: {kind: gaussian, rows: 2000, spread: 0.5}\n"
+        "train: {learning_rate: 0.05, batch: 16}\n"
+        "gossip: {algorithm: %s}\n"
+        "network: {latency: 200us, rate: 1Gbit}\ncompute: {step: 5ms}\n%s",
+        algorithm, faults);
+    assert_true(length > 0 && (size_t)length < sizeof yaml);
+    return simulate(yaml, NULL).summary;
+}
+
+static void test_huge_models(void **state)
+{
+    (void)state;
+    static const char *const algorithms[] = {
+        "adpsgd", "dpsgd, topology: ring", "sgp",
+        "diloco, topology: complete, every: 10"};
+    static const char *const magnitudes[] = {"1e19", "3e38"};
+    static const unsigned lengths_ms[] = {6, 55, 500};
+    for (unsigned a = 0; a < 4; a++) {
+        const struct kith_summary calm = run(algorithms[a], "");
+        for (unsigned i = 0; i < 6; i++) {
+            char fault[128];
+            snprintf(fault, sizeof fault,
+                     "faults: [{at: 500ms, for: %ums, huge: peer(7), by: %s}]",
+                     lengths_ms[i % 3], magnitudes[i / 3]);
+            const struct kith_summary huge = run(algorithms[a], fault);
+            printf("  %-38s %s %3u ms: accuracy %.4f, without %.4f\n",
+                   algorithms[a], magnitudes[i / 3], lengths_ms[i % 3],
+                   huge.accuracy.worst, calm.accuracy.worst);
+            assert_int_equal(huge.steps, 8 * 300);
+            assert_true(huge.virtual_s <= 1.05 * calm.virtual_s);
+            assert_true(huge.accuracy.mean >= calm.accuracy.mean - 0.01);
+        }
+    }
+}
+
+static void trained(bool finite, bool recovered)
+{
+    const struct kith_work_result result = {
+        .kind = KITH_WORK_TRAIN, .finite = finite, .recovered = recovered};
+    step(&(struct kith_event){.kind = KITH_EVENT_WORK_DONE, .result = &result});
+}
+
+static void test_goes_on_with_its_own(void **state)
+{
+    (void)state;
+    open_node("adpsgd", "random", 4, 0, false);
+    config.every = 3;
+    start();
+    trained(false, true);
+    assert_true(marked(KITH_MARK_RECOVERED));
+    assert_false(marked(KITH_MARK_NONFINITE));
+    assert_null(sent(KITH_MESSAGE_REQUEST)); /* it asks nobody for a model */
+    assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
+    /* And serves others. */
+    struct kith_message request = {.kind = KITH_MESSAGE_REQUEST,
+                                   .pattern = KITH_PATTERN_PULL,
+                                   .id = {.counter = 1},
+                                   .mine = true,
+                                   .payload_bytes = 32};
+    say(3, request);
+    assert_null(sent(KITH_MESSAGE_BUSY));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_huge_models),
+        cmocka_unit_test(test_goes_on_with_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
