@@ -45,6 +45,8 @@ libkith_sim_a_SOURCES = \
   sim/sim_run.c \
   sim/trace.c \
   sim/trace.h \
+  sim/watch.c \
+  sim/watch.h \
   sim/work_pool.c \
   sim/work_pool.h \
   sim/world.h \

@@ -15,6 +15,7 @@
  *   sim_faults.c     crash, restart, pause, slow, cut
  *   trace.c          the hash of all decisions, and the story as text
  *   ledger.c         conservation
+ *   watch.c          liveness after the last fault
  *   peer_totals.c    staleness and utilisation of each peer
  *   sim_result.c     evaluation, rows, summary
  *
@@ -38,6 +39,7 @@
 #include "sim/sim_faults.h"
 #include "sim/sim_result.h"
 #include "sim/trace.h"
+#include "sim/watch.h"
 #include "sim/work_pool.h"
 
 struct sim_block;
@@ -66,6 +68,7 @@ struct sim_world {
     struct sim_channels *channels; /* NULL: wire `sized` */
     struct sim_work *work;
     struct sim_ledger *ledger; /* NULL: nobody asked */
+    struct sim_watch watch;
     struct sim_totals *totals;
     struct sim_results *results;
     struct sim_central *central; /* NULL: peers gossip */

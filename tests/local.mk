@@ -48,6 +48,7 @@ UNIT = \
   tests/unit/test_lab_process \
   tests/unit/test_lab_rows \
   tests/unit/test_layout \
+  tests/unit/test_liveness \
   tests/unit/test_loader \
   tests/unit/test_log_limit \
   tests/unit/test_member \

@@ -115,9 +115,14 @@ int kith_cli_sim(const struct cli_arguments *arguments)
     options.progress = show_progress;
     options.stop = &kith_cli_stop;
     options.trace_path = arguments->values[CLI_TRACE];
-    const enum kith_err err = sim_run(&options, &summary, NULL, error);
+    struct sim_report report;
+    const enum kith_err err = sim_run(&options, &summary, &report, error);
     if (err == KITH_OK)
         (void)kith_rundb_finish(run.store, &run.experiment, &summary);
+    if (report.not_live[0] != '\0')
+        (void)kith_cli_fail(arguments, KITH_EXIT_FAILED,
+                            "not live after the last fault: %s",
+                            report.not_live);
     const int ended = kith_cli_run_close(&run, err, error, &summary);
     return err == KITH_EPARSE ? KITH_EXIT_DATA : ended;
 }

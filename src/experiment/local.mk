@@ -26,6 +26,7 @@ libkith_experiment_a_SOURCES = \
   src/experiment/yaml_tree.h \
   src/experiment/yaml_write.c \
   src/experiment/check/check.c \
+  src/experiment/check/liveness.c \
   src/experiment/check/quantities.c \
   src/experiment/fault/atoms.c \
   src/experiment/fault/crash.c \

@@ -1,0 +1,80 @@
+/* What must hold after the last fault of a run (kith/liveness.h), and what a
+ * search calls coverage: how often each mark was reached. */
+#include "sim/watch.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "sim/world.h"
+
+static bool asserts_live(const struct kith_experiment *experiment)
+{
+    for (uint32_t i = 0; i < experiment->check_count; i++)
+        if (strcmp(experiment->checks[i].quantity, "live") == 0)
+            return true;
+    return false;
+}
+
+/* compute.slow is no fault: it was so from the start. */
+static bool has_faults(const struct kith_experiment *experiment)
+{
+    for (uint32_t i = 0; i < experiment->atom_count; i++)
+        if (experiment->atoms[i].statement != UINT32_MAX)
+            return true;
+    return false;
+}
+
+enum kith_err sim_watch_open(struct sim_world *world)
+{
+    KITH_ASSERT(world->watch.liveness == NULL);
+    const struct kith_experiment *experiment = world->experiment;
+    if (world->central || experiment->central.present ||
+        !(world->options.watch || asserts_live(experiment) ||
+          has_faults(experiment)))
+        return KITH_OK;
+    return kith_liveness_open(sim_node_config(world), experiment,
+                              &world->watch.liveness);
+}
+
+void sim_watch_close(struct sim_world *world)
+{
+    kith_liveness_close(world->watch.liveness);
+    world->watch.liveness = NULL;
+}
+
+void sim_watch_mark(struct sim_world *world, kith_id peer,
+                    const struct kith_mark *mark)
+{
+    KITH_ASSERT(mark->kind < KITH_MARK_COUNT);
+    if (!world->watch.liveness)
+        return;
+    world->report.marks[mark->kind]++;
+    kith_liveness_mark(world->watch.liveness, sim_time(world), peer, mark);
+}
+
+void sim_watch_wind_up(struct sim_world *world)
+{
+    KITH_ASSERT(world->watch.until_ns == 0);
+    world->watch.until_ns = sim_time(world);
+    if (world->watch.liveness)
+        kith_liveness_finish(world->watch.liveness, sim_time(world));
+}
+
+double sim_watch_live(const struct sim_world *world)
+{
+    return world->watch.liveness ? kith_liveness_value(world->watch.liveness)
+                                 : (double)NAN;
+}
+
+bool sim_watch_finish(struct sim_world *world, struct kith_values *values)
+{
+    if (!world->watch.liveness)
+        return false;
+    if (world->watch.until_ns == 0) /* stopped, or nothing left to happen */
+        sim_watch_wind_up(world);
+    values->live = kith_liveness_value(world->watch.liveness);
+    memcpy(world->report.not_live, kith_liveness_text(world->watch.liveness),
+           sizeof world->report.not_live);
+    return values->live <= 0 && !asserts_live(world->experiment);
+}
