@@ -5,6 +5,8 @@ libkith_sim_a_SOURCES = \
   sim/delay.h \
   sim/delivery.c \
   sim/delivery.h \
+  sim/dishonest.c \
+  sim/dishonest.h \
   sim/engine.c \
   sim/engine.h \
   sim/event_sort.c \

@@ -33,8 +33,13 @@ enum kith_err sim_watch_open(struct sim_world *world)
         !(world->options.watch || asserts_live(experiment) ||
           has_faults(experiment)))
         return KITH_OK;
-    return kith_liveness_open(sim_node_config(world), experiment,
-                              &world->watch.liveness);
+    const enum kith_err err = kith_liveness_open(
+        sim_node_config(world), experiment, &world->watch.liveness);
+    for (kith_id peer = 0; world->watch.liveness && peer < world->peer_count;
+         peer++)
+        if (!sim_is_honest(world, peer))
+            kith_liveness_exempt(world->watch.liveness, peer);
+    return err;
 }
 
 void sim_watch_close(struct sim_world *world)

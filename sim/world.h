@@ -15,6 +15,7 @@
  *   sim_faults.c     crash, restart, pause, slow, cut
  *   trace.c          the hash of all decisions, and the story as text
  *   ledger.c         conservation
+ *   dishonest.c      peers whose word is not true
  *   watch.c          liveness after the last fault
  *   peer_totals.c    staleness and utilisation of each peer
  *   sim_result.c     evaluation, rows, summary
@@ -27,6 +28,7 @@
 #define KITH_SIM_WORLD_H
 
 #include "sim/delivery.h"
+#include "sim/dishonest.h"
 #include "sim/engine.h"
 #include "sim/full_channel.h"
 #include "sim/ledger.h"

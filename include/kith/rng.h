@@ -40,7 +40,8 @@ KITH_BEGIN_DECLS
     X(SYNTHETIC)                                                               \
     X(SAMPLE)                                                                  \
     X(COMPRESS)                                                                \
-    X(MASK)
+    X(MASK)                                                                    \
+    X(SWARM)
 
 enum kith_stream {
 #define KITH_X(name) KITH_STREAM_##name,

@@ -47,6 +47,21 @@ struct sim_balance {
     uint64_t unsettled;  /* half done, and nobody says why: must end at 0 */
 };
 
+/* Dishonest peers. X(NAME, text): see sim/dishonest.c. */
+#define SIM_CLAIMS(X)                                                          \
+    X(NONE, "none")                                                            \
+    X(ROUNDS, "rounds")                                                        \
+    X(SILENT, "silent")                                                        \
+    X(PROBES, "probes")                                                        \
+    X(HUGE, "huge")
+enum sim_claim {
+#define KITH_X(name, text) SIM_CLAIM_##name,
+    SIM_CLAIMS(KITH_X)
+#undef KITH_X
+};
+/* "3=rounds,5=silent" into claims (peers); false: that is not the form. */
+bool sim_claims_parse(const char *text, uint32_t peers, uint8_t *claims);
+
 struct sim_world; /* a run in progress */
 
 struct sim_progress {
@@ -64,6 +79,7 @@ struct sim_options {
     enum kith_wire_mode wire;
     enum sim_ledger_kind ledger; /* raised by an `always conserved` check */
     bool watch; /* liveness, also where no fault and no check asks for it */
+    const uint8_t *claims;    /* (peers) enum sim_claim; NULL: all are honest */
     struct kith_rundb *store; /* may be NULL */
     /* About five times a second of wall time; may be NULL. */
     void (*progress)(const struct sim_progress *progress, void *arg);
