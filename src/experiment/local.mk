@@ -19,6 +19,7 @@ libkith_experiment_a_SOURCES = \
   src/experiment/rules.c \
   src/experiment/schema.c \
   src/experiment/schema.h \
+  src/experiment/swarm_draw.c \
   src/experiment/task.c \
   src/experiment/topology_rules.c \
   src/experiment/train_rules.c \
