@@ -8,30 +8,12 @@
 #include "kith/assert.h"
 #include "sim/world.h"
 
-static bool asserts_live(const struct kith_experiment *experiment)
-{
-    for (uint32_t i = 0; i < experiment->check_count; i++)
-        if (strcmp(experiment->checks[i].quantity, "live") == 0)
-            return true;
-    return false;
-}
-
-/* compute.slow is no fault: it was so from the start. */
-static bool has_faults(const struct kith_experiment *experiment)
-{
-    for (uint32_t i = 0; i < experiment->atom_count; i++)
-        if (experiment->atoms[i].statement != UINT32_MAX)
-            return true;
-    return false;
-}
-
 enum kith_err sim_watch_open(struct sim_world *world)
 {
     KITH_ASSERT(world->watch.liveness == NULL);
     const struct kith_experiment *experiment = world->experiment;
     if (world->central || experiment->central.present ||
-        !(world->options.watch || asserts_live(experiment) ||
-          has_faults(experiment)))
+        !(world->options.watch || kith_liveness_wanted(experiment)))
         return KITH_OK;
     const enum kith_err err = kith_liveness_open(
         sim_node_config(world), experiment, &world->watch.liveness);
@@ -81,5 +63,5 @@ bool sim_watch_finish(struct sim_world *world, struct kith_values *values)
     values->live = kith_liveness_value(world->watch.liveness);
     memcpy(world->report.not_live, kith_liveness_text(world->watch.liveness),
            sizeof world->report.not_live);
-    return values->live <= 0 && !asserts_live(world->experiment);
+    return values->live <= 0 && !kith_liveness_asserted(world->experiment);
 }

@@ -27,6 +27,11 @@
 
 struct kith_liveness;
 
+/* Does the file assert `live`? */
+bool kith_liveness_asserted(const struct kith_experiment *experiment);
+/* Does it, or is there a fault after which it is to be so? */
+bool kith_liveness_wanted(const struct kith_experiment *experiment);
+
 /* Watches from the last atom of the experiment on; *liveness NULL where there
  * is nothing to watch: nobody communicates. `config` is lent. */
 KITH_MUST_CHECK enum kith_err
