@@ -5,7 +5,7 @@
  *             2 periods of its graph + 4 rounds of its slower end. Graphs that
  *             are drawn anew for ever: a peer merges something in 6 rounds that
  *             it has neighbours in, and the others had on average
- *   attempts  of a two-party method: one success in 10 x degree attempts, of
+ *   attempts  of a two-party method: one success in 40 x degree attempts, of
  *             the degrees of the peer and its neighbours the largest
  *   steps     nobody's training stands still for a minute and 400 steps
  *

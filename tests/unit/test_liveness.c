@@ -157,7 +157,7 @@ static void test_before_the_end_of_faults(void **state)
 static void test_attempts(void **state)
 {
     (void)state;
-    for (unsigned tries = 70; tries <= 71; tries++) {
+    for (unsigned tries = 280; tries <= 281; tries++) {
         struct watching watching;
         start(&watching, "{algorithm: adpsgd, topology: random}",
               "faults: [{at: 5s, crash: \"peer(7)\"}]");
@@ -165,11 +165,12 @@ static void test_attempts(void **state)
             say(&watching, AFTER_NS, 0, KITH_MARK_ATTEMPT, 7, k);
         for (unsigned k = 0; k <= tries; k++)
             say(&watching, AFTER_NS + 9 * KITH_S, 0, KITH_MARK_ATTEMPT, 3, k);
-        end(&watching, tries == 70, tries == 70 ? "" : "71 attempts of peer 0");
+        end(&watching, tries == 280,
+            tries == 280 ? "" : "281 attempts of peer 0");
         start(&watching, "{algorithm: adpsgd, topology: random}", cut);
         for (unsigned k = 0; k < 5 * tries; k++) {
             say(&watching, AFTER_NS, 0, KITH_MARK_ATTEMPT, 3, k);
-            if (k % 70 == 0)
+            if (k % 280 == 0)
                 say(&watching, AFTER_NS, 0, KITH_MARK_DONE, 3, k);
         }
         end(&watching, 1, "");
