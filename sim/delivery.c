@@ -310,10 +310,24 @@ static uint32_t pack(struct sim_world *world, kith_id from,
     return index;
 }
 
-void sim_send(struct sim_world *world, kith_id from,
-              const struct kith_send *send)
+static void post(struct sim_world *world, kith_id from,
+                 const struct kith_send *send)
 {
     const uint32_t index = pack(world, from, send);
     if (index != 0)
         sim_link_post(world, index);
+}
+
+void sim_send(struct sim_world *world, kith_id from,
+              const struct kith_send *send)
+{
+    if (!world->options.claims || sim_is_honest(world, from)) {
+        post(world, from, send);
+        return;
+    }
+    struct kith_send changed = *send;
+    uint32_t extra;
+    if (sim_dishonest_send(world, from, &changed, &extra))
+        for (uint32_t i = 0; i <= extra; i++)
+            post(world, from, &changed);
 }

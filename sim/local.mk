@@ -5,6 +5,8 @@ libkith_sim_a_SOURCES = \
   sim/delay.h \
   sim/delivery.c \
   sim/delivery.h \
+  sim/dishonest.c \
+  sim/dishonest.h \
   sim/engine.c \
   sim/engine.h \
   sim/event_sort.c \
@@ -45,6 +47,8 @@ libkith_sim_a_SOURCES = \
   sim/sim_run.c \
   sim/trace.c \
   sim/trace.h \
+  sim/watch.c \
+  sim/watch.h \
   sim/work_pool.c \
   sim/work_pool.h \
   sim/world.h \

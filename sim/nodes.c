@@ -99,6 +99,7 @@ static void wind_up(struct sim_world *world)
         return;
     KITH_ASSERT(world->nodes.restless == 0);
     world->nodes.winding_up = true;
+    sim_watch_wind_up(world);
     sim_ending(world);
     for (kith_id id = 0; id < world->peer_count; id++)
         settle(world, id);
@@ -181,6 +182,8 @@ static void step_marks(struct sim_world *world, kith_id id)
         sim_trace_mark(world, id, mark);
         if (world->ledger)
             sim_ledger_mark(world, id, mark);
+        if (!world->nodes.winding_up)
+            sim_watch_mark(world, id, mark);
         if (mark->kind == KITH_MARK_FINISHED)
             finish(world, id);
         else if (mark->kind == KITH_MARK_NONFINITE)

@@ -332,6 +332,7 @@ void sim_evaluate(struct sim_world *world)
 {
     KITH_ASSERT(world->experiment->evaluate_ns > 0);
     evaluate(world, false);
+    world->results->values.live = sim_watch_live(world);
     (void)kith_checks_always(&world->results->checks, world->experiment,
                              &world->results->values, sim_time(world));
 }
@@ -347,6 +348,7 @@ void sim_summarise(struct sim_world *world, struct kith_summary *summary)
     struct kith_rundb *store = world->options.store;
     evaluate(world, true);
     sim_ledger_finish(world, &results->values);
+    const bool dead = sim_watch_finish(world, &results->values);
     summary->trace_hash = sim_trace_hash(world);
     summary->has_trace_hash = true;
     summary->virtual_s = (double)sim_time(world) * 1e-9;
@@ -363,6 +365,7 @@ void sim_summarise(struct sim_world *world, struct kith_summary *summary)
     summary->faults = world->faults_done;
     summary->violations = kith_checks_finish(
         &results->checks, world->experiment, &results->values, sim_time(world));
+    summary->violations += dead;
     summary->checks = results->checks;
     sim_balance(world, &world->report.balance);
     if (store) {

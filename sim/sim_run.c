@@ -66,6 +66,7 @@ static const struct part {
     {sim_network_open, NULL},
     {sim_links_open, sim_links_close},
     {sim_ledger_open, sim_ledger_close},
+    {sim_watch_open, sim_watch_close},
     {sim_totals_open, NULL},
     {sim_work_open, sim_work_close},
     {sim_results_open, sim_results_close},

@@ -15,6 +15,8 @@
  *   sim_faults.c     crash, restart, pause, slow, cut
  *   trace.c          the hash of all decisions, and the story as text
  *   ledger.c         conservation
+ *   dishonest.c      peers whose word is not true
+ *   watch.c          liveness after the last fault
  *   peer_totals.c    staleness and utilisation of each peer
  *   sim_result.c     evaluation, rows, summary
  *
@@ -26,6 +28,7 @@
 #define KITH_SIM_WORLD_H
 
 #include "sim/delivery.h"
+#include "sim/dishonest.h"
 #include "sim/engine.h"
 #include "sim/full_channel.h"
 #include "sim/ledger.h"
@@ -38,6 +41,7 @@
 #include "sim/sim_faults.h"
 #include "sim/sim_result.h"
 #include "sim/trace.h"
+#include "sim/watch.h"
 #include "sim/work_pool.h"
 
 struct sim_block;
@@ -66,6 +70,7 @@ struct sim_world {
     struct sim_channels *channels; /* NULL: wire `sized` */
     struct sim_work *work;
     struct sim_ledger *ledger; /* NULL: nobody asked */
+    struct sim_watch watch;
     struct sim_totals *totals;
     struct sim_results *results;
     struct sim_central *central; /* NULL: peers gossip */

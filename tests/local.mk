@@ -53,6 +53,7 @@ UNIT = \
   tests/unit/test_lab_rows \
   tests/unit/test_layout \
   tests/unit/test_link_law \
+  tests/unit/test_liveness \
   tests/unit/test_loader \
   tests/unit/test_log_limit \
   tests/unit/test_member \
@@ -97,6 +98,7 @@ UNIT = \
   tests/unit/test_split \
   tests/unit/test_store \
   tests/unit/test_stragglers \
+  tests/unit/test_swarm_finds \
   tests/unit/test_taxonomy_bias \
   tests/unit/test_taxonomy_choco \
   tests/unit/test_taxonomy_churn \
@@ -175,7 +177,8 @@ INTEGRATION = \
   tests/integration/test_parity.sh \
   tests/integration/test_report.sh \
   tests/integration/test_resume.sh \
-  tests/integration/test_sim_sweep.sh
+  tests/integration/test_sim_sweep.sh \
+  tests/integration/test_swarm.sh
 
 # Slow tests, scripts only; programs that they run go to LONG_BUILDS.
 LONG = \
@@ -219,6 +222,8 @@ dist_check_SCRIPTS += $(FENCES) $(INTEGRATION)
 EXTRA_DIST += tests/support/dataset.h tests/support/story.h
 tests_unit_test_store_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sqlite3_step \
   -Wl,--wrap=sqlite3_exec,--wrap=sqlite3_busy_timeout
+tests_unit_test_swarm_finds_LDFLAGS = $(AM_LDFLAGS) \
+  -Wl,--wrap=kith_estimate_timeout
 tests_unit_test_rules_rounds_SOURCES = tests/unit/test_rules_rounds.c \
   tests/support/trial.c tests/support/trial.h
 tests_unit_test_acid_SOURCES = tests/unit/test_acid.c \

@@ -2,6 +2,10 @@
  *
  *   always  QUANTITY [RELATION BOUND]   at every point where it is measured
  *   finally QUANTITY [RELATION BOUND]   once, when the run is over
+ *   within TIME of FAULT.begin|end QUANTITY [RELATION BOUND [* before]]
+ *       at one measurement at least, no later than TIME after the last time
+ *       that such a fault begins or ends; `before`: what was measured last
+ *       before the first one began
  *
  * A driver fills `struct kith_values` with what it knows, NaN for the rest,
  * and hands it to kith_checks_always() as often as it likes and to
@@ -23,6 +27,7 @@
 /* What is known now, as float64 alone. NaN: not measured. Counts are sums over
  * all peers. */
 struct kith_values {
+    double live;     /* 1: so far, 0: kith/liveness.h */
     double finite;   /* 1: every live model is finite, 0: one is not */
     double accuracy; /* of the averaged model, in [0, 1] */
     double accuracy_mean, accuracy_worst; /* over peers */
@@ -72,6 +77,7 @@ struct kith_checks {
     struct {
         enum kith_verdict verdict; /* BROKEN stays */
         double value;              /* at the first violation, else the last */
+        double before;             /* the last before the fault */
         kith_ns at_ns;
     } results[KITH_CHECKS_MAX];
 };

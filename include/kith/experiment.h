@@ -39,7 +39,11 @@ struct kith_atom {
     uint32_t statement; /* index in `faults:`; UINT32_MAX: compute.slow */
 };
 
-enum kith_check_when { KITH_CHECK_ALWAYS, KITH_CHECK_FINALLY };
+enum kith_check_when {
+    KITH_CHECK_ALWAYS,
+    KITH_CHECK_FINALLY,
+    KITH_CHECK_WITHIN
+};
 /* "always finite(model)", "finally accuracy >= 0.85": see
  * src/experiment/check/. */
 struct kith_check {
@@ -48,6 +52,11 @@ struct kith_check {
                                      "consensus_distance", "torn" ... */
     char relation[3];             /* ">=", "<=", ">", "<", "==", "" */
     double bound;
+    bool times_before; /* the bound is a multiple of what was before */
+    /* WITHIN: of the last time that this fault begins or ends. */
+    kith_ns within_ns;
+    const struct kith_fault *fault;
+    bool begins;
     char text[128]; /* as written */
 };
 

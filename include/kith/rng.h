@@ -41,7 +41,8 @@ KITH_BEGIN_DECLS
     X(SAMPLE)                                                                  \
     X(COMPRESS)                                                                \
     X(MASK)                                                                    \
-    X(LOSS)
+    X(LOSS)                                                                    \
+    X(SWARM)
 
 enum kith_stream {
 #define KITH_X(name) KITH_STREAM_##name,

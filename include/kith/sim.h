@@ -15,6 +15,7 @@
 #include "kith/err.h"
 #include "kith/evaluation.h"
 #include "kith/experiment.h"
+#include "kith/liveness.h"
 #include "kith/node.h"
 #include "kith/rundb.h"
 #include "kith/types.h"
@@ -46,6 +47,21 @@ struct sim_balance {
     uint64_t unsettled;  /* half done, and nobody says why: must end at 0 */
 };
 
+/* Dishonest peers. X(NAME, text): see sim/dishonest.c. */
+#define SIM_CLAIMS(X)                                                          \
+    X(NONE, "none")                                                            \
+    X(ROUNDS, "rounds")                                                        \
+    X(SILENT, "silent")                                                        \
+    X(PROBES, "probes")                                                        \
+    X(HUGE, "huge")
+enum sim_claim {
+#define KITH_X(name, text) SIM_CLAIM_##name,
+    SIM_CLAIMS(KITH_X)
+#undef KITH_X
+};
+/* "3=rounds,5=silent" into claims (peers); false: that is not the form. */
+bool sim_claims_parse(const char *text, uint32_t peers, uint8_t *claims);
+
 struct sim_world; /* a run in progress */
 
 struct sim_progress {
@@ -62,7 +78,9 @@ struct sim_options {
     enum sim_queue_kind queue;
     enum kith_wire_mode wire;
     enum sim_ledger_kind ledger; /* raised by an `always conserved` check */
-    struct kith_rundb *store;    /* may be NULL */
+    bool watch; /* liveness, also where no fault and no check asks for it */
+    const uint8_t *claims;    /* (peers) enum sim_claim; NULL: all are honest */
+    struct kith_rundb *store; /* may be NULL */
     /* About five times a second of wall time; may be NULL. */
     void (*progress)(const struct sim_progress *progress, void *arg);
     /* After every event, with the peer that it happened to (KITH_NOBODY: the
@@ -80,6 +98,10 @@ struct sim_report {
     uint64_t messages;               /* delivered */
     uint64_t handshakes;             /* completed */
     uint64_t bulk_bytes;             /* payload bytes of delivered models */
+    /* Where liveness was watched: until the run wound up, how often each mark
+     * was reached; and what did not happen, "" where all did. */
+    uint64_t marks[KITH_MARK_COUNT];
+    char not_live[KITH_LIVENESS_TEXT_BYTES];
     bool stalled; /* nothing was left to happen, yet peers had not finished */
 };
 

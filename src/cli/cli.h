@@ -66,6 +66,12 @@
     X(DAYS, "--days", "N", "how long the certificate is valid, 1 to 90 [30]")  \
     X(RANK, "--rank", "N", "place in the list of members, from 0")             \
     X(ROLES, "--roles", "LIST", "of train, observe, seed [train]")             \
+    X(DISHONEST, "--dishonest", "I=CLAIM,...",                                 \
+      "peers whose word is not true: rounds, silent, probes or huge")          \
+    X(RANDOM, "--random", NULL, "everything at random, in place of a file")    \
+    X(RUNS, "--runs", "N", "how many runs the search takes [1000]")            \
+    X(RUN, "--run", "K", "this one run of the search alone, here")             \
+    X(KEEP, "--keep", "FILE", "write the run's experiment, for kith sim")      \
     X(HELP, "--help", NULL, "print this")
 
 enum cli_option {
@@ -212,7 +218,8 @@ void kith_cli_progress_end(void);
 /* A command: its exit code. */
 typedef int cli_command_run(const struct cli_arguments *arguments);
 cli_command_run kith_cli_train, kith_cli_eval, kith_cli_sample, kith_cli_export;
-cli_command_run kith_cli_sim, kith_cli_lab, kith_cli_peer, kith_cli_keys;
+cli_command_run kith_cli_sim, kith_cli_swarm, kith_cli_lab, kith_cli_peer,
+    kith_cli_keys;
 cli_command_run kith_cli_doctor, kith_cli_report, kith_cli_list;
 /* command_topology.c: kith list topology NAME PEERS. */
 cli_command_run kith_cli_list_topology;

@@ -1,5 +1,6 @@
 /* kith sim: the experiment in virtual time. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "calibrate.h"
@@ -84,6 +85,26 @@ static int check_one(const struct cli_arguments *arguments)
     return KITH_EXIT_OK;
 }
 
+/* NULL: all are honest. */
+static int parse_claims(const struct cli_arguments *arguments, uint32_t peers,
+                        uint8_t **claims)
+{
+    const char *text = arguments->values[CLI_DISHONEST];
+    *claims = NULL;
+    if (text == NULL)
+        return KITH_EXIT_OK;
+    *claims = malloc(peers);
+    if (*claims == NULL)
+        return kith_cli_fail(arguments, KITH_EXIT_RESOURCES, "out of memory");
+    if (sim_claims_parse(text, peers, *claims))
+        return KITH_EXIT_OK;
+    free(*claims);
+    return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                         "--dishonest: found \"%.60s\"; allowed: peers below "
+                         "%u and what they claim, such as 3=rounds,5=silent",
+                         text, peers);
+}
+
 int kith_cli_sim(const struct cli_arguments *arguments)
 {
     struct cli_run run;
@@ -115,9 +136,21 @@ int kith_cli_sim(const struct cli_arguments *arguments)
     options.progress = show_progress;
     options.stop = &kith_cli_stop;
     options.trace_path = arguments->values[CLI_TRACE];
-    const enum kith_err err = sim_run(&options, &summary, NULL, error);
+    uint8_t *claims;
+    code = parse_claims(arguments, run.experiment.peers, &claims);
+    if (code != KITH_EXIT_OK)
+        return kith_cli_run_close(&run, KITH_EINVAL, "nothing was simulated",
+                                  NULL);
+    options.claims = claims;
+    struct sim_report report;
+    const enum kith_err err = sim_run(&options, &summary, &report, error);
+    free(claims);
     if (err == KITH_OK)
         (void)kith_rundb_finish(run.store, &run.experiment, &summary);
+    if (report.not_live[0] != '\0')
+        (void)kith_cli_fail(arguments, KITH_EXIT_FAILED,
+                            "not live after the last fault: %s",
+                            report.not_live);
     const int ended = kith_cli_run_close(&run, err, error, &summary);
     return err == KITH_EPARSE ? KITH_EXIT_DATA : ended;
 }

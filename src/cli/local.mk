@@ -18,6 +18,7 @@ libkith_cli_a_SOURCES = \
   src/cli/command_report.c \
   src/cli/command_sample.c \
   src/cli/command_sim.c \
+  src/cli/command_swarm.c \
   src/cli/command_topology.c \
   src/cli/command_train.c \
   src/cli/compute.c \
@@ -27,6 +28,9 @@ libkith_cli_a_SOURCES = \
   src/cli/peer_open.h \
   src/cli/resume.c \
   src/cli/run_open.c \
+  src/cli/swarm_command.h \
+  src/cli/swarm_journal.c \
+  src/cli/swarm_one.c \
   src/cli/sweep_command.h \
   src/cli/sweep_cells.c \
   src/cli/sweep_run.c \

@@ -100,7 +100,26 @@ static const struct cli_command commands[] = {
                    CLI_BIT(WIRE) | CLI_BIT(TRACE) | CLI_BIT(CALIBRATE) |
                    CLI_BIT(SWEEP) | CLI_BIT(SEEDS) | CLI_BIT(JOBS) |
                    CLI_BIT(ALL_CELLS) | CLI_BIT(CELLS) | CLI_BIT(RESUME) |
-                   CLI_BIT(TARGET_LOSS) | CLI_BIT(REPLAY),
+                   CLI_BIT(TARGET_LOSS) | CLI_BIT(REPLAY) | CLI_BIT(DISHONEST),
+    },
+    {
+        COMMAND(swarm, 0, 1),
+        .summary = "search simulations with random faults for a violation",
+        .usage = "EXPERIMENT.yaml | --random [--runs N] [--seed S] [--jobs N]\n"
+                 "                  [--json] | ... --run K [--keep FILE] "
+                 "[--trace FILE]",
+        .details =
+            "Each run has crashes, pauses, stragglers and partitions, then "
+            "time to heal, in which\nwhat is promised must happen. --random "
+            "draws algorithm, graph, sizes, links and speeds,\ntoo. A "
+            "violation comes with the command that repeats it. Interrupted, "
+            "the same command\ngoes on. Exit code 1 where something was "
+            "violated.\n\n"
+            "Example: kith swarm --random --runs 10000 --seed 7\n"
+            "         kith swarm --random --seed 7 --run 17 --keep 17.yaml",
+        .options = CLI_BIT(JSON) | CLI_BIT(OUT) | CLI_BIT(SEED) | CLI_BIT(SET) |
+                   CLI_BIT(JOBS) | CLI_BIT(RANDOM) | CLI_BIT(RUNS) |
+                   CLI_BIT(RUN) | CLI_BIT(KEEP) | CLI_BIT(TRACE),
     },
     {
         COMMAND(lab, 0, 1),

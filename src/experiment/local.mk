@@ -20,6 +20,7 @@ libkith_experiment_a_SOURCES = \
   src/experiment/rules.c \
   src/experiment/schema.c \
   src/experiment/schema.h \
+  src/experiment/swarm_draw.c \
   src/experiment/task.c \
   src/experiment/topology_rules.c \
   src/experiment/train_rules.c \
@@ -27,6 +28,7 @@ libkith_experiment_a_SOURCES = \
   src/experiment/yaml_tree.h \
   src/experiment/yaml_write.c \
   src/experiment/check/check.c \
+  src/experiment/check/liveness.c \
   src/experiment/check/quantities.c \
   src/experiment/fault/atoms.c \
   src/experiment/fault/crash.c \

@@ -107,7 +107,7 @@ static enum kith_err open_lab(struct lab *lab)
     kith_checks_start(&lab->checks);
     kith_values_clear(&lab->values);
     lab->correlation_lowest = NAN;
-    enum kith_err err = KITH_OK;
+    enum kith_err err = kith_lab_live_open(lab);
     if (lab->options->record)
         err = kith_rundb_journal_begin(lab->options->store);
     if (kith_lab_stored(lab, err) != KITH_OK)
@@ -271,6 +271,7 @@ static void close_lab(struct lab *lab)
     for (uint32_t i = 0; i < lab->peer_count; i++)
         kith_lab_process_end(&lab->peers[i].process);
     free(lab->peers);
+    kith_lab_live_close(lab);
     kith_lab_cluster_close(&lab->cluster);
 }
 

@@ -180,6 +180,7 @@ static void evaluate(struct lab *lab, struct kith_summary *summary)
 
 static void judge(struct lab *lab, struct kith_summary *summary)
 {
+    kith_lab_live_finish(lab);
     kith_lab_values(lab);
     kith_summary_values(summary, &lab->values);
     summary->violations =

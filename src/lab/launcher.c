@@ -57,6 +57,7 @@ enum kith_err kith_lab_stored(struct lab *lab, enum kith_err err)
 /* Counters start again with every incarnation; the series goes on. */
 static void take_row(struct lab_peer *peer, const struct kith_row *row)
 {
+    kith_lab_live_row(peer, row);
     peer->last = *row;
     kith_row_add_incarnation(&peer->last, &peer->gone);
     (void)kith_rundb_row(peer->lab->options->store, &peer->last);
@@ -71,6 +72,7 @@ static void take_mark(struct lab_peer *peer, kith_ns time_ns,
     }
     if (mark->kind == KITH_MARK_NONFINITE)
         peer->lab->nonfinite = true;
+    kith_lab_live_mark(peer, time_ns, mark);
     (void)kith_rundb_mark(peer->lab->options->store, peer->rank, time_ns, mark);
 }
 
@@ -316,6 +318,7 @@ void kith_lab_values(struct lab *lab)
 {
     struct kith_values *values = &lab->values;
     values->finite = lab->nonfinite ? 0 : 1;
+    values->live = kith_lab_live_value(lab);
     struct kith_row sum = {.received = 0};
     for (uint32_t i = 0; i < lab->peer_count; i++)
         kith_row_add_peer(&sum, &lab->peers[i].last);

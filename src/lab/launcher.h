@@ -104,6 +104,11 @@ struct lab {
     kith_ns resumed_ns; /* run time before a resume */
 
     bool nonfinite; /* a peer met a value that is not finite */
+    struct {
+        struct kith_topology topology;
+        struct kith_node_config config;
+        struct kith_liveness *watch; /* NULL: nobody watches */
+    } live;
     struct kith_checks checks;
     struct kith_values values;
     double correlation_lowest; /* NaN: never evaluated */
@@ -127,6 +132,15 @@ enum kith_err kith_lab_fail(struct lab *lab, enum kith_err err,
 enum kith_err kith_lab_stored(struct lab *lab, enum kith_err err);
 /* Sums of the latest rows, for progress and checks. */
 void kith_lab_values(struct lab *lab);
+
+/* lab_liveness.c: fed by the launcher, asked by the checks. */
+enum kith_err kith_lab_live_open(struct lab *lab);
+void kith_lab_live_close(struct lab *lab);
+void kith_lab_live_mark(struct lab_peer *peer, kith_ns time_ns,
+                        const struct kith_mark *mark);
+void kith_lab_live_row(struct lab_peer *peer, const struct kith_row *row);
+double kith_lab_live_value(const struct lab *lab);
+void kith_lab_live_finish(struct lab *lab);
 
 /* lab_faults.c: carries out every atom that is due; the time of the next one,
  * or KITH_NEVER. */

@@ -11,6 +11,7 @@ libkith_lab_a_SOURCES = \
   src/lab/interrupted_run.c \
   src/lab/lab.c \
   src/lab/lab_faults.c \
+  src/lab/lab_liveness.c \
   src/lab/lab_result.c \
   src/lab/launcher.c \
   src/lab/launcher.h \

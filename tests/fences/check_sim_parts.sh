@@ -18,6 +18,7 @@ trace trace
 channels full_channel
 work work_pool
 ledger ledger
+watch watch
 totals peer_totals
 results sim_result'
 

@@ -17,6 +17,7 @@ experiment 7 2000 \
     "  - {at: 5s, for: 1s, slow: \"peer(4)\", by: 4}" \
     "assert:" \
     "  - \"always finite(model)\"" \
+    "  - \"finally live\"" \
     "  - \"finally accuracy >= 0.9\"" >"$scratch/digits.yaml"
 lab 0 "$scratch/digits.yaml"
 none_left "faults"

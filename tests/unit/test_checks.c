@@ -40,7 +40,14 @@ static void test_parse(void **state)
         {"always accuracy>=0.5", "unknown quantity"},
         {"always acuracy >= 0.5", "did you mean \"accuracy\""},
         {"always finite(model) > 0", "no relation"},
-        {"always accuracy >= 0.5 or so", "always or finally"},
+        {"always accuracy >= 0.5 or so", "relation and a bound"},
+        {"always accuracy >= 0.5 * before", "relation and a bound"},
+        {"within 60s partition.end live", "such as \"within 60s of"},
+        {"within 60 of partition.end live", "such as \"within 60s of"},
+        {"within 60s of partition live", "FAULT.begin or FAULT.end"},
+        {"within 60s of partition.over live", "FAULT.begin or FAULT.end"},
+        {"within 60s of flood.end live", "FAULT.begin or FAULT.end"},
+        {"within 60s of crash.end loss < 2 * after", "relation and a bound"},
     };
     const struct kith_check check = parsed("  finally  accuracy >=  0.85 ");
     assert_int_equal(check.when, KITH_CHECK_FINALLY);
@@ -48,6 +55,12 @@ static void test_parse(void **state)
     assert_string_equal(check.relation, ">=");
     assert_true(check.bound > 0.849 && check.bound < 0.851);
     assert_int_equal(parsed("always finite(model)").when, KITH_CHECK_ALWAYS);
+    const struct kith_check within =
+        parsed("within 60s of partition.begin loss < 1.2 * before");
+    assert_int_equal(within.when, KITH_CHECK_WITHIN);
+    assert_true(within.within_ns == 60 * KITH_S);
+    assert_true(within.begins && within.times_before);
+    assert_false(parsed("within 1s of crash.end loss < 2").times_before);
 
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct kith_check wrong;

@@ -1,4 +1,6 @@
 /* check := ("always" | "finally") QUANTITY [RELATION BOUND]
+ *        | "within" TIME "of" FAULT(".begin" | ".end")
+ *          QUANTITY [RELATION BOUND ["*" "before"]]
  *
  * Parsing, evaluation of one check, and the state of all checks of a run. */
 #include "kith/check.h"
@@ -8,9 +10,10 @@
 #include <string.h>
 
 #include "kith/assert.h"
+#include "kith/fault.h"
 #include "kith/text.h"
 
-#define WORDS_MAX 4u
+#define WORDS_MAX 10u
 #define NAMES_MAX 32u
 
 static const char *const relations[] = {">=", "<=", ">", "<", "==", NULL};
@@ -87,6 +90,51 @@ static enum kith_err parse_bound(const char *relation, const char *bound,
     return KITH_OK;
 }
 
+/* "partition.end" */
+static enum kith_err parse_event(char *event, struct kith_check *check,
+                                 const char *text, char *error)
+{
+    static const char allowed[] =
+        "FAULT.begin or FAULT.end after \"of\", such as partition.end";
+    char *dot = strchr(event, '.');
+    if (dot == NULL)
+        return refuse(error, text, allowed);
+    *dot = '\0';
+    check->fault = kith_fault_find(event);
+    check->begins = strcmp(dot + 1, "begin") == 0;
+    if (check->fault == NULL || (!check->begins && strcmp(dot + 1, "end") != 0))
+        return refuse(error, text, allowed);
+    return KITH_OK;
+}
+
+/* How many words say when; 0 after an error. */
+static unsigned parse_when(char *words[WORDS_MAX], unsigned count,
+                           struct kith_check *check, const char *text,
+                           char *error)
+{
+    static const char *const names[] = {"always", "finally", "within", NULL};
+    unsigned when = 0;
+    while (names[when] != NULL && strcmp(words[0], names[when]) != 0)
+        when++;
+    check->when = (enum kith_check_when)when;
+    if (names[when] == NULL) {
+        (void)refuse(error, text,
+                     "always or finally or within TIME of FAULT.end first");
+        return 0;
+    }
+    if (check->when != KITH_CHECK_WITHIN)
+        return 1;
+    if (count < 5 || strcmp(words[2], "of") != 0 ||
+        kith_text_time(words[1], &check->within_ns) != KITH_OK ||
+        check->within_ns <= 0) {
+        (void)refuse(error, text,
+                     "such as \"within 60s of partition.end "
+                     "consensus_distance < 1.2 * before\"");
+        return 0;
+    }
+    return parse_event(words[3], check, text, error) == KITH_OK ? 4 : 0;
+}
+
 enum kith_err kith_check_parse(const char *text, struct kith_check *check,
                                char *error)
 {
@@ -96,29 +144,31 @@ enum kith_err kith_check_parse(const char *text, struct kith_check *check,
     if (!kith_text_copy(check->text, sizeof check->text, text))
         return refuse(error, text, "at most 127 bytes");
     memcpy(copy, check->text, sizeof copy);
-    const unsigned count = split(copy, words);
+    unsigned count = split(copy, words);
     if (count < 2 || count > WORDS_MAX)
         return refuse(error, text,
                       "always or finally, a quantity, a relation and a bound, "
                       "such as \"finally accuracy >= 0.85\"");
-    if (strcmp(words[0], "always") == 0)
-        check->when = KITH_CHECK_ALWAYS;
-    else if (strcmp(words[0], "finally") == 0)
-        check->when = KITH_CHECK_FINALLY;
-    else
-        return refuse(error, text, "always or finally as the first word");
-    const enum kith_err err = parse_quantity(words[1], check, error);
+    const unsigned when = parse_when(words, count, check, text, error);
+    if (when == 0)
+        return KITH_EPARSE;
+    char *const *rest = words + when;
+    count -= when;
+    const enum kith_err err = parse_quantity(rest[0], check, error);
     if (err != KITH_OK)
         return err;
-    if (kith_quantity_find(words[1])->predicate)
-        return count == 2
+    if (kith_quantity_find(rest[0])->predicate)
+        return count == 1
                    ? KITH_OK
                    : refuse(error, text, "no relation: it is true or false");
-    if (count != 4)
+    check->times_before = check->when == KITH_CHECK_WITHIN && count == 5 &&
+                          strcmp(rest[3], "*") == 0 &&
+                          strcmp(rest[4], "before") == 0;
+    if (count != 3 && !check->times_before)
         return refuse(error, text,
                       "a relation and a bound after the quantity, such as "
                       ">= 0.85, with blanks between");
-    return parse_bound(words[2], words[3], check, text, error);
+    return parse_bound(rest[1], rest[2], check, text, error);
 }
 
 static bool relation_holds(const char *relation, double value, double bound)
@@ -136,20 +186,26 @@ static bool relation_holds(const char *relation, double value, double bound)
     return value > 0; /* a predicate */
 }
 
-enum kith_verdict kith_check_evaluate(const struct kith_check *check,
-                                      const struct kith_values *values,
-                                      double *value)
+static enum kith_verdict evaluate(const struct kith_check *check,
+                                  const struct kith_values *values,
+                                  double bound, double *value)
 {
     const struct kith_quantity *quantity = kith_quantity_find(check->quantity);
     KITH_ASSERT(quantity != NULL);
     *value = quantity->value != NULL
                  ? quantity->value(values)
                  : *(const double *)((const char *)values + quantity->field);
-    if (isnan(*value))
+    if (isnan(*value) || isnan(bound))
         return KITH_VERDICT_UNKNOWN;
-    return relation_holds(check->relation, *value, check->bound)
-               ? KITH_VERDICT_HELD
-               : KITH_VERDICT_BROKEN;
+    return relation_holds(check->relation, *value, bound) ? KITH_VERDICT_HELD
+                                                          : KITH_VERDICT_BROKEN;
+}
+
+enum kith_verdict kith_check_evaluate(const struct kith_check *check,
+                                      const struct kith_values *values,
+                                      double *value)
+{
+    return evaluate(check, values, check->bound, value);
 }
 
 void kith_values_clear(struct kith_values *values)
@@ -164,16 +220,70 @@ void kith_checks_start(struct kith_checks *checks)
     for (unsigned i = 0; i < KITH_CHECKS_MAX; i++) {
         checks->results[i].verdict = KITH_VERDICT_UNKNOWN;
         checks->results[i].value = NAN;
+        checks->results[i].before = NAN;
         checks->results[i].at_ns = 0;
     }
 }
 
+/* From the first begin of such a fault to the last event that is meant. */
+static bool find_fault(const struct kith_experiment *experiment,
+                       const struct kith_check *check, kith_ns *begin_ns,
+                       kith_ns *event_ns)
+{
+    bool found = false;
+    *begin_ns = KITH_NEVER;
+    for (uint32_t i = 0; i < experiment->atom_count; i++) {
+        const struct kith_atom *atom = &experiment->atoms[i];
+        if (atom->fault != check->fault || atom->statement == UINT32_MAX)
+            continue;
+        if (atom->begins && atom->at_ns < *begin_ns)
+            *begin_ns = atom->at_ns;
+        if (atom->begins == check->begins) {
+            found = true;
+            *event_ns = atom->at_ns; /* sorted: the last */
+        }
+    }
+    return found;
+}
+
+/* It is to hold once before the time is over. */
+static void update_within(struct kith_checks *checks, uint32_t i,
+                          const struct kith_experiment *experiment,
+                          const struct kith_values *values, kith_ns now_ns)
+{
+    const struct kith_check *check = &experiment->checks[i];
+    kith_ns begin_ns, event_ns;
+    double value;
+    if (checks->results[i].verdict != KITH_VERDICT_UNKNOWN ||
+        !find_fault(experiment, check, &begin_ns, &event_ns))
+        return;
+    const double bound = check->times_before
+                             ? check->bound * checks->results[i].before
+                             : check->bound;
+    const enum kith_verdict verdict = evaluate(check, values, bound, &value);
+    if (now_ns < begin_ns)
+        checks->results[i].before = value;
+    if (now_ns < event_ns || verdict == KITH_VERDICT_UNKNOWN)
+        return;
+    checks->results[i].value = value;
+    checks->results[i].at_ns = now_ns;
+    if (now_ns > event_ns + check->within_ns)
+        checks->results[i].verdict = KITH_VERDICT_BROKEN;
+    else if (verdict == KITH_VERDICT_HELD)
+        checks->results[i].verdict = verdict;
+}
+
 /* What is broken stays so; what is unknown now keeps what was known. */
 static void update(struct kith_checks *checks, uint32_t i,
-                   const struct kith_check *check,
+                   const struct kith_experiment *experiment,
                    const struct kith_values *values, kith_ns now_ns)
 {
+    const struct kith_check *check = &experiment->checks[i];
     double value;
+    if (check->when == KITH_CHECK_WITHIN) {
+        update_within(checks, i, experiment, values, now_ns);
+        return;
+    }
     if (checks->results[i].verdict == KITH_VERDICT_BROKEN)
         return;
     const enum kith_verdict verdict =
@@ -198,8 +308,8 @@ uint32_t kith_checks_always(struct kith_checks *checks,
                             const struct kith_values *values, kith_ns now_ns)
 {
     for (uint32_t i = 0; i < experiment->check_count; i++)
-        if (experiment->checks[i].when == KITH_CHECK_ALWAYS)
-            update(checks, i, &experiment->checks[i], values, now_ns);
+        if (experiment->checks[i].when != KITH_CHECK_FINALLY)
+            update(checks, i, experiment, values, now_ns);
     return broken(checks, experiment->check_count);
 }
 
@@ -208,7 +318,7 @@ uint32_t kith_checks_finish(struct kith_checks *checks,
                             const struct kith_values *values, kith_ns now_ns)
 {
     for (uint32_t i = 0; i < experiment->check_count; i++) {
-        update(checks, i, &experiment->checks[i], values, now_ns);
+        update(checks, i, experiment, values, now_ns);
         if (checks->results[i].verdict == KITH_VERDICT_UNKNOWN) {
             checks->results[i].verdict = KITH_VERDICT_BROKEN;
             checks->results[i].at_ns = now_ns;

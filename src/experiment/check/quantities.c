@@ -18,6 +18,10 @@ static double conserved_value(const struct kith_values *values)
 const struct kith_quantity kith_quantities[] = {
     {"finite(model)", "no live model holds a NaN or an infinity", "-",
      .predicate = true, .field = KITH_VALUE(finite)},
+    {"live",
+     "after the last fault, who is there goes on training and averaging",
+     "Lamport, \"Proving the correctness of multiprocess programs\", 1977",
+     .predicate = true, .field = KITH_VALUE(live)},
     {"conserved", "live + in flight + lost = initial + contributed",
      "Jesus, Baquero, Almeida, \"Flow Updating\", 2009 (mass as an "
      "invariant)",

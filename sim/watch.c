@@ -1,0 +1,67 @@
+/* What must hold after the last fault of a run (kith/liveness.h), and what a
+ * search calls coverage: how often each mark was reached. */
+#include "sim/watch.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "sim/world.h"
+
+enum kith_err sim_watch_open(struct sim_world *world)
+{
+    KITH_ASSERT(world->watch.liveness == NULL);
+    const struct kith_experiment *experiment = world->experiment;
+    if (world->central || experiment->central.present ||
+        !(world->options.watch || kith_liveness_wanted(experiment)))
+        return KITH_OK;
+    const enum kith_err err = kith_liveness_open(
+        sim_node_config(world), experiment, &world->watch.liveness);
+    for (kith_id peer = 0; world->watch.liveness && peer < world->peer_count;
+         peer++)
+        if (!sim_is_honest(world, peer))
+            kith_liveness_exempt(world->watch.liveness, peer);
+    return err;
+}
+
+void sim_watch_close(struct sim_world *world)
+{
+    kith_liveness_close(world->watch.liveness);
+    world->watch.liveness = NULL;
+}
+
+void sim_watch_mark(struct sim_world *world, kith_id peer,
+                    const struct kith_mark *mark)
+{
+    KITH_ASSERT(mark->kind < KITH_MARK_COUNT);
+    if (!world->watch.liveness)
+        return;
+    world->report.marks[mark->kind]++;
+    kith_liveness_mark(world->watch.liveness, sim_time(world), peer, mark);
+}
+
+void sim_watch_wind_up(struct sim_world *world)
+{
+    KITH_ASSERT(world->watch.until_ns == 0);
+    world->watch.until_ns = sim_time(world);
+    if (world->watch.liveness)
+        kith_liveness_finish(world->watch.liveness, sim_time(world));
+}
+
+double sim_watch_live(const struct sim_world *world)
+{
+    return world->watch.liveness ? kith_liveness_value(world->watch.liveness)
+                                 : (double)NAN;
+}
+
+bool sim_watch_finish(struct sim_world *world, struct kith_values *values)
+{
+    if (!world->watch.liveness)
+        return false;
+    if (world->watch.until_ns == 0) /* stopped, or nothing left to happen */
+        sim_watch_wind_up(world);
+    values->live = kith_liveness_value(world->watch.liveness);
+    memcpy(world->report.not_live, kith_liveness_text(world->watch.liveness),
+           sizeof world->report.not_live);
+    return values->live <= 0 && !kith_liveness_asserted(world->experiment);
+}

@@ -1,0 +1,388 @@
+/* Experiments at random: a table of faults, ranges for everything else. */
+#include "kith/swarm.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "kith/hash.h"
+#include "kith/rng.h"
+#include "kith/text.h"
+
+#define TRIES_MAX 255u
+#define FAULT_MS_MAX 4000u
+#define PEER_STEPS_MAX 500000 /* of all peers: what a run may cost */
+
+static uint32_t between(struct kith_rng *rng, uint32_t low, uint32_t high)
+{
+    KITH_ASSERT(low <= high);
+    return low + kith_rng_below(rng, high - low + 1);
+}
+
+/* Small ones as often as large ones: an octave at random, then in it. */
+static uint32_t octave(struct kith_rng *rng, uint32_t low, uint32_t high)
+{
+    uint32_t top = low;
+    KITH_ASSERT(low > 0 && low <= high);
+    while (top < high && kith_rng_below(rng, 4) != 0)
+        top = top > high / 2 ? high : 2 * top;
+    return between(rng, low, top);
+}
+
+static bool one_in(struct kith_rng *rng, uint32_t n)
+{
+    return kith_rng_below(rng, n) == 0;
+}
+
+/* ---- faults */
+
+struct place {
+    uint32_t peers, from_ms, to_ms;
+};
+
+static void some(const struct place *place, struct kith_rng *rng,
+                 char selector[48])
+{
+    (void)snprintf(selector, 48, "n(%" PRIu32 ")",
+                   between(rng, 1, place->peers > 2 ? place->peers / 3 : 1));
+}
+
+static size_t begin(const struct place *place, struct kith_rng *rng,
+                    char text[192])
+{
+    return kith_text_add(text, 192, 0, "{at: %" PRIu32 "ms",
+                         between(rng, place->from_ms, place->to_ms));
+}
+
+static uint32_t length_ms(struct kith_rng *rng)
+{
+    return octave(rng, 50, FAULT_MS_MAX);
+}
+
+/* Never peer 0: somebody must be left to go on. */
+static void crash(const struct place *place, struct kith_rng *rng,
+                  char text[192])
+{
+    const uint32_t last = place->peers - 1, from = between(rng, 1, last);
+    const uint32_t most = from + place->peers / 3;
+    const size_t at = begin(place, rng, text);
+    const size_t more = kith_text_add(
+        text, 192, at, ", crash: \"peer(%" PRIu32 "..%" PRIu32 ")\"", from,
+        between(rng, from, most < last ? most : last));
+    if (one_in(rng, 4))
+        (void)kith_text_add(text, 192, more, "}"); /* for good */
+    else
+        (void)kith_text_add(text, 192, more, ", restart: %" PRIu32 "ms}",
+                            length_ms(rng));
+}
+
+static void pause_some(const struct place *place, struct kith_rng *rng,
+                       char text[192])
+{
+    char selector[48];
+    const size_t at = begin(place, rng, text);
+    some(place, rng, selector);
+    (void)kith_text_add(text, 192, at, ", for: %" PRIu32 "ms, pause: \"%s\"}",
+                        length_ms(rng), selector);
+}
+
+static void slow(const struct place *place, struct kith_rng *rng,
+                 char text[192])
+{
+    char selector[48];
+    const size_t at = begin(place, rng, text);
+    some(place, rng, selector);
+    (void)kith_text_add(text, 192, at,
+                        ", for: %" PRIu32 "ms, slow: \"%s\", by: %" PRIu32 "}",
+                        length_ms(rng), selector, between(rng, 2, 10));
+}
+
+/* Halves, one against the rest, or some against some; at times one way. */
+static void partition(const struct place *place, struct kith_rng *rng,
+                      char text[192])
+{
+    char left[48], right[48];
+    const size_t at = begin(place, rng, text);
+    if (one_in(rng, 3)) {
+        some(place, rng, left);
+        (void)snprintf(right, sizeof right, "all");
+    } else {
+        const uint32_t cut = between(rng, 0, place->peers - 2);
+        (void)snprintf(left, sizeof left, "peer(0..%" PRIu32 ")", cut);
+        (void)snprintf(right, sizeof right, "peer(%" PRIu32 "..%" PRIu32 ")",
+                       cut + 1, place->peers - 1);
+    }
+    (void)kith_text_add(
+        text, 192, at, ", for: %" PRIu32 "ms, partition: \"%s %s %s\"}",
+        length_ms(rng), left, one_in(rng, 4) ? "->" : "<->", right);
+}
+
+/* A kind of fault is a function and a row. */
+static void (*const kinds[])(const struct place *place, struct kith_rng *rng,
+                             char text[192]) = {crash, pause_some, slow,
+                                                partition};
+#define KIND_COUNT ((uint32_t)(sizeof kinds / sizeof *kinds))
+
+static void draw_faults(uint64_t seed, uint64_t run, const struct place *place,
+                        struct kith_draw *draw)
+{
+    struct kith_rng rng;
+    kith_rng_init(&rng, seed, KITH_STREAM_SWARM, kith_hash_word(run, 0));
+    draw->fault_count =
+        place->peers < 2 ? 0 : kith_rng_below(&rng, KITH_DRAW_FAULTS_MAX - 1);
+    for (uint32_t i = 0; i < draw->fault_count; i++) {
+        kith_rng_init(&rng, seed, KITH_STREAM_SWARM,
+                      kith_hash_word(run, i + UINT64_C(1)));
+        kinds[kith_rng_below(&rng, KIND_COUNT)](place, &rng, draw->faults[i]);
+    }
+}
+
+void kith_draw_faults(uint64_t seed, uint64_t run, uint32_t peers,
+                      kith_ns span_ns, struct kith_draw *draw)
+{
+    const kith_ns half_ms = span_ns / 2 / KITH_MS;
+    const kith_ns last_ms = half_ms - FAULT_MS_MAX;
+    const struct place place = {
+        .peers = peers,
+        .from_ms = 1,
+        .to_ms = last_ms < 2                ? 2
+                 : last_ms > UINT32_MAX / 2 ? UINT32_MAX / 2
+                                            : (uint32_t)last_ms,
+    };
+    memset(draw, 0, sizeof *draw);
+    draw_faults(seed, run, &place, draw);
+}
+
+/* Of so few, one word against all others' is one too many. */
+#define HONEST_LEAST 4u
+
+/* One way to lie a run, by a quarter of the peers at most; one alone where
+ * rounds are numbered, because two that agree are believed. */
+static void draw_dishonest(uint64_t seed, uint64_t run, uint32_t peers,
+                           const struct kith_algorithm *algorithm,
+                           struct kith_draw *draw)
+{
+    static const char *const claims[] = {"rounds", "silent", "probes", "huge"};
+    const bool rounds = algorithm->pattern == KITH_PATTERN_ROUND;
+    struct kith_rng rng;
+    kith_rng_init(&rng, seed, KITH_STREAM_SWARM, kith_hash_word(run, 1000));
+    if (peers < HONEST_LEAST || !one_in(&rng, 4))
+        return;
+    const char *claim = claims[kith_rng_below(&rng, 4)];
+    const uint32_t count = rounds ? 1 : between(&rng, 1, peers / 4);
+    const uint32_t first = kith_rng_below(&rng, peers - count + 1);
+    size_t at = 0;
+    for (uint32_t i = 0; i < count; i++)
+        at = kith_text_add(draw->dishonest, sizeof draw->dishonest, at,
+                           "%s%" PRIu32 "=%s", i == 0 ? "" : ",", first + i,
+                           claim);
+}
+
+/* ---- the base */
+
+/* What the other figures hang on. */
+struct base {
+    uint32_t peers, latency_ms, jitter_ms, step_ms, every, slowest;
+};
+
+static const struct kith_algorithm *draw_algorithm(struct kith_rng *rng)
+{
+    uint32_t count = 0;
+    while (kith_algorithms[count] != NULL)
+        count++;
+    return kith_algorithms[kith_rng_below(rng, count)];
+}
+
+static const struct kith_topology_kind *draw_topology(struct kith_rng *rng)
+{
+    uint32_t count = 0;
+    while (kith_topology_kinds[count] != NULL)
+        count++;
+    return kith_topology_kinds[kith_rng_below(rng, count)];
+}
+
+/* Over directed links an edge is left out at one end alone; a share that has
+ * come for a round which its receiver does not reach before the end is in
+ * nobody's books. */
+static bool conserves(const struct kith_algorithm *algorithm,
+                      const struct kith_topology_kind *topology)
+{
+    return (algorithm->flags & KITH_CONSERVES_SUM) &&
+           !(algorithm->flags & KITH_SPLITS_MASS) &&
+           (algorithm->pattern != KITH_PATTERN_ROUND || !topology->directed);
+}
+
+static size_t add_gossip(const struct base *base,
+                         const struct kith_algorithm *algorithm,
+                         const struct kith_topology_kind *topology, char *text,
+                         size_t size, size_t at)
+{
+    at = kith_text_add(text, size, at, "gossip: {algorithm: %s",
+                       algorithm->name);
+    if (algorithm->schedule == NULL)
+        at = kith_text_add(text, size, at, ", topology: %s", topology->name);
+    return kith_text_add(text, size, at, ", every: %" PRIu32 "}\n",
+                         base->every);
+}
+
+/* What is refused on a real wire ends a simulation that carries it. */
+static size_t add_network(struct kith_rng *rng, const struct base *base,
+                          bool honest, char *text, size_t size, size_t at)
+{
+    at =
+        kith_text_add(text, size, at,
+                      "network: {latency: %" PRIu32 "ms, jitter: %" PRIu32 "ms",
+                      base->latency_ms, base->jitter_ms);
+    if (one_in(rng, 2))
+        at = kith_text_add(text, size, at, ", loss: 0.%02" PRIu32,
+                           between(rng, 1, 10));
+    if (one_in(rng, 4))
+        at = kith_text_add(text, size, at, ", rate: %" PRIu32 "Mbit",
+                           octave(rng, 1, 1000));
+    if (one_in(rng, 16) && honest)
+        at = kith_text_add(text, size, at, ", wire: full");
+    return kith_text_add(text, size, at, "}\n");
+}
+
+static size_t add_compute(struct kith_rng *rng, const struct base *base,
+                          char *text, size_t size, size_t at)
+{
+    at = kith_text_add(text, size, at, "compute:\n  step: %" PRIu32 "ms\n",
+                       base->step_ms);
+    if (one_in(rng, 4))
+        at = kith_text_add(text, size, at, "  spread: exponential\n");
+    if (base->slowest > 1)
+        at = kith_text_add(
+            text, size, at,
+            "  slow: [{peers: \"n(%" PRIu32 ")\", by: %" PRIu32 "}]\n",
+            between(rng, 1, base->peers > 1 ? base->peers / 2 : 1),
+            base->slowest);
+    return at;
+}
+
+static struct base draw_base(struct kith_rng *rng)
+{
+    return (struct base){
+        .peers = octave(rng, 2, 24),
+        .latency_ms = octave(rng, 1, 200),
+        .jitter_ms = one_in(rng, 2) ? octave(rng, 1, 50) : 0,
+        .step_ms = octave(rng, 8, 100),
+        .every = octave(rng, 1, 4),
+        .slowest = one_in(rng, 3) ? between(rng, 2, 10) : 1,
+    };
+}
+
+static void write_base(uint64_t seed, uint64_t run, struct kith_rng *rng,
+                       const struct base *base, struct kith_draw *draw)
+{
+    const struct kith_algorithm *algorithm = draw_algorithm(rng);
+    const struct kith_topology_kind *topology =
+        algorithm->schedule ? kith_topology_find(algorithm->schedule)
+                            : draw_topology(rng);
+    char *text = draw->base;
+    const size_t size = sizeof draw->base;
+    draw_dishonest(seed, run, base->peers, algorithm, draw);
+    size_t at = kith_text_add(
+        text, size, 0,
+        "# kith swarm --random --seed %" PRIu64 " --run %" PRIu64 "\n"
+        "%s%s%s"
+        "name: swarm\nseed: %" PRIu64 "\npeers: %" PRIu32 "\n"
+        "model: {kind: consensus, dim: %" PRIu32 "}\n",
+        seed, run, draw->dishonest[0] ? "# kith sim THIS --dishonest " : "",
+        draw->dishonest, draw->dishonest[0] ? "\n" : "",
+        kith_rng_u64(rng) >> 16, base->peers, octave(rng, 1, 64));
+    at = add_gossip(base, algorithm, topology, text, size, at);
+    at = add_network(rng, base, !draw->dishonest[0], text, size, at);
+    at = add_compute(rng, base, text, size, at);
+    at = kith_text_add(text, size, at, "save: %" PRIu32 "ms\n",
+                       octave(rng, 200, 5000));
+    at = kith_text_add(text, size, at,
+                       "assert: [\"always finite(model)\", %s\"finally "
+                       "live\"]\n",
+                       conserves(algorithm, topology) && !draw->dishonest[0]
+                           ? "\"finally conserved\", "
+                           : "");
+    KITH_ASSERT(at + 1 < size);
+}
+
+/* Long enough for what is promised to happen a few times. */
+static kith_ns healed_ns(const struct base *base,
+                         const struct kith_experiment *experiment)
+{
+    const uint64_t period = kith_topology_period(&experiment->gossip.graph);
+    const kith_ns round_ms =
+        (kith_ns)base->every * base->step_ms * base->slowest +
+        6 * (kith_ns)(base->latency_ms + base->jitter_ms);
+    const kith_ns rounds = 100 + 10 * (kith_ns)(period < 32 ? period : 32);
+    const kith_ns most_ms =
+        (kith_ns)PEER_STEPS_MAX * base->step_ms / (kith_ns)base->peers;
+    const kith_ns wanted_ms =
+        (experiment->network.loss > 0 ? 90000 : 20000) + rounds * round_ms;
+    return (wanted_ms < most_ms ? wanted_ms : most_ms) * KITH_MS;
+}
+
+static enum kith_err load(const struct kith_draw *draw,
+                          struct kith_experiment *experiment)
+{
+    char text[KITH_DRAW_TEXT_BYTES], error[KITH_EXPERIMENT_ERROR_BYTES];
+    const size_t length = kith_draw_text(draw, text);
+    enum kith_err err = kith_experiment_parse("swarm.yaml", text, length, NULL,
+                                              0, experiment, error);
+    if (err != KITH_OK)
+        return err;
+    err = kith_experiment_check_world(experiment, KITH_WORLD_SIM, error);
+    if (err != KITH_OK)
+        kith_experiment_close(experiment);
+    return err;
+}
+
+void kith_draw(uint64_t seed, uint64_t run, struct kith_draw *draw,
+               struct kith_experiment *experiment)
+{
+    enum kith_err err = KITH_EINVAL;
+    for (uint64_t try = 0; err != KITH_OK; try++) {
+        KITH_ASSERT(try <= TRIES_MAX); /* most bases are fine */
+        struct kith_rng rng;
+        kith_rng_init(&rng, seed, KITH_STREAM_SWARM,
+                      kith_hash_word(kith_hash_word(run, UINT64_MAX), try));
+        const struct base base = draw_base(&rng);
+        const struct place place = {.peers = base.peers,
+                                    .from_ms = 1,
+                                    .to_ms = 3000 + 40 * base.step_ms};
+        memset(draw, 0, sizeof *draw);
+        write_base(seed, run, &rng, &base, draw);
+        draw_faults(seed, run, &place, draw);
+        draw->end_ns = 3600 * KITH_S; /* for now */
+        err = load(draw, experiment);
+        if (err != KITH_OK)
+            continue;
+        draw->end_ns = (place.to_ms + FAULT_MS_MAX) * KITH_MS +
+                       healed_ns(&base, experiment);
+        kith_experiment_close(experiment);
+        err = load(draw, experiment);
+    }
+}
+
+size_t kith_draw_list(const struct kith_draw *draw, char *text, size_t size,
+                      size_t at)
+{
+    at = kith_text_add(text, size, at, "[");
+    for (uint32_t i = 0; i < draw->fault_count; i++)
+        at = kith_text_add(text, size, at, "%s%s", i == 0 ? "" : ",\n  ",
+                           draw->faults[i]);
+    return kith_text_add(text, size, at, "]");
+}
+
+size_t kith_draw_text(const struct kith_draw *draw,
+                      char text[KITH_DRAW_TEXT_BYTES])
+{
+    const size_t size = KITH_DRAW_TEXT_BYTES;
+    size_t at = kith_text_add(
+        text, size, 0, "%sstop: {time: %" PRId64 "ms}\nfaults: ", draw->base,
+        draw->end_ns / KITH_MS);
+    at = kith_draw_list(draw, text, size, at);
+    at = kith_text_add(text, size, at, "\n");
+    KITH_ASSERT(at + 1 < size);
+    return at;
+}

@@ -1,0 +1,97 @@
+/* Goal: the search can find something: a bug put back in is found within 500
+ * runs.
+ * Method: the linker puts a function of ours before one of the core (--wrap):
+ * deadlines are the longest there is, as if nobody had measured a round trip.
+ * The runs that a sound core passes are simulated with it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "kith/sim.h"
+#include "kith/swarm.h"
+#include "src/protocol/core/round_trip.h"
+
+#define RUNS_MAX 500u
+
+static bool mutant;
+
+kith_ns __real_kith_estimate_timeout(const struct kith_estimate *estimate,
+                                     kith_ns initial_ns, uint32_t tries);
+kith_ns __wrap_kith_estimate_timeout(const struct kith_estimate *estimate,
+                                     kith_ns initial_ns, uint32_t tries);
+kith_ns __wrap_kith_estimate_timeout(const struct kith_estimate *estimate,
+                                     kith_ns initial_ns, uint32_t tries)
+{
+    return mutant ? KITH_TIMEOUT_MAX_NS
+                  : __real_kith_estimate_timeout(estimate, initial_ns, tries);
+}
+
+static bool violates(const struct kith_draw *draw,
+                     const struct kith_experiment *experiment, bool is_mutant)
+{
+    uint8_t claims[64];
+    char error[SIM_ERROR_BYTES];
+    struct kith_summary summary;
+    struct sim_report report;
+    assert_true(experiment->peers <= sizeof claims);
+    assert_true(sim_claims_parse(draw->dishonest, experiment->peers, claims));
+    const struct sim_options options = {
+        .experiment = experiment, .claims = claims, .watch = true};
+    mutant = is_mutant;
+    const enum kith_err err = sim_run(&options, &summary, &report, error);
+    mutant = false;
+    assert_int_equal(err, KITH_OK);
+    if (summary.violations > 0 && is_mutant)
+        print_message("found: %s\n", report.not_live);
+    return summary.violations > 0;
+}
+
+static void test_a_bug_is_found(void **state)
+{
+    (void)state;
+    bool found = false;
+    for (uint64_t run = 0; run < RUNS_MAX && !found; run++) {
+        struct kith_experiment experiment;
+        struct kith_draw draw;
+        kith_draw(7, run, &draw, &experiment);
+        found = violates(&draw, &experiment, true) &&
+                !violates(&draw, &experiment, false);
+        if (found)
+            print_message("in run %llu of 500\n", (unsigned long long)run);
+        kith_experiment_close(&experiment);
+    }
+    assert_true(found);
+}
+
+/* A draw is its seed and run; leaving a fault out changes no other. */
+static void test_draws(void **state)
+{
+    (void)state;
+    char texts[2][KITH_DRAW_TEXT_BYTES];
+    for (uint64_t run = 0; run < 50; run++) {
+        struct kith_draw draws[2];
+        for (unsigned k = 0; k < 2; k++) {
+            struct kith_experiment experiment;
+            kith_draw(3, run, &draws[k], &experiment);
+            assert_true(kith_draw_text(&draws[k], texts[k]) > 0);
+            kith_experiment_close(&experiment);
+        }
+        assert_string_equal(texts[0], texts[1]);
+        assert_true(draws[0].fault_count < KITH_DRAW_FAULTS_MAX);
+        kith_draw_faults(3, run, 8, 60 * KITH_S, &draws[1]);
+        for (uint32_t i = 0; i < draws[1].fault_count; i++)
+            assert_true(draws[1].faults[i][0] == '{');
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_bug_is_found),
+        cmocka_unit_test(test_draws),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
