@@ -318,7 +318,7 @@ static kith_ns healed_ns(const struct base *base,
     const kith_ns most_ms =
         (kith_ns)PEER_STEPS_MAX * base->step_ms / (kith_ns)base->peers;
     const kith_ns wanted_ms =
-        (experiment->network.loss > 0 ? 90000 : 20000) + rounds * round_ms;
+        (experiment->network.link.loss > 0 ? 90000 : 20000) + rounds * round_ms;
     return (wanted_ms < most_ms ? wanted_ms : most_ms) * KITH_MS;
 }
 

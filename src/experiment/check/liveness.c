@@ -240,11 +240,11 @@ enum kith_err kith_liveness_open(const struct kith_node_config *config,
         return KITH_ENOMEM;
     made->config = config;
     made->peers = config->topology->peers;
-    made->patience = experiment->network.loss > 0 ? LOSS_PATIENCE : 1;
+    made->patience = experiment->network.link.loss > 0 ? LOSS_PATIENCE : 1;
     made->settle_ns =
         made->patience *
-        (SETTLE_NS + SETTLE_TRIPS * (experiment->network.latency_ns +
-                                     3 * experiment->network.jitter_ns));
+        (SETTLE_NS + SETTLE_TRIPS * (experiment->network.link.latency_ns +
+                                     3 * experiment->network.link.jitter_ns));
     made->standstill_ns =
         STANDSTILL_NS + STANDSTILL_STEPS * experiment->compute.step_ns;
     const enum kith_err err = fill_in(made);

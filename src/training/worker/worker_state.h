@@ -10,7 +10,8 @@
 
 /* recovery.c */
 struct kith_recovery {
-    void *good; /* (dim) x as it was after a good step; NULL: no exchanges */
+    void *good; /* (dim) x as it was after a good step; NULL: no exchanges,
+                   or float64 */
     double factor, first_loss; /* of good; of the first good step */
     uint32_t age;              /* good steps since then */
     bool is_there;             /* good has been filled */
