@@ -16,8 +16,5 @@ const struct kith_algorithm kith_algorithm_dpsgd_atc = {
     .paper = "Lian et al., NIPS 2017",
     .summary = "a step, then averaging with all neighbours: "
                "x = sum_j W_ij (x_j - eta g_j)",
-    .pattern = KITH_PATTERN_ROUND,
-    .wait = KITH_WAIT_STRICT,
-    .flags = KITH_CONSERVES_SUM,
-    .merge = kith_algorithm_mix,
+    AVERAGING,
 };

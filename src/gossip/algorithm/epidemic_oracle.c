@@ -13,9 +13,6 @@ const struct kith_algorithm kith_algorithm_epidemic_oracle = {
     .name = "epidemic-oracle",
     .paper = "de Vos et al., NeurIPS 2023",
     .summary = "averaging over a regular graph that changes in each round",
-    .pattern = KITH_PATTERN_ROUND,
-    .wait = KITH_WAIT_STRICT,
-    .flags = KITH_CONSERVES_SUM,
+    AVERAGING,
     .schedule = "regular-rounds",
-    .merge = kith_algorithm_mix,
 };

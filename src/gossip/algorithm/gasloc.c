@@ -9,7 +9,7 @@
  *
  * Source: Cagnasso et al., "GASLoC", 2026.
  * Test: unit/test_rules.c, unit/test_taxonomy_consensus.c (T3). */
-#include "updates.h"
+#include "outer.h"
 
 enum { BASE, Y_BEFORE, VECTORS };
 
@@ -66,16 +66,6 @@ const struct kith_algorithm kith_algorithm_gasloc = {
     .name = "gasloc",
     .paper = "Cagnasso et al., 2026",
     .summary = "H local steps, accelerated gossip on any graph",
-    .pattern = KITH_PATTERN_ROUND,
-    .wait = KITH_WAIT_STRICT,
-    .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE) |
-            KITH_GOSSIP_READS(CONSENSUS),
-    .initial = {[KITH_GOSSIP_MOMENTUM] = 0.5,
-                [KITH_GOSSIP_RATE] = 0.7,
-                [KITH_GOSSIP_CONSENSUS] = 0.7},
-    .vectors = VECTORS,
+    OUTER_CONSENSUS,
     .start = start,
-    .make = make,
-    .merge = merge,
-    .finish = finish,
 };

@@ -14,9 +14,6 @@ const struct kith_algorithm kith_algorithm_gossip_pga = {
     .paper = "Chen et al., ICML 2021",
     .summary = "averaging with neighbours, with everybody in every so many "
                "rounds",
-    .pattern = KITH_PATTERN_ROUND,
-    .wait = KITH_WAIT_STRICT,
-    .flags = KITH_CONSERVES_SUM,
+    AVERAGING,
     .schedule = "global-rounds",
-    .merge = kith_algorithm_mix,
 };

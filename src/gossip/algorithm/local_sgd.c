@@ -15,8 +15,5 @@ const struct kith_algorithm kith_algorithm_local_sgd = {
     .name = "local-sgd",
     .paper = "Stich, ICLR 2019",
     .summary = "H local steps, then averaging with all neighbours",
-    .pattern = KITH_PATTERN_ROUND,
-    .wait = KITH_WAIT_STRICT,
-    .flags = KITH_CONSERVES_SUM,
-    .merge = kith_algorithm_mix,
+    AVERAGING,
 };

@@ -15,9 +15,6 @@ const struct kith_algorithm kith_algorithm_matcha = {
     .paper = "Wang et al., 2019",
     .summary = "averaging over random matchings of a graph, the ones that "
                "connect more often",
-    .pattern = KITH_PATTERN_ROUND,
-    .wait = KITH_WAIT_STRICT,
-    .flags = KITH_CONSERVES_SUM,
+    AVERAGING,
     .schedule = "matcha",
-    .merge = kith_algorithm_mix,
 };

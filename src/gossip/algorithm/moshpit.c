@@ -17,9 +17,6 @@ const struct kith_algorithm kith_algorithm_moshpit = {
     .paper = "Ryabinin et al., NeurIPS 2021",
     .summary = "H local steps, then the exact mean of a small group, another "
                "one each time",
-    .pattern = KITH_PATTERN_ROUND,
-    .wait = KITH_WAIT_STRICT,
-    .flags = KITH_CONSERVES_SUM,
+    AVERAGING,
     .schedule = "grid-groups",
-    .merge = kith_algorithm_mix,
 };

@@ -11,7 +11,7 @@
  *
  * Source: Kolehmainen et al., "NoLoCo", 2025; constants of its code.
  * Test: unit/test_rules.c (T13), unit/test_taxonomy_consensus.c (T3). */
-#include "updates.h"
+#include "outer.h"
 
 enum { SLOW, MOMENTUM, VECTORS };
 
@@ -85,17 +85,7 @@ const struct kith_algorithm kith_algorithm_noloco = {
     .name = "noloco",
     .paper = "Kolehmainen et al., 2025",
     .summary = "H local steps, an outer step on pairs that draws them together",
-    .pattern = KITH_PATTERN_ROUND,
-    .wait = KITH_WAIT_STRICT,
-    .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE) |
-            KITH_GOSSIP_READS(CONSENSUS),
-    .initial = {[KITH_GOSSIP_MOMENTUM] = 0.5,
-                [KITH_GOSSIP_RATE] = 0.7,
-                [KITH_GOSSIP_CONSENSUS] = 0.7},
-    .vectors = VECTORS,
+    OUTER_CONSENSUS,
     .payload = kith_algorithm_two_vectors,
     .start = kith_algorithm_start,
-    .make = make,
-    .merge = merge,
-    .finish = finish,
 };

@@ -13,4 +13,22 @@ double kith_outer_heavy_ball(struct kith_algebra *algebra);
 /* x <- before - rate (D + momentum v) */
 double kith_outer_nesterov(struct kith_algebra *algebra);
 
+/* Records of those two. */
+#define OUTER_STEP                                                             \
+    .pattern = KITH_PATTERN_ROUND, .wait = KITH_WAIT_STRICT,                   \
+    .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE),             \
+    .vectors = OUTER_VECTORS, .start = kith_algorithm_start,                   \
+    .before_step = kith_algorithm_before_step, .merge = kith_algorithm_mix
+
+/* Records of outer steps that draw neighbours together as well, by vectors and
+ * functions of their own. */
+#define OUTER_CONSENSUS                                                        \
+    .pattern = KITH_PATTERN_ROUND, .wait = KITH_WAIT_STRICT,                   \
+    .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE) |            \
+            KITH_GOSSIP_READS(CONSENSUS),                                      \
+    .initial = {[KITH_GOSSIP_MOMENTUM] = 0.5,                                  \
+                [KITH_GOSSIP_RATE] = 0.7,                                      \
+                [KITH_GOSSIP_CONSENSUS] = 0.7},                                \
+    .vectors = VECTORS, .make = make, .merge = merge, .finish = finish
+
 #endif

@@ -13,6 +13,11 @@ void kith_algorithm_unmix(struct kith_algebra *algebra,
 void kith_algorithm_swap_mix(struct kith_algebra *algebra,
                              struct kith_work_edge *edge);
 
+/* Records of plain averaging with all of a round, for which training waits. */
+#define AVERAGING                                                              \
+    .pattern = KITH_PATTERN_ROUND, .wait = KITH_WAIT_STRICT,                   \
+    .flags = KITH_CONSERVES_SUM, .merge = kith_algorithm_mix
+
 /* Bytes of a message of two vectors. */
 size_t kith_algorithm_two_vectors(const struct kith_algebra *algebra);
 

@@ -24,8 +24,6 @@ const struct kith_topology_kind kith_topology_binary_tree = {
     .name = "binary-tree",
     .paper = "Vogels et al., NeurIPS 2021 (2110.04175), section 5",
     .summary = "a spanning tree of depth log2(n), at most three neighbours",
-    .is_static = true,
-    .keys = KITH_TOPOLOGY_READS(WEIGHTS),
+    RULED_GRAPH,
     .degree = degree,
-    .neighbours = neighbours,
 };

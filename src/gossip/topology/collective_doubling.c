@@ -50,9 +50,5 @@ const struct kith_topology_kind kith_topology_collective_doubling = {
     .name = "collective-doubling",
     .paper = "Thakur et al., 2005",
     .summary = "of allreduce-doubling: pairs 1, 2, 4, ... apart exchange sums",
-    .directed = true,
-    .collective = true,
-    .degree = kith_degree_one,
-    .neighbours = neighbours,
-    .period = period,
+    COLLECTIVE_ROUNDS,
 };

@@ -21,9 +21,5 @@ const struct kith_topology_kind kith_topology_collective_ring = {
     .name = "collective-ring",
     .paper = "Patarasuk and Yuan, 2009",
     .summary = "of allreduce-ring: n-ths of a vector go round twice",
-    .directed = true,
-    .collective = true,
-    .degree = kith_degree_one,
-    .neighbours = neighbours,
-    .period = period,
+    COLLECTIVE_ROUNDS,
 };

@@ -34,9 +34,5 @@ const struct kith_topology_kind kith_topology_collective_tree = {
     .name = "collective-tree",
     .paper = "Thakur et al., 2005",
     .summary = "of allreduce-tree: sums go up a binomial tree, the mean down",
-    .directed = true,
-    .collective = true,
-    .degree = kith_degree_one,
-    .neighbours = neighbours,
-    .period = period,
+    COLLECTIVE_ROUNDS,
 };

@@ -11,8 +11,6 @@ const struct kith_topology_kind kith_topology_complete = {
     .name = "complete",
     .paper = "Lian et al., NeurIPS 2017 (1705.09056), the centralised case",
     .summary = "all pairs; one round averages exactly",
-    .is_static = true,
-    .keys = KITH_TOPOLOGY_READS(WEIGHTS),
+    RULED_GRAPH,
     .degree = kith_degree_rest,
-    .neighbours = neighbours,
 };

@@ -13,4 +13,10 @@ uint32_t kith_edges_degree(const struct kith_topology *topology, kith_id self);
 void kith_edges_neighbours(const struct kith_topology *topology,
                            struct kith_neighbours *list);
 
+/* Records of graphs that are such a list. */
+#define EDGE_LIST                                                              \
+    .is_static = true, .weighted = true, .prepare = kith_edges_prepare,        \
+    .size = kith_edges_size, .build = kith_edges_build,                        \
+    .degree = kith_edges_degree, .neighbours = kith_edges_neighbours
+
 #endif

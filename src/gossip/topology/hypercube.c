@@ -23,9 +23,7 @@ const struct kith_topology_kind kith_topology_hypercube = {
     .name = "hypercube",
     .paper = "Xiao and Boyd, Systems and Control Letters 53, 2004",
     .summary = "log2(n) neighbours, one for each bit; n a power of two",
-    .is_static = true,
-    .keys = KITH_TOPOLOGY_READS(WEIGHTS),
+    RULED_GRAPH,
     .prepare = prepare,
     .degree = kith_degree_log2,
-    .neighbours = neighbours,
 };

@@ -20,8 +20,6 @@ const struct kith_topology_kind kith_topology_path = {
     .name = "path",
     .paper = "Boyd, Diaconis and Xiao, SIAM Review 46(4), 2004",
     .summary = "a chain: the slowest graph, and a tree",
-    .is_static = true,
-    .keys = KITH_TOPOLOGY_READS(WEIGHTS),
+    RULED_GRAPH,
     .degree = degree,
-    .neighbours = neighbours,
 };

@@ -20,8 +20,6 @@ const struct kith_topology_kind kith_topology_ring = {
     .name = "ring",
     .paper = "Lian et al., NeurIPS 2017 (1705.09056), section 5",
     .summary = "two neighbours each; the sparsest symmetric cycle",
-    .is_static = true,
-    .keys = KITH_TOPOLOGY_READS(WEIGHTS),
+    RULED_GRAPH,
     .degree = degree,
-    .neighbours = neighbours,
 };

@@ -16,8 +16,6 @@ const struct kith_topology_kind kith_topology_star = {
     .name = "star",
     .paper = "Xiao and Boyd, Systems and Control Letters 53, 2004",
     .summary = "all meet peer 0: two hops, and one peer that limits all",
-    .is_static = true,
-    .keys = KITH_TOPOLOGY_READS(WEIGHTS),
+    RULED_GRAPH,
     .degree = degree,
-    .neighbours = neighbours,
 };

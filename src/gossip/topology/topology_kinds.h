@@ -46,6 +46,14 @@ uint32_t kith_degree_one(const struct kith_topology *topology, kith_id self);
 uint32_t kith_degree_option(const struct kith_topology *topology, kith_id self);
 uint32_t kith_degree_rest(const struct kith_topology *topology, kith_id self);
 uint32_t kith_degree_log2(const struct kith_topology *topology, kith_id self);
+/* Static graphs whose weights follow the rule; `degree` is named beside it. */
+#define RULED_GRAPH                                                            \
+    .is_static = true, .keys = KITH_TOPOLOGY_READS(WEIGHTS),                   \
+    .neighbours = neighbours
+/* Rounds of an all-reduce: at most one to send to in each. */
+#define COLLECTIVE_ROUNDS                                                      \
+    .directed = true, .collective = true, .degree = kith_degree_one,           \
+    .neighbours = neighbours, .period = period
 /* The option `degree`: `usual` where none is given, and no more than `most`. */
 uint32_t *kith_degree_default(struct kith_topology *topology, uint32_t usual,
                               uint32_t most);

@@ -48,9 +48,7 @@ const struct kith_topology_kind kith_topology_torus = {
     .name = "torus",
     .paper = "Assran et al., ICML 2019 (1811.10792); Lian et al., NeurIPS 2017",
     .summary = "a grid whose ends meet, as square as the peers divide",
-    .is_static = true,
-    .keys = KITH_TOPOLOGY_READS(WEIGHTS),
+    RULED_GRAPH,
     .prepare = prepare,
     .degree = degree,
-    .neighbours = neighbours,
 };
