@@ -101,28 +101,23 @@ struct filter_turned {
     }
 };
 
-static bool pointwise(const struct kith_conv *op)
+/* A pointwise convolution is a linear operation on all pixels. */
+static bool by_linear(const struct kith_arguments *a, size_t pixels,
+                      void (*kernel)(const struct kith_arguments *a))
 {
-    return op->kernel == 1 && op->stride == 1 && op->pad == 0;
-}
-
-static struct kith_linear linear_of(const struct kith_conv *op)
-{
+    const struct kith_conv *op = (const struct kith_conv *)a->shape;
+    if (op->kernel != 1 || op->stride != 1 || op->pad != 0)
+        return false;
     struct kith_linear linear = {};
     linear.in = op->in;
     linear.out = op->out;
     linear.in_out = true;
     linear.activation = op->activation;
-    return linear;
-}
-
-static struct kith_arguments as_linear(struct kith_arguments a,
-                                       const struct kith_linear &linear,
-                                       size_t pixels)
-{
-    a.shape = &linear;
-    a.rows = pixels;
-    return a;
+    struct kith_arguments own = *a;
+    own.shape = &linear;
+    own.rows = pixels;
+    kernel(&own);
+    return true;
 }
 
 static bool fits(const struct kith_conv *op, size_t rows)
@@ -156,12 +151,8 @@ template <typename T> static void conv(const struct kith_arguments *a)
     if (!c.well() || a->rows == 0 || !fits(op, a->rows))
         return;
     const size_t pixels = a->rows * op->out_height * op->out_width;
-    if (pointwise(op)) {
-        const struct kith_linear linear = linear_of(op);
-        const struct kith_arguments own = as_linear(*a, linear, pixels);
-        linear_kernel<T>()->forward(&own);
+    if (by_linear(a, pixels, linear_kernel<T>()->forward))
         return;
-    }
     if (by_library(op, cudnn_forward(op, a->rows, element_of<T>::value, a->x,
                                      a->weight, a->bias, a->y)))
         return;
@@ -214,12 +205,8 @@ template <typename T> static void conv_backward(const struct kith_arguments *a)
     if (!c.well() || a->rows == 0 || !fits(op, a->rows))
         return;
     const size_t pixels = a->rows * op->out_height * op->out_width;
-    if (pointwise(op)) {
-        const struct kith_linear linear = linear_of(op);
-        const struct kith_arguments own = as_linear(*a, linear, pixels);
-        linear_kernel<T>()->backward(&own);
+    if (by_linear(a, pixels, linear_kernel<T>()->backward))
         return;
-    }
     if (op->activation == KITH_ACTIVATION_RELU)
         mask<T>("an activation's way back", pixels * op->out, a->y, a->dy);
     if (a->dx != nullptr)
