@@ -8,11 +8,9 @@
 #include "kith/text.h"
 
 /* What was made and what comes next, or what went wrong. */
-static int end(const struct cli_arguments *arguments, enum kith_err err,
-               const char *error, const char *format, ...) KITH_PRINTF(4, 5);
-
-static int end(const struct cli_arguments *arguments, enum kith_err err,
-               const char *error, const char *format, ...)
+static int KITH_PRINTF(4, 5)
+    end(const struct cli_arguments *arguments, enum kith_err err,
+        const char *error, const char *format, ...)
 {
     if (err != KITH_OK)
         return kith_cli_fail(

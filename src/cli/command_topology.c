@@ -286,9 +286,7 @@ static void print_json(const struct kith_topology *topology,
         17);
 }
 
-static void line(const char *key, const char *format, ...) KITH_PRINTF(2, 3);
-
-static void line(const char *key, const char *format, ...)
+static void KITH_PRINTF(2, 3) line(const char *key, const char *format, ...)
 {
     va_list list;
     printf("  %-20s ", key);

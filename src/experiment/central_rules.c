@@ -2,8 +2,6 @@
  * the place of `gossip:`, and only the simulator knows what to do with it. */
 #include "kith/central.h"
 
-#include <stdio.h>
-
 #include "kith/fault.h"
 #include "key_table.h"
 
@@ -131,11 +129,11 @@ static enum kith_err refuse_first(const struct tree *tree,
                                   size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct tree_item *item = kith_yaml_find(tree, conflicts[i].path);
+        const char *const path = conflicts[i].path;
         if (conflicts[i].is_found)
-            return kith_yaml_fail(
-                tree, item != NULL ? item : kith_yaml_find(tree, "central"),
-                conflicts[i].path, KITH_EINVAL, "%s", conflicts[i].words);
+            return kith_yaml_fail(tree,
+                                  kith_yaml_find_or(tree, path, "central"),
+                                  path, KITH_EINVAL, "%s", conflicts[i].words);
     }
     return KITH_OK;
 }

@@ -13,12 +13,10 @@ static enum kith_err fail(const struct tree *tree, const char *key,
                           const struct kith_experiment *experiment,
                           const char *found, const char *wanted)
 {
-    const struct tree_item *item = kith_yaml_find(tree, key);
-    if (item == NULL)
-        item = kith_yaml_find(tree, "gossip.algorithm");
-    return kith_yaml_fail(tree, item, key, KITH_EINVAL,
-                          "found %s, but algorithm %s needs %s", found,
-                          experiment->gossip.algorithm->name, wanted);
+    return kith_yaml_fail(tree,
+                          kith_yaml_find_or(tree, key, "gossip.algorithm"), key,
+                          KITH_EINVAL, "found %s, but algorithm %s needs %s",
+                          found, experiment->gossip.algorithm->name, wanted);
 }
 
 /* n peers and n - 1 edges: every graph here is connected. */

@@ -1,7 +1,5 @@
 /* `data:` and `train.augment`: paths, what fits which model, and what a made-up
  * data set takes from it. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kith/text.h"
@@ -79,7 +77,6 @@ static enum kith_err rule_kind(const struct tree *tree,
     const enum kith_input input = experiment->model->input;
     if (kind->input == KITH_INPUT_NONE || kind->input == input)
         return KITH_OK;
-    const struct tree_item *item = kith_yaml_find(tree, "data.kind");
     char names[256] = "";
     size_t at = 0;
     for (unsigned i = 0; kith_dataset_kinds[i] != NULL; i++) {
@@ -90,7 +87,7 @@ static enum kith_err rule_kind(const struct tree *tree,
                               at == 0 ? "" : ", ", kith_dataset_kinds[i]->name);
     }
     return kith_yaml_fail(
-        tree, item != NULL ? item : kith_yaml_find(tree, "data"), "data.kind",
+        tree, kith_yaml_find_or(tree, "data.kind", "data"), "data.kind",
         KITH_EINVAL,
         "found %s, which holds %s, but model %s learns from %s; "
         "allowed: %s",

@@ -2,8 +2,6 @@
  * the checks that need a world or the data. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "kith/backend.h"
 #include "kith/experiment.h"

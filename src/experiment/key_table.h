@@ -19,33 +19,23 @@ extern const struct key_choice kith_choice_algorithm, kith_choice_topology,
 
 /* A part of the file that the schema does not read, and what must hold of it.
  */
-typedef enum kith_err (*experiment_reader)(const struct tree *tree,
-                                           struct kith_experiment *experiment);
-typedef enum kith_err (*experiment_rule)(
-    const struct tree *tree, const struct kith_experiment *experiment);
+typedef enum kith_err experiment_reader(const struct tree *tree,
+                                        struct kith_experiment *experiment);
+typedef enum kith_err experiment_rule(const struct tree *tree,
+                                      const struct kith_experiment *experiment);
 
 /* fault_statements.c: `faults:` and `compute.slow` into atoms. */
-KITH_MUST_CHECK enum kith_err
-kith_experiment_read_faults(const struct tree *tree,
-                            struct kith_experiment *experiment);
+KITH_MUST_CHECK experiment_reader kith_experiment_read_faults;
 /* data_rules.c: paths made absolute, `train.augment`; what fits the model; what
  * a data set takes from the model. */
-KITH_MUST_CHECK enum kith_err
-kith_experiment_read_data(const struct tree *tree,
-                          struct kith_experiment *experiment);
-KITH_MUST_CHECK enum kith_err
-kith_experiment_rule_data(const struct tree *tree,
-                          const struct kith_experiment *experiment);
+KITH_MUST_CHECK experiment_reader kith_experiment_read_data;
+KITH_MUST_CHECK experiment_rule kith_experiment_rule_data;
 const char *kith_experiment_input_name(enum kith_input input);
 void kith_experiment_derive_data(struct kith_experiment *experiment);
 /* train_rules.c: `train.milestones`; what fits the optimiser, schedule and
  * batch. */
-KITH_MUST_CHECK enum kith_err
-kith_experiment_read_train(const struct tree *tree,
-                           struct kith_experiment *experiment);
-KITH_MUST_CHECK enum kith_err
-kith_experiment_rule_train(const struct tree *tree,
-                           const struct kith_experiment *experiment);
+KITH_MUST_CHECK experiment_reader kith_experiment_read_train;
+KITH_MUST_CHECK experiment_rule kith_experiment_rule_train;
 /* readers.c: the path of a kind's key; refuses a key that was given, but that
  * `name` of that kind, which reads those in `mask`, does not read. */
 void kith_experiment_key_path(enum kith_reader reader, unsigned i,
@@ -54,34 +44,20 @@ KITH_MUST_CHECK enum kith_err
 kith_experiment_refuse_unread(const struct tree *tree, enum kith_reader reader,
                               const char *name, unsigned mask);
 /* coefficients.c: what the algorithm reads. */
-KITH_MUST_CHECK enum kith_err
-kith_experiment_read_coefficients(const struct tree *tree,
-                                  struct kith_experiment *experiment);
+KITH_MUST_CHECK experiment_reader kith_experiment_read_coefficients;
 /* What of that comes from the graph, after kith_experiment_read_graph. */
-KITH_MUST_CHECK enum kith_err
-kith_experiment_resolve_mixing(const struct tree *tree,
-                               struct kith_experiment *experiment);
+KITH_MUST_CHECK experiment_reader kith_experiment_resolve_mixing;
 /* combination_rules.c: what needs the graph, after kith_experiment_read_graph.
  */
-KITH_MUST_CHECK enum kith_err
-kith_experiment_rule_match(const struct tree *tree,
-                           struct kith_experiment *experiment);
+KITH_MUST_CHECK experiment_reader kith_experiment_rule_match;
 /* topology_rules.c: the graph is built; refuses options that its kind does not
  * read. */
-KITH_MUST_CHECK enum kith_err
-kith_experiment_read_graph(const struct tree *tree,
-                           struct kith_experiment *experiment);
+KITH_MUST_CHECK experiment_reader kith_experiment_read_graph;
 /* central_rules.c: `central:` in place of `gossip:`. */
-KITH_MUST_CHECK enum kith_err
-kith_experiment_read_central(const struct tree *tree,
-                             struct kith_experiment *experiment);
-KITH_MUST_CHECK enum kith_err
-kith_experiment_rule_central(const struct tree *tree,
-                             const struct kith_experiment *experiment);
+KITH_MUST_CHECK experiment_reader kith_experiment_read_central;
+KITH_MUST_CHECK experiment_rule kith_experiment_rule_central;
 /* rules.c: combinations that cannot work, with the line at fault. */
-KITH_MUST_CHECK enum kith_err
-kith_experiment_check_rules(const struct tree *tree,
-                            struct kith_experiment *experiment);
+KITH_MUST_CHECK experiment_reader kith_experiment_check_rules;
 /* The first fault that begins after the predicted end of a run of `steps` own
  * steps, or NULL; `words`: what was found, and what is allowed. */
 #define EXPERIMENT_LATE_BYTES 160

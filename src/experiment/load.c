@@ -137,7 +137,7 @@ static enum kith_err read_experiment(const struct tree *tree, const char *text,
                          relative(experiment->data.config.path) ||
                          relative(experiment->data.config.cache) ||
                          relative(experiment->gossip.path);
-    static const experiment_reader readers[] = {
+    static experiment_reader *const readers[] = {
         read_checks,
         kith_experiment_read_data,
         kith_experiment_read_train,

@@ -10,7 +10,6 @@
  *     - {address: HOST:PORT, fingerprint: HEX}       or just  - HOST:PORT
  *
  * Relative paths start at the folder of the file. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
 /* Combinations that cannot work, refused before anything is started. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,10 +61,8 @@ static enum kith_err fail_model(const struct tree *tree, char *words)
     if (end == NULL)
         return kith_yaml_refuse(tree, "model", "%s", words);
     *end = '\0';
-    const struct tree_item *item = kith_yaml_find(tree, words);
-    if (item == NULL)
-        item = kith_yaml_find(tree, "model");
-    return kith_yaml_fail(tree, item, words, KITH_EINVAL, "%s", end + 2);
+    return kith_yaml_fail(tree, kith_yaml_find_or(tree, words, "model"), words,
+                          KITH_EINVAL, "%s", end + 2);
 }
 
 static enum kith_err rule_model(const struct tree *tree,
@@ -128,9 +125,8 @@ static enum kith_err rule_topology(const struct tree *tree,
 {
     const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
     const struct kith_topology_kind *kind = experiment->gossip.topology;
-    const struct tree_item *item = kith_yaml_find(tree, "gossip.topology");
-    if (item == NULL)
-        item = kith_yaml_find(tree, "gossip.algorithm");
+    const struct tree_item *item =
+        kith_yaml_find_or(tree, "gossip.topology", "gossip.algorithm");
     const char *wanted = topology_wanted(algorithm, kind);
     if (wanted != NULL) {
         char names[512] = "";
@@ -241,15 +237,15 @@ static enum kith_err rule_late(const struct tree *tree,
 enum kith_err kith_experiment_check_rules(const struct tree *tree,
                                           struct kith_experiment *experiment)
 {
-    static const experiment_rule rules[] = {rule_model,
-                                            kith_experiment_rule_data,
-                                            kith_experiment_rule_train,
-                                            rule_stop,
-                                            rule_topology,
-                                            rule_gossip,
-                                            rule_compressor,
-                                            kith_experiment_rule_central,
-                                            rule_late};
+    static experiment_rule *const rules[] = {rule_model,
+                                             kith_experiment_rule_data,
+                                             kith_experiment_rule_train,
+                                             rule_stop,
+                                             rule_topology,
+                                             rule_gossip,
+                                             rule_compressor,
+                                             kith_experiment_rule_central,
+                                             rule_late};
     enum kith_err err = KITH_OK;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && err == KITH_OK;
          i++)

@@ -1,7 +1,6 @@
 /* `train:`: milestones, and what fits the optimiser, the schedule and the
  * batch.
  */
-#include <string.h>
 
 #include "key_table.h"
 #include "kith/text.h"

@@ -48,10 +48,8 @@ static void fail_prefix(const struct tree *tree, uint32_t origin, uint32_t line,
 }
 
 /* The rest of the message, and no control characters: one line it is. */
-static void fail_rest(const struct tree *tree, const char *format, va_list list)
-    KITH_PRINTF(2, 0);
-
-static void fail_rest(const struct tree *tree, const char *format, va_list list)
+static void KITH_PRINTF(2, 0)
+    fail_rest(const struct tree *tree, const char *format, va_list list)
 {
     const size_t at = strlen(tree->error);
     vsnprintf(tree->error + at, KITH_EXPERIMENT_ERROR_BYTES - at, format, list);
@@ -415,6 +413,13 @@ const struct tree_item *kith_yaml_find(const struct tree *tree,
         path += *path == '.';
     }
     return item;
+}
+
+const struct tree_item *kith_yaml_find_or(const struct tree *tree,
+                                          const char *path, const char *other)
+{
+    const struct tree_item *item = kith_yaml_find(tree, path);
+    return item != NULL ? item : kith_yaml_find(tree, other);
 }
 
 /* The mapping child `key` of `parent`, made where it is missing. */

@@ -6,8 +6,6 @@
 #ifndef KITH_EXPERIMENT_YAML_TREE_H
 #define KITH_EXPERIMENT_YAML_TREE_H
 
-#include <stdarg.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -66,6 +64,10 @@ const struct tree_item *kith_yaml_child(const struct tree *tree,
 /* "model.layers" from the root, or NULL: was it given? */
 const struct tree_item *kith_yaml_find(const struct tree *tree,
                                        const char *path);
+
+/* The same; where it was not given, what stands at `other`. */
+const struct tree_item *kith_yaml_find_or(const struct tree *tree,
+                                          const char *path, const char *other);
 
 /* One line of error: "FILE:LINE: KEY: ..." or "--set A=B: KEY: ...". item
  * NULL: no line. Returns `err`. */

@@ -16,10 +16,8 @@
 
 #include "src/lab/launcher.h"
 
-static void tell(struct lab_peer *peer, const char *format, ...)
-    KITH_PRINTF(2, 3);
-
-static void tell(struct lab_peer *peer, const char *format, ...)
+static void KITH_PRINTF(2, 3)
+    tell(struct lab_peer *peer, const char *format, ...)
 {
     char line[128];
     va_list list;

@@ -5,7 +5,6 @@
  * i is taken with probability wanted / left). Knuth, TAOCP 2, 3.4.2, alg. S. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kith/fault.h"

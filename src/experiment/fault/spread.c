@@ -1,5 +1,4 @@
 /* spread := TIME | uniform(TIME, TIME) | exp(TIME) */
-#include <stdio.h>
 #include <string.h>
 
 #include "kith/fault.h"

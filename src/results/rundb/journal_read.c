@@ -31,11 +31,9 @@ struct kith_journal {
     struct peer_journal *readers; /* (peers) */
 };
 
-static enum kith_err refuse(char *error, const char *path, enum kith_err err,
-                            const char *format, ...) KITH_PRINTF(4, 5);
-
-static enum kith_err refuse(char *error, const char *path, enum kith_err err,
-                            const char *format, ...)
+static enum kith_err KITH_PRINTF(4, 5)
+    refuse(char *error, const char *path, enum kith_err err, const char *format,
+           ...)
 {
     char what[KITH_JOURNAL_ERROR_BYTES];
     va_list list;

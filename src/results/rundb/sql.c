@@ -14,10 +14,8 @@ struct writer {
     int schema;
 };
 
-static void put(struct writer *writer, const char *format, ...)
-    KITH_PRINTF(2, 3);
-
-static void put(struct writer *writer, const char *format, ...)
+static void KITH_PRINTF(2, 3)
+    put(struct writer *writer, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
