@@ -15,25 +15,16 @@ const struct kith_central_kind kith_central_triggers[] = {
 #undef KITH_X
 
 /* The one trigger of a method that has no choice. */
-static bool fixed_trigger(enum kith_central_method method,
-                          enum kith_central_trigger *trigger)
-{
-    switch (method) {
-    case KITH_CENTRAL_GRADIENT:
-    case KITH_CENTRAL_METHOD_COUNT:
-        return false;
-    case KITH_CENTRAL_SPARKNET:
-    case KITH_CENTRAL_VERTICAL:
-        *trigger = KITH_CENTRAL_SYNC;
-        return true;
-    case KITH_CENTRAL_EASGD:
-    case KITH_CENTRAL_TREEEASGD:
-    case KITH_CENTRAL_MPCA:
-        *trigger = KITH_CENTRAL_ASYNC;
-        return true;
-    }
-    return false;
-}
+static const enum kith_central_trigger own_triggers[] = {
+    [KITH_CENTRAL_GRADIENT] = KITH_CENTRAL_TRIGGER_COUNT, /* any */
+    [KITH_CENTRAL_SPARKNET] = KITH_CENTRAL_SYNC,
+    [KITH_CENTRAL_VERTICAL] = KITH_CENTRAL_SYNC,
+    [KITH_CENTRAL_EASGD] = KITH_CENTRAL_ASYNC,
+    [KITH_CENTRAL_TREEEASGD] = KITH_CENTRAL_ASYNC,
+    [KITH_CENTRAL_MPCA] = KITH_CENTRAL_ASYNC};
+_Static_assert(sizeof own_triggers / sizeof *own_triggers ==
+                   KITH_CENTRAL_METHOD_COUNT,
+               "one of each method");
 
 enum kith_err kith_experiment_read_central(const struct tree *tree,
                                            struct kith_experiment *experiment)
@@ -51,8 +42,8 @@ enum kith_err kith_experiment_read_central(const struct tree *tree,
         central->beta = -1;
     /* Workers then have no vectors for neighbours. */
     experiment->gossip.algorithm = kith_algorithm_find("local");
-    enum kith_central_trigger trigger;
-    if (!fixed_trigger(central->method, &trigger))
+    const enum kith_central_trigger trigger = own_triggers[central->method];
+    if (trigger == KITH_CENTRAL_TRIGGER_COUNT)
         return KITH_OK;
     if (kith_yaml_find(tree, "central.trigger") != NULL &&
         central->trigger != trigger)

@@ -1,5 +1,4 @@
 /* What a runner of work items is told of an experiment. */
-#include "kith/assert.h"
 #include "kith/experiment.h"
 #include "kith/worker.h"
 

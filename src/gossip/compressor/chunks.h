@@ -93,4 +93,9 @@ static inline void kith_bits_end(const struct kith_bits *bits, uint8_t *wire)
         *wire = (uint8_t)bits->held;
 }
 
+/* The functions of a record, each named after its compressor. */
+#define CODEC(name)                                                            \
+    .bytes = name##_bytes, .contraction = name##_contraction,                  \
+    .encode = name##_encode, .decode = name##_decode
+
 #endif

@@ -76,8 +76,5 @@ const struct kith_compressor kith_compressor_int8 = {
     .summary = "steps of a block's largest value, 8 bits per parameter",
     .keys = KITH_COMPRESSOR_READS(BLOCK),
     .block = 256,
-    .bytes = int8_bytes,
-    .contraction = int8_contraction,
-    .encode = int8_encode,
-    .decode = int8_decode,
+    CODEC(int8),
 };

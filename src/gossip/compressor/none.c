@@ -42,8 +42,5 @@ const struct kith_compressor kith_compressor_none = {
     .summary = "dense, 4 bytes per parameter in float32",
     .unbiased = true,
     .raw = true,
-    .bytes = none_bytes,
-    .contraction = none_contraction,
-    .encode = none_encode,
-    .decode = none_decode,
+    CODEC(none),
 };

@@ -123,8 +123,5 @@ const struct kith_compressor kith_compressor_qsgd = {
     .block = 512,
     .keyed = true,
     .feedback = true,
-    .bytes = qsgd_bytes,
-    .contraction = qsgd_contraction,
-    .encode = qsgd_encode,
-    .decode = qsgd_decode,
+    CODEC(qsgd),
 };

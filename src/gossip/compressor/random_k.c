@@ -75,8 +75,5 @@ const struct kith_compressor kith_compressor_random_k = {
     .keys = KITH_COMPRESSOR_READS(DENSITY) | KITH_COMPRESSOR_READS(UNBIASED),
     .keyed = true,
     .feedback = true,
-    .bytes = random_k_bytes,
-    .contraction = random_k_contraction,
-    .encode = random_k_encode,
-    .decode = random_k_decode,
+    CODEC(random_k),
 };

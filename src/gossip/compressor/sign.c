@@ -60,8 +60,5 @@ const struct kith_compressor kith_compressor_sign = {
     .keys = KITH_COMPRESSOR_READS(BLOCK),
     .block = 4096,
     .feedback = true,
-    .bytes = sign_bytes,
-    .contraction = sign_contraction,
-    .encode = sign_encode,
-    .decode = sign_decode,
+    CODEC(sign),
 };

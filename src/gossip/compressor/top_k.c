@@ -185,8 +185,5 @@ const struct kith_compressor kith_compressor_top_k = {
     .summary = "the largest values by size, and where they stand",
     .keys = KITH_COMPRESSOR_READS(DENSITY) | KITH_COMPRESSOR_READS(BLOCK),
     .feedback = true,
-    .bytes = top_k_bytes,
-    .contraction = top_k_contraction,
-    .encode = top_k_encode,
-    .decode = top_k_decode,
+    CODEC(top_k),
 };

@@ -19,7 +19,6 @@
 #include "cpu.h"
 #include "cpu_image.h"
 #include "cpu_ops.h"
-#include "kith/assert.h"
 #include "pool.h"
 
 enum {

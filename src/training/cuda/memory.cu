@@ -177,6 +177,16 @@ static const span *last_out(const shared_block *block)
     return last;
 }
 
+/* Where an address stands in the table, which is locked meanwhile. */
+struct held {
+    const std::lock_guard<std::mutex> hold{table_lock};
+    size_t offset = 0;
+    shared_block *const block; /* NULL: not shared */
+    explicit held(const void *memory) : block(block_of(memory, &offset))
+    {
+    }
+};
+
 static bool mirror_of(shared_block *block)
 {
     void *memory = nullptr;
@@ -194,27 +204,24 @@ static bool mirror_of(shared_block *block)
 
 bool of_the_host(const void *memory)
 {
-    const std::lock_guard<std::mutex> hold(table_lock);
-    size_t offset;
-    shared_block *const block = block_of(memory, &offset);
-    const span *const s = block == nullptr ? nullptr : span_of(block, offset);
-    return block != nullptr && (s == nullptr || s->way != OUT);
+    const held at(memory);
+    const span *const s =
+        at.block == nullptr ? nullptr : span_of(at.block, at.offset);
+    return at.block != nullptr && (s == nullptr || s->way != OUT);
 }
 
 const void *readable(const void *memory, size_t bytes)
 {
-    const std::lock_guard<std::mutex> hold(table_lock);
-    size_t offset;
-    shared_block *const block = block_of(memory, &offset);
-    if (block == nullptr)
+    const held at(memory);
+    if (at.block == nullptr)
         return memory;
-    span *const s = span_of(block, offset);
+    span *const s = span_of(at.block, at.offset);
     if (s == nullptr || s->way == NOWHERE)
         return memory;
-    if (offset + bytes > s->offset + s->bytes) {
+    if (at.offset + bytes > s->offset + s->bytes) {
         if (s->way == OUT) {
             end_segment();
-            check(cudaStreamWaitEvent(stream(), last_out(block)->done, 0),
+            check(cudaStreamWaitEvent(stream(), last_out(at.block)->done, 0),
                   "waiting");
         }
         return memory;
@@ -223,23 +230,21 @@ const void *readable(const void *memory, size_t bytes)
         end_segment();
         check(cudaStreamWaitEvent(stream(), s->done, 0), "waiting");
     }
-    return block->mirror == nullptr ? memory : block->mirror + offset;
+    return at.block->mirror == nullptr ? memory : at.block->mirror + at.offset;
 }
 
 void *writable(void *memory, size_t bytes)
 {
-    const std::lock_guard<std::mutex> hold(table_lock);
-    size_t offset;
-    shared_block *const block = block_of(memory, &offset);
-    if (block == nullptr)
+    const held at(memory);
+    if (at.block == nullptr)
         return memory;
     end_segment();
-    const bool mirrored = mirror_of(block);
-    span *const s = span_at(block, offset, bytes);
+    const bool mirrored = mirror_of(at.block);
+    span *const s = span_at(at.block, at.offset, bytes);
     /* The last copy of it must be out before it changes. */
     if (s != nullptr && s->way != NOWHERE)
         check(cudaStreamWaitEvent(stream(), s->done, 0), "waiting");
-    return mirrored ? block->mirror + offset : memory;
+    return mirrored ? at.block->mirror + at.offset : memory;
 }
 
 void *changeable(void *memory, size_t bytes)
@@ -255,21 +260,20 @@ void *changeable(void *memory, size_t bytes)
 
 void wrote(void *memory, size_t bytes)
 {
-    const std::lock_guard<std::mutex> hold(table_lock);
-    size_t offset;
-    shared_block *const block = block_of(memory, &offset);
-    span *const s = block == nullptr ? nullptr : span_at(block, offset, bytes);
+    const held at(memory);
+    span *const s =
+        at.block == nullptr ? nullptr : span_at(at.block, at.offset, bytes);
     if (s == nullptr || has_failed())
         return;
     s->way = OUT;
-    s->turn = ++block->turns;
-    if (block->mirror == nullptr) { /* it was written there already */
+    s->turn = ++at.block->turns;
+    if (at.block->mirror == nullptr) { /* it was written there already */
         check(cudaEventRecord(s->done, stream()), "ordering a copy");
         return;
     }
     check(cudaEventRecord(order, stream()), "ordering a copy");
     check(cudaStreamWaitEvent(copy_out, order, 0), "ordering a copy");
-    check(cudaMemcpyAsync(memory, block->mirror + offset, bytes,
+    check(cudaMemcpyAsync(memory, at.block->mirror + at.offset, bytes,
                           cudaMemcpyDefault, copy_out),
           "copying a snapshot out");
     check(cudaEventRecord(s->done, copy_out), "ordering a copy");
@@ -279,14 +283,12 @@ bool settled(const void *shared, bool wait)
 {
     cudaEvent_t done = nullptr;
     {
-        const std::lock_guard<std::mutex> hold(table_lock);
-        size_t offset;
-        shared_block *const block = block_of(shared, &offset);
+        const held at(shared);
         const span *const s =
-            block == nullptr ? nullptr : span_of(block, offset);
+            at.block == nullptr ? nullptr : span_of(at.block, at.offset);
         if (s == nullptr || s->way != OUT || has_failed())
             return true;
-        done = last_out(block)->done;
+        done = last_out(at.block)->done;
     }
     const cudaError_t code =
         wait ? cudaEventSynchronize(done) : cudaEventQuery(done);
@@ -298,19 +300,17 @@ bool settled(const void *shared, bool wait)
 
 void arrived(const void *shared, size_t bytes)
 {
-    const std::lock_guard<std::mutex> hold(table_lock);
-    size_t offset;
-    shared_block *const block = block_of(shared, &offset);
-    if (block == nullptr || bytes == 0 || has_failed() ||
+    const held at(shared);
+    if (at.block == nullptr || bytes == 0 || has_failed() ||
         !check(cudaSetDevice(device), "opening the device") ||
-        !mirror_of(block))
+        !mirror_of(at.block))
         return;
-    span *const s = span_at(block, offset, bytes);
+    span *const s = span_at(at.block, at.offset, bytes);
     if (s == nullptr)
         return;
     s->way = IN;
     /* Nothing reads what was here before: see of_the_host. */
-    check(cudaMemcpyAsync(block->mirror + offset, shared, bytes,
+    check(cudaMemcpyAsync(at.block->mirror + at.offset, shared, bytes,
                           cudaMemcpyDefault, copy_in),
           "fetching a received model");
     check(cudaEventRecord(s->done, copy_in), "ordering a copy");
