@@ -8,8 +8,6 @@
 #ifndef KITH_DROPOUT_H
 #define KITH_DROPOUT_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "kith/ops.h"

@@ -32,8 +32,7 @@ bool kith_collective_is_last(const struct kith_algebra *algebra);
 /* The first round of a cycle: a sum of one model. */
 void kith_collective_begin(struct kith_algebra *algebra);
 /* Whole vectors: the sum and its count travel, */
-void kith_collective_make(struct kith_algebra *algebra,
-                          struct kith_work_edge *edge);
+kith_edge_work kith_collective_make;
 /* and sum <- sum + received, with its count. */
 void kith_collective_add(struct kith_algebra *algebra,
                          const struct kith_work_edge *edge);

@@ -9,7 +9,7 @@
 /* Bytes of the values. */
 size_t kith_mask_payload(const struct kith_algebra *algebra);
 /* sent <- the mask's coordinates of x. */
-void kith_mask_make(struct kith_algebra *algebra, struct kith_work_edge *edge);
+kith_edge_work kith_mask_make;
 /* x_k <- x_k + weight (received_k - sent_k) for k in the mask. Returns the sum
  * of what that added. */
 double kith_mask_mix(struct kith_algebra *algebra, double weight);

@@ -19,10 +19,7 @@
  * this round's messages. */
 double kith_push_sum_fraction(const struct kith_algebra *algebra,
                               const struct kith_work_edge *edge);
-void kith_push_sum_make(struct kith_algebra *algebra,
-                        struct kith_work_edge *edge);
-void kith_push_sum_merge(struct kith_algebra *algebra,
-                         struct kith_work_edge *edge);
+kith_edge_work kith_push_sum_make, kith_push_sum_merge;
 /* 1 / w */
 double kith_push_sum_factor(const double *scalars);
 /* Shares to all out-neighbours of a round. */

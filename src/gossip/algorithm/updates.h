@@ -4,14 +4,14 @@
 
 #include "kith/algorithm.h"
 
+/* Entries make, merge, swap_merge and undo: something with a neighbour. */
+typedef void kith_edge_work(struct kith_algebra *algebra,
+                            struct kith_work_edge *edge);
+
 /* x <- x + w (received - sent), and back: what two that average do. */
-void kith_algorithm_mix(struct kith_algebra *algebra,
-                        struct kith_work_edge *edge);
-void kith_algorithm_unmix(struct kith_algebra *algebra,
-                          struct kith_work_edge *edge);
+kith_edge_work kith_algorithm_mix, kith_algorithm_unmix;
 /* The passive side: snapshot and merge in one pass over x. */
-void kith_algorithm_swap_mix(struct kith_algebra *algebra,
-                             struct kith_work_edge *edge);
+kith_edge_work kith_algorithm_swap_mix;
 
 /* Records of plain averaging with all of a round, for which training waits. */
 #define AVERAGING                                                              \
@@ -32,8 +32,7 @@ void kith_algorithm_start(struct kith_algebra *algebra);
  * any step; `start` keeps it. */
 void kith_algorithm_before_step(struct kith_algebra *algebra);
 /* merge: `finish` does all, since it depends on what else was received. */
-void kith_algorithm_merge_later(struct kith_algebra *algebra,
-                                struct kith_work_edge *edge);
+kith_edge_work kith_algorithm_merge_later;
 
 /* Running statistics, which come after what trains, are averaged plainly by
  * methods that treat the trained part in their own way. */

@@ -139,7 +139,6 @@ static inline size_t kith_value_bytes(const struct kith_backend *backend)
 }
 
 /* Parts of the planner that backward.c uses. */
-uint32_t kith_planner_piece(struct kith_planner *planner, size_t bytes);
 uint32_t kith_planner_tensor(struct kith_planner *planner, kith_tensor tensor);
 uint32_t kith_planner_scratch(struct kith_planner *planner,
                               const struct kith_op *op);

@@ -14,7 +14,7 @@
 
 #include "graph_state.h"
 
-uint32_t kith_planner_piece(struct kith_planner *planner, size_t bytes)
+static uint32_t piece_of(struct kith_planner *planner, size_t bytes)
 {
     struct kith_plan *plan = planner->plan;
     if (planner->err == KITH_OK && bytes > KITH_PIECE_BYTES_MAX)
@@ -50,8 +50,7 @@ uint32_t kith_planner_tensor(struct kith_planner *planner, kith_tensor tensor)
                                 ? planner->how.rows * kith_net_rows(from) *
                                       planner->how.scores_stride
                                 : planner->how.rows * kith_net_elements(from);
-    return kith_planner_piece(
-        planner, elements * kith_value_bytes(planner->how.backend));
+    return piece_of(planner, elements * kith_value_bytes(planner->how.backend));
 }
 
 uint32_t kith_planner_scratch(struct kith_planner *planner,
@@ -60,7 +59,7 @@ uint32_t kith_planner_scratch(struct kith_planner *planner,
     const size_t bytes = kith_kernel_scratch(
         planner->how.backend->ops->kernels[op->operation->kind], &op->as,
         planner->how.rows * op->rows);
-    return bytes == 0 ? KITH_PIECE_NONE : kith_planner_piece(planner, bytes);
+    return bytes == 0 ? KITH_PIECE_NONE : piece_of(planner, bytes);
 }
 
 /* The piece is alive at this step. */
@@ -244,7 +243,7 @@ static void forward(struct kith_planner *planner, uint32_t index,
     step.scratch = kith_planner_scratch(planner, op);
     const size_t bytes = saved_bytes(planner, op);
     if (bytes > 0 && ((way_back && y->wanted) || op->always_saves))
-        step.saved = kith_planner_piece(planner, bytes);
+        step.saved = piece_of(planner, bytes);
     planner->saved[index] = step.saved;
     kith_planner_step(planner, step);
 }
