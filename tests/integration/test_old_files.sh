@@ -2,7 +2,7 @@
 # Goal: files of earlier versions (run databases, recordings, checkpoints,
 # certificates) are read, or refused by name with what to do.
 # Method: tests/golden/old/ holds what 50ce217 wrote (schema 3, journal 1): a
-# simulation with a fault, and a recorded lab. Reports say of them what they said
+# simulation with a fault, and a recorded lab; and a lab of journal 2. Reports say of them what they said
 # then, the replay ends with the recorded bytes; copies of versions to come are
 # refused. A change of format adds its files here and keeps these.
 # shellcheck source=tests/integration/lab.sh
@@ -27,22 +27,26 @@ expect 0 report "$old" --points --out "$scratch/points.csv"
     "$(sql "$old" "SELECT count(*) FROM series")" ] || fail "points are missing"
 expect 0 report "$old" "$record" --out "$scratch/page.html"
 
-# The recording: the same bytes of every model.
-expect 0 sim --replay "$record" --json
-python3 - "$scratch/json" <<'PY' || fail "the old recording ends otherwise"
-import json, sys
-replay = json.load(open(sys.argv[1]))
-assert replay["agrees"] and replay["steps"] == 360 and replay["events"] == 2083
-assert [model["same_bytes"] for model in replay["models"]] == [True] * 3
-PY
-
-# Versions to come: named, with what to do.
+# The recording of journal 1: its peers exchanged otherwise, and it is named.
 refused() {
     wanted=$1 pattern=$2
     shift 2
     expect "$wanted" "$@"
     one_line "$*" "$pattern"
 }
+refused 3 "journal of version 1, this kith reads 2; record the run again" \
+    sim --replay "$record"
+# That of journal 2: the same bytes of every model.
+record=$scratch/recording-v2.db
+expect 0 sim --replay "$record" --json
+python3 - "$scratch/json" <<'PY' || fail "the old recording ends otherwise"
+import json, sys
+replay = json.load(open(sys.argv[1]))
+assert replay["agrees"] and replay["steps"] == 360 and replay["events"] == 2006
+assert [model["same_bytes"] for model in replay["models"]] == [True] * 3
+PY
+
+# Versions to come: named, with what to do.
 change() {
     python3 - "$1" "$2" <<'PY'
 import sqlite3, sys
@@ -53,7 +57,7 @@ change "$old" "PRAGMA user_version=4"
 refused 4 "schema is version 4, this kith reads 1 to 3; give a .db" \
     report "$old" --out "$scratch/page.html"
 change "$record" "UPDATE run SET value='9' WHERE key='journal'"
-refused 3 "journal of version 9, this kith reads 1; record the run again" \
+refused 3 "journal of version 9, this kith reads 2; record the run again" \
     sim --replay "$record"
 change "$record" "PRAGMA user_version=4"
 refused 3 "found schema 4, this kith reads 3; record the run again" \

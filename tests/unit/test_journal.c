@@ -333,8 +333,8 @@ static void test_damaged_database(void **state)
                    "SELECT 1 AS run_id, 1 AS peer, 0 AS incarnation, part, "
                    "x'45' AS bytes FROM n",
                    KITH_EPARSE, "found a view");
-    assert_refused("UPDATE run SET value='2' WHERE key='journal'",
-                   KITH_EVERSION, "version 2");
+    assert_refused("UPDATE run SET value='9' WHERE key='journal'",
+                   KITH_EVERSION, "version 9");
     assert_refused("DELETE FROM run WHERE key='journal'", KITH_EMISMATCH,
                    "no journal");
     assert_refused("UPDATE run SET value='sim' WHERE key='world'",

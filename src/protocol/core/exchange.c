@@ -103,6 +103,7 @@ uint32_t kith_exchange_overlap(const struct kith_node *node)
         count += exchange->pattern == KITH_PATTERN_SWAP &&
                  (side_of(node, i)->is_ahead >> exchange->state & 1u) != 0;
     }
+    KITH_ASSERT(count <= KITH_OVERLAP_MAX);
     return count;
 }
 

@@ -156,6 +156,7 @@ static void step_request(struct kith_node *node, kith_id from,
 /* Their model is to come. */
 static bool awaits_model(const struct kith_exchange *exchange)
 {
+    KITH_ASSERT(exchange->state <= RESPONDER_UNDO);
     return kith_exchange_gives(exchange) &&
            (kith_responder.awaits_model >> exchange->state & 1u) != 0;
 }
@@ -163,6 +164,7 @@ static bool awaits_model(const struct kith_exchange *exchange)
 /* Nothing of it is out, and nothing was merged. */
 static bool is_waiting(const struct kith_exchange *exchange)
 {
+    KITH_ASSERT(exchange->state != RESPONDER_IDLE);
     return (kith_responder.awaits_model >> exchange->state & 1u) != 0 &&
            !exchange->running;
 }

@@ -348,6 +348,7 @@ static void gate(struct kith_node *node, uint32_t owner)
         return;
     const struct kith_exchange *exchange =
         &node->exchanges[owner - OWNER_EXCHANGE];
+    KITH_ASSERT(exchange->edge.peer != node->self);
     if (!exchange->edge.refused)
         return;
     node->gated++;
