@@ -56,8 +56,8 @@ database = sqlite3.connect(sys.argv[1])
 database.executescript(sys.argv[2])
 PY
 }
-damaged "UPDATE run SET value='2' WHERE key='journal'"
-refused 3 "journal of version 2" --replay "$scratch/damaged.db"
+damaged "UPDATE run SET value='9' WHERE key='journal'"
+refused 3 "journal of version 9" --replay "$scratch/damaged.db"
 damaged "PRAGMA user_version=99"
 refused 3 "schema 99" --replay "$scratch/damaged.db"
 damaged "INSERT INTO run VALUES(1, 'resumed_utc', '2026-01-01')"
