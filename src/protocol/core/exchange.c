@@ -36,10 +36,10 @@ void kith_exchange_init(struct kith_node *node)
  * that change a record, and it covers their combinations. */
 void kith_exchange_check(const struct kith_node *node)
 {
-    for (uint32_t i = 0; i < kith_exchange_count(node); i++) {
+    for (uint32_t mask = node->exchange_mask; mask != 0;) {
+        const uint32_t i = kith_exchange_next(&mask);
         const struct kith_exchange *exchange = &node->exchanges[i];
-        if ((node->exchange_mask >> i & 1) == 0 ||
-            exchange->state == KITH_EXCHANGE_IDLE)
+        if (exchange->state == KITH_EXCHANGE_IDLE)
             continue;
         KITH_ASSERT(exchange->running == (node->owner == OWNER_EXCHANGE + i));
         /* Either an item is due or out, or a deadline ends this phase. */
@@ -98,7 +98,8 @@ bool kith_exchange_weigh(const struct kith_node *node,
 uint32_t kith_exchange_overlap(const struct kith_node *node)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < kith_exchange_count(node); i++) {
+    for (uint32_t mask = node->exchange_mask; mask != 0;) {
+        const uint32_t i = kith_exchange_next(&mask);
         const struct kith_exchange *exchange = &node->exchanges[i];
         count += exchange->pattern == KITH_PATTERN_SWAP &&
                  (side_of(node, i)->is_ahead >> exchange->state & 1u) != 0;
@@ -346,7 +347,8 @@ void kith_exchange_message(struct kith_node *node, kith_id from,
 
 void kith_exchange_wake(struct kith_node *node)
 {
-    for (uint32_t i = 0; i < kith_exchange_count(node); i++) {
+    for (uint32_t mask = node->exchange_mask; mask != 0;) {
+        const uint32_t i = kith_exchange_next(&mask);
         struct kith_exchange *exchange = &node->exchanges[i];
         if (node->now_ns >= exchange->deadline_ns) {
             /* Each wake moves its own deadline, or the driver would wake the
@@ -388,9 +390,10 @@ uint32_t kith_exchange_inbox(const struct kith_node *node, kith_id from,
 kith_ns kith_exchange_deadline(const struct kith_node *node)
 {
     kith_ns deadline_ns = KITH_NEVER;
-    for (uint32_t i = 0; i < kith_exchange_count(node); i++)
-        deadline_ns =
-            kith_node_earliest(deadline_ns, node->exchanges[i].deadline_ns);
+    for (uint32_t mask = node->exchange_mask; mask != 0;)
+        deadline_ns = kith_node_earliest(
+            deadline_ns,
+            node->exchanges[kith_exchange_next(&mask)].deadline_ns);
     return deadline_ns;
 }
 

@@ -74,6 +74,21 @@ struct kith_node {
                         peer initiates, then those it answers */
 };
 
+/* The first record of `mask`, which is taken out of it; for loops over those in
+ * use, which are few. */
+static inline uint32_t kith_exchange_next(uint32_t *mask)
+{
+    KITH_DEBUG_ASSERT(*mask != 0);
+#if defined(__GNUC__)
+    const uint32_t first = (uint32_t)__builtin_ctz(*mask);
+#else
+    uint32_t first = 0;
+    while ((*mask >> first & 1u) == 0)
+        first++;
+#endif
+    *mask &= *mask - 1;
+    return first;
+}
 static inline uint32_t kith_exchange_count(const struct kith_node *node)
 {
     return 2u * node->exchange_limit;
