@@ -359,6 +359,7 @@ static void step_accept(struct kith_node *node, struct kith_exchange *exchange,
             return;
         }
         kith_estimate_add(&node->control, node->now_ns - exchange->since_ns);
+        node->late_accepts = 0;
         /* The split waits for the worker; no deadline, for it is our own
          * step that is awaited. */
         if (!kith_exchange_brings(exchange)) {
@@ -442,6 +443,11 @@ static void step_message(struct kith_node *node, struct kith_exchange *exchange,
             answer_probe(node, from, message);
         else
             node->late++;
+        /* Given up too early, and so no measure of how long an answer takes:
+         * the next ones are waited for twice as long. */
+        if (message->kind == KITH_MESSAGE_ACCEPT &&
+            node->late_accepts < KITH_TRIES_MAX)
+            node->late_accepts++;
         return;
     }
     switch (message->kind) {
