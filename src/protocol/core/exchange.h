@@ -111,9 +111,12 @@ void kith_exchange_undone(struct kith_node *node,
 /* The model that a MODEL brought may be merged; false: it is refused. */
 bool kith_exchange_take(struct kith_node *node, struct kith_exchange *exchange,
                         const struct kith_message *message);
-/* The weight of a swap while `overlap` are under way at its busier end. The sum
- * of those of one peer stays below 1, so that exchanges which overlap, each
- * against a snapshot of before the others, add up to an average.
+/* Of swaps with `peer` one at a time is asked for, and one answered: a peer of
+ * few neighbours would repeat itself, which takes weight from the first. */
+bool kith_exchange_is_single(const struct kith_node *node, kith_id peer);
+/* The weight of a swap while `overlap` are under way at its busier end, such
+ * that exchanges which overlap, each against a snapshot of before the others,
+ * add up to an average.
  * Test: unit/test_overlap.c; measured: docs/validation.md. */
 double kith_exchange_weight(const struct kith_node *node, kith_id peer,
                             uint32_t overlap);

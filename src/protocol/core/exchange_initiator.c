@@ -58,8 +58,23 @@ static uint32_t partners(const struct kith_node *node,
     return count;
 }
 
+/* A second swap with one that is asked once at a time. */
+static bool repeats(const struct kith_node *node,
+                    const struct kith_exchange *exchange)
+{
+    KITH_ASSERT(exchange->edge.peer != KITH_NOBODY);
+    for (uint32_t i = 0; i < node->exchange_limit; i++) {
+        const struct kith_exchange *other = &node->exchanges[i];
+        if (other != exchange && other->state != INITIATOR_IDLE &&
+            other->edge.peer == exchange->edge.peer)
+            return exchange->pattern == KITH_PATTERN_SWAP &&
+                   kith_exchange_is_single(node, other->edge.peer);
+    }
+    return false;
+}
+
 /* Draw a partner; those left out serve where nobody else is left. False when
- * alone. */
+ * alone, or when all may not be asked now. */
 static bool draw(struct kith_node *node, struct kith_exchange *exchange)
 {
     kith_id avoid[KITH_SUSPECTS_MAX + 1 + KITH_OVERLAP_MAX];
@@ -79,7 +94,7 @@ static bool draw(struct kith_node *node, struct kith_exchange *exchange)
     node->draws++;
     KITH_ASSERT(exchange->edge.peer != node->self);
     KITH_ASSERT(exchange->edge.weight >= 0 && exchange->edge.weight <= 1);
-    return exchange->edge.peer != KITH_NOBODY;
+    return exchange->edge.peer != KITH_NOBODY && !repeats(node, exchange);
 }
 
 void kith_exchange_open(struct kith_node *node, enum kith_pattern pattern)
@@ -102,10 +117,13 @@ void kith_exchange_open(struct kith_node *node, enum kith_pattern pattern)
     const bool found = draw(node, exchange);
     /* A pull has no trigger behind it, so it is no attempt. */
     if (pattern != KITH_PATTERN_PULL)
-        kith_node_mark(node, KITH_MARK_ATTEMPT, NULL, exchange->edge.peer,
+        kith_node_mark(node, KITH_MARK_ATTEMPT, NULL,
+                       found ? exchange->edge.peer : KITH_NOBODY,
                        node->attempts, 0);
     if (!found) {
         node->adopting = false; /* alone: nobody to adopt from */
+        if (pattern != KITH_PATTERN_PULL)
+            kith_node_skip(node, exchange);
         return;
     }
     exchange->counter = node->next_counter;
