@@ -210,15 +210,38 @@ static struct kith_summary mix(const char *graph, unsigned peers,
     return run.summary;
 }
 
+/* Where any two may meet, whoever is asked was named some draws before; nobody
+ * is named for whom no trigger is left. */
+static void test_partners_are_dialled_ahead(void **state)
+{
+    (void)state;
+    open_four();
+    bool named[12] = {false};
+    assert_int_equal(effects.dial_count, KITH_DIALS_AHEAD);
+    for (uint32_t i = 0; i <= 3; i++) {
+        for (uint32_t k = 0; k < effects.dial_count; k++)
+            named[effects.dials[k]] = true;
+        if (i == 3)
+            config.steps = 3 + KITH_DIALS_AHEAD;
+        next_step();
+        assert_int_equal(effects.dial_count == 0, i == 3);
+        worked(KITH_WORK_SNAPSHOT);
+        assert_true(named[sent(KITH_MESSAGE_REQUEST)->to]);
+        assert_int_equal(effects.dial_count, 0);
+    }
+    open_four_on("ring"); /* it knows its neighbours soon enough */
+    assert_int_equal(effects.dial_count, 0);
+}
+
 static void test_mixing(void **state)
 {
     (void)state;
     enum { SEEDS = 12 };
-    static const char *const latencies[] = {"20us", "250us", "1ms"};
-    static const double asked[][3] = {
-        {.58, .55, .48}, {.76, .73, .67}, {.92, .90, .85}};
+    static const char *const latencies[] = {"20us", "250us", "1ms", "4ms"};
+    static const double asked[][4] = {
+        {.58, .55, .48, .30}, {.76, .73, .67, .48}, {.92, .90, .85, .68}};
     for (unsigned e = 0; e < 3; e++)
-        for (unsigned l = 0; l < 3; l++) {
+        for (unsigned l = 0; l < 4; l++) {
             const unsigned steps = e == 0 ? 40 : 60;
             double mixing = 0;
             for (unsigned seed = 1; seed <= SEEDS; seed++)
@@ -291,6 +314,7 @@ int main(void)
         cmocka_unit_test(test_answers_with_the_last_boundary),
         cmocka_unit_test(test_endless_soon_is_charged),
         cmocka_unit_test(test_late_accepts_lengthen_the_wait),
+        cmocka_unit_test(test_partners_are_dialled_ahead),
         cmocka_unit_test(test_mixing),
         cmocka_unit_test(test_mixing_of_a_ring),
     };

@@ -1,6 +1,7 @@
 /* Two-party exchanges: the state of each, and the table of those under way.
  *
  *   exchange.c            the table; what both sides share
+ *   exchange_partner.c    whom this peer asks
  *   exchange_initiator.c  the side that asks
  *   exchange_responder.c  the side that is asked */
 #ifndef KITH_PROTOCOL_CORE_EXCHANGE_H
@@ -160,7 +161,13 @@ struct kith_exchange_side {
 };
 extern const struct kith_exchange_side kith_initiator, kith_responder;
 
-/* exchange_initiator.c: asks a partner, drawn by the topology. */
+/* exchange_partner.c: dials the partners of the first draws. */
+void kith_exchange_start(struct kith_node *node);
+/* Draws a partner by the topology; those left out serve where nobody else is
+ * left. False when alone, or when all may not be asked now. */
+bool kith_exchange_draw(struct kith_node *node, struct kith_exchange *exchange);
+
+/* exchange_initiator.c: asks a partner. */
 void kith_exchange_open(struct kith_node *node, enum kith_pattern pattern);
 /* A restarted peer, or one whose own step went non-finite, pulls a neighbour's
  * model before it trains on. */

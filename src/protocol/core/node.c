@@ -432,6 +432,8 @@ static void step_started(struct kith_node *node)
         node->adopting = false; /* its model is the end of its work */
         mark_step(node, KITH_MARK_FINISHED);
     }
+    if (communicates(node))
+        kith_exchange_start(node);
 }
 
 /* Holds after every event, whatever peers and driver did. */
@@ -470,6 +472,7 @@ void kith_node_step(struct kith_node *node, const struct kith_event *event,
     node->effects = effects;
     effects->send_count = effects->mark_count = effects->cancel = 0;
     effects->has_work = false;
+    effects->dial_count = 0;
     switch (event->kind) {
     case KITH_EVENT_START:
         step_started(node);
