@@ -22,7 +22,7 @@ static const struct kith_exchange_side *side_of(const struct kith_node *node,
                                                 uint32_t index)
 {
     KITH_ASSERT(index < kith_exchange_count(node));
-    return index < node->exchange_limit ? &kith_initiator : &kith_responder;
+    return index % 2 == 0 ? &kith_initiator : &kith_responder;
 }
 
 void kith_exchange_init(struct kith_node *node)
@@ -54,8 +54,10 @@ static uint32_t find(const struct kith_node *node, kith_id from,
                      const struct kith_message *message)
 {
     KITH_ASSERT(from != node->self);
-    const uint32_t first = message->mine ? node->exchange_limit : 0;
-    for (uint32_t i = first; i < first + node->exchange_limit; i++) {
+    const uint32_t side =
+        message->mine ? KITH_EXCHANGES_THEIRS : KITH_EXCHANGES_OURS;
+    for (uint32_t mask = node->exchange_mask & side; mask != 0;) {
+        const uint32_t i = kith_exchange_next(&mask);
         const struct kith_exchange *exchange = &node->exchanges[i];
         if (exchange->state != KITH_EXCHANGE_IDLE &&
             exchange->edge.peer == from &&
@@ -182,8 +184,8 @@ static void put_work(struct kith_node *node, uint32_t index,
             .pattern = (enum kith_pattern)exchange->pattern,
             /* Where both are due, our snapshot is what the merge began with.
              */
-            .snapshot_first = index >= node->exchange_limit &&
-                              exchange->state == RESPONDER_MERGE_BOTH,
+            .snapshot_first =
+                index % 2 == 1 && exchange->state == RESPONDER_MERGE_BOTH,
             /* A number that both sides know and no other exchange has. */
             .round = ((uint64_t)initiator << 44 ^
                       (uint64_t)exchange->incarnation << 36) +
@@ -247,30 +249,31 @@ void kith_exchange_hurry(const struct kith_node *node,
 
 bool kith_exchange_is_pulled(const struct kith_node *node)
 {
-    for (uint32_t i = node->exchange_limit; i < kith_exchange_count(node); i++)
+    for (uint32_t mask = node->exchange_mask & KITH_EXCHANGES_THEIRS;
+         mask != 0;) {
+        const uint32_t i = kith_exchange_next(&mask);
         if (node->exchanges[i].state != KITH_EXCHANGE_IDLE &&
             !kith_exchange_gives(&node->exchanges[i]))
             return true;
+    }
     return false;
 }
 
-/* Records in use, of those from `first` on. */
-static uint32_t used(const struct kith_node *node, uint32_t first,
-                     uint32_t count)
+/* Records of a side that are in use. */
+static uint32_t used(const struct kith_node *node, uint32_t side)
 {
-    KITH_ASSERT(first + count <= kith_exchange_count(node));
     uint32_t used = 0;
-    if (node->exchange_mask == 0)
-        return 0;
-    for (uint32_t i = first; i < first + count; i++)
-        used += node->exchanges[i].state != KITH_EXCHANGE_IDLE;
+    KITH_ASSERT(node->exchange_mask >> kith_exchange_count(node) == 0);
+    for (uint32_t mask = node->exchange_mask & side; mask != 0;)
+        used += node->exchanges[kith_exchange_next(&mask)].state !=
+                KITH_EXCHANGE_IDLE;
     return used;
 }
 
 /* How many this peer has initiated that are under way. */
 static uint32_t initiated(const struct kith_node *node)
 {
-    return used(node, 0, node->exchange_limit);
+    return used(node, KITH_EXCHANGES_OURS);
 }
 
 /* With more than one record a trigger is skipped only when all are taken. */
@@ -286,7 +289,7 @@ bool kith_exchange_is_finished(const struct kith_node *node)
 
 bool kith_exchange_is_quiet(const struct kith_node *node)
 {
-    return used(node, 0, kith_exchange_count(node)) == 0;
+    return used(node, KITH_EXCHANGES_OURS | KITH_EXCHANGES_THEIRS) == 0;
 }
 
 /* One exchange at a time: what is answered comes first. */
@@ -294,7 +297,7 @@ static bool defers_trigger(const struct kith_node *node)
 {
     KITH_ASSERT(node->round == NULL);
     return kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE) &&
-           used(node, node->exchange_limit, node->exchange_limit) > 0;
+           used(node, KITH_EXCHANGES_THEIRS) > 0;
 }
 
 static void trigger(struct kith_node *node)
@@ -303,12 +306,14 @@ static void trigger(struct kith_node *node)
     kith_exchange_open(node, node->config->algorithm->pattern);
 }
 
-bool kith_exchange_schedule(struct kith_node *node)
+/* The item of a record of this side, if one waits for its item. */
+static bool put_due(struct kith_node *node, uint32_t side)
 {
-    KITH_ASSERT(node->owner == OWNER_NONE && !node->effects->has_work);
-    for (uint32_t i = kith_exchange_count(node); i-- > 0;) {
+    KITH_ASSERT(node->owner == OWNER_NONE);
+    const uint32_t mask = node->exchange_mask & side;
+    for (uint32_t i = mask != 0 ? kith_exchange_count(node) : 0; i-- > 0;) {
         const struct kith_exchange *exchange = &node->exchanges[i];
-        if (exchange->state == KITH_EXCHANGE_IDLE)
+        if ((mask >> i & 1u) == 0 || exchange->state == KITH_EXCHANGE_IDLE)
             continue;
         const enum kith_work_kind kind = side_of(node, i)->due(exchange);
         if (kind == KITH_WORK_COUNT)
@@ -317,6 +322,13 @@ bool kith_exchange_schedule(struct kith_node *node)
         return true;
     }
     return false;
+}
+
+bool kith_exchange_schedule(struct kith_node *node)
+{
+    KITH_ASSERT(!node->effects->has_work);
+    return put_due(node, KITH_EXCHANGES_THEIRS) ||
+           put_due(node, KITH_EXCHANGES_OURS);
 }
 
 void kith_exchange_worked(struct kith_node *node, uint32_t index,
@@ -364,10 +376,12 @@ void kith_exchange_wake(struct kith_node *node)
 
 void kith_exchange_link_down(struct kith_node *node, kith_id peer)
 {
-    for (uint32_t i = 0; i < kith_exchange_count(node); i++)
+    for (uint32_t mask = node->exchange_mask; mask != 0;) {
+        const uint32_t i = kith_exchange_next(&mask);
         if (node->exchanges[i].state != KITH_EXCHANGE_IDLE &&
             node->exchanges[i].edge.peer == peer)
             side_of(node, i)->link_down(node, &node->exchanges[i]);
+    }
 }
 
 uint32_t kith_exchange_inbox(const struct kith_node *node, kith_id from,

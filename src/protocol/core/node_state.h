@@ -70,10 +70,13 @@ struct kith_node {
 #define KITH_X(name) uint32_t name;
     KITH_NODE_COUNTS(KITH_X)
 #undef KITH_X
-    struct kith_exchange
-        exchanges[]; /* (2 * exchange_limit): those that this
-                        peer initiates, then those it answers */
+    /* (2 * exchange_limit) Even ones this peer initiates, odd ones it answers:
+     * with one of each, as mostly, they are neighbours in the cache. */
+    struct kith_exchange exchanges[];
 };
+/* Of exchange_mask. */
+#define KITH_EXCHANGES_OURS 0x55u
+#define KITH_EXCHANGES_THEIRS 0xaau
 
 /* The first record of `mask`, which is taken out of it; for loops over those in
  * use, which are few. */
@@ -98,7 +101,7 @@ static inline bool kith_exchange_is_ours(const struct kith_node *node,
                                          const struct kith_exchange *exchange)
 {
     KITH_DEBUG_ASSERT(exchange < &node->exchanges[kith_exchange_count(node)]);
-    return exchange < &node->exchanges[node->exchange_limit];
+    return (exchange - node->exchanges) % 2 == 0;
 }
 
 /* ---- node.c. Effects are appended, bounded by KITH_ASSERT. */
