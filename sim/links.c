@@ -276,10 +276,9 @@ kith_ns sim_link_arrival(struct sim_world *world, uint32_t index,
     kith_ns arrives_ns;
     if (link->flows == 0)
         arrives_ns =
-            leaves_ns +
-            kith_link_delay(&world->experiment->network.link,
-                            world->experiment->seed, packet->from, packet->to,
-                            link->sent[side]++);
+            leaves_ns + kith_link_delay(&world->experiment->network.link,
+                                        world->experiment->seed, packet->from,
+                                        packet->to, link->sent[side]++);
     else
         arrives_ns =
             kith_link_arrival(&flows_of(world, link)->flow[side],

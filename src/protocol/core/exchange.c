@@ -32,23 +32,6 @@ void kith_exchange_init(struct kith_node *node)
         node->exchanges[i].deadline_ns = KITH_NEVER;
 }
 
-/* Checked after every event: cheaper than a check in each of the many places
- * that change a record, and it covers their combinations. */
-void kith_exchange_check(const struct kith_node *node)
-{
-    for (uint32_t mask = node->exchange_mask; mask != 0;) {
-        const uint32_t i = kith_exchange_next(&mask);
-        const struct kith_exchange *exchange = &node->exchanges[i];
-        if (exchange->state == KITH_EXCHANGE_IDLE)
-            continue;
-        KITH_ASSERT(exchange->running == (node->owner == OWNER_EXCHANGE + i));
-        /* Either an item is due or out, or a deadline ends this phase. */
-        KITH_ASSERT(exchange->deadline_ns != KITH_NEVER || exchange->running ||
-                    side_of(node, i)->due(exchange) != KITH_WORK_COUNT);
-        KITH_ASSERT(exchange->tries <= KITH_TRIES_MAX);
-    }
-}
-
 /* The one that `message` of `from` is about, or KITH_EXCHANGE_NONE. */
 static uint32_t find(const struct kith_node *node, kith_id from,
                      const struct kith_message *message)
@@ -310,10 +293,10 @@ static void trigger(struct kith_node *node)
 static bool put_due(struct kith_node *node, uint32_t side)
 {
     KITH_ASSERT(node->owner == OWNER_NONE);
-    const uint32_t mask = node->exchange_mask & side;
-    for (uint32_t i = mask != 0 ? kith_exchange_count(node) : 0; i-- > 0;) {
+    for (uint32_t mask = node->exchange_mask & side; mask != 0;) {
+        const uint32_t i = kith_exchange_next(&mask);
         const struct kith_exchange *exchange = &node->exchanges[i];
-        if ((mask >> i & 1u) == 0 || exchange->state == KITH_EXCHANGE_IDLE)
+        if (exchange->state == KITH_EXCHANGE_IDLE)
             continue;
         const enum kith_work_kind kind = side_of(node, i)->due(exchange);
         if (kind == KITH_WORK_COUNT)
@@ -359,18 +342,18 @@ void kith_exchange_message(struct kith_node *node, kith_id from,
 
 void kith_exchange_wake(struct kith_node *node)
 {
+    /* What the event at hand has set is later than now. */
+    if (node->now_ns < node->exchange_ns)
+        return;
     for (uint32_t mask = node->exchange_mask; mask != 0;) {
         const uint32_t i = kith_exchange_next(&mask);
         struct kith_exchange *exchange = &node->exchanges[i];
-        if (node->now_ns >= exchange->deadline_ns) {
-            /* Each wake moves its own deadline, or the driver would wake the
-             * node for ever. */
-            side_of(node, i)->wake(node, exchange);
-            KITH_ASSERT(exchange->deadline_ns > node->now_ns);
-        }
-        if (exchange->state == KITH_EXCHANGE_IDLE &&
-            exchange->deadline_ns == KITH_NEVER)
-            node->exchange_mask &= (uint8_t) ~(1u << i);
+        if (node->now_ns < exchange->deadline_ns)
+            continue;
+        /* Each wake moves its own deadline, or the driver would wake the node
+         * for ever. */
+        side_of(node, i)->wake(node, exchange);
+        KITH_ASSERT(exchange->deadline_ns > node->now_ns);
     }
 }
 
@@ -401,14 +384,29 @@ uint32_t kith_exchange_inbox(const struct kith_node *node, kith_id from,
     return carries ? exchange->edge.inbox : KITH_SLOT_NONE;
 }
 
-kith_ns kith_exchange_deadline(const struct kith_node *node)
+/* Asked for after every event, and so the place for what holds then: cheaper
+ * than a check in each of the many places that change a record, and it covers
+ * their combinations. */
+kith_ns kith_exchange_deadline(struct kith_node *node)
 {
-    kith_ns deadline_ns = KITH_NEVER;
-    for (uint32_t mask = node->exchange_mask; mask != 0;)
-        deadline_ns = kith_node_earliest(
-            deadline_ns,
-            node->exchanges[kith_exchange_next(&mask)].deadline_ns);
-    return deadline_ns;
+    node->exchange_ns = KITH_NEVER;
+    for (uint32_t mask = node->exchange_mask; mask != 0;) {
+        const uint32_t i = kith_exchange_next(&mask);
+        const struct kith_exchange *exchange = &node->exchanges[i];
+        node->exchange_ns =
+            kith_node_earliest(node->exchange_ns, exchange->deadline_ns);
+        if (exchange->state == KITH_EXCHANGE_IDLE) {
+            if (exchange->deadline_ns == KITH_NEVER)
+                node->exchange_mask &= (uint8_t) ~(1u << i);
+            continue;
+        }
+        KITH_ASSERT(exchange->running == (node->owner == OWNER_EXCHANGE + i));
+        /* Either an item is due or out, or a deadline ends this phase. */
+        KITH_ASSERT(exchange->deadline_ns != KITH_NEVER || exchange->running ||
+                    side_of(node, i)->due(exchange) != KITH_WORK_COUNT);
+        KITH_ASSERT(exchange->tries <= KITH_TRIES_MAX);
+    }
+    return node->exchange_ns;
 }
 
 const struct kith_mode kith_mode_exchange = {

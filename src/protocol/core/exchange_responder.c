@@ -43,7 +43,7 @@ void kith_exchange_prepare(struct kith_node *node)
     KITH_ASSERT(node->owner == OWNER_TRAIN);
     node->prepared = 0;
     if (node->config->algorithm->pattern != KITH_PATTERN_SWAP ||
-        node->steps - node->asked_step > KITH_PREPARES_STEPS)
+        (uint32_t)node->steps - node->asked_step > KITH_PREPARES_STEPS)
         return;
     for (uint32_t i = 1; i < kith_exchange_count(node); i += 2)
         if (node->exchanges[i].state == RESPONDER_IDLE) {
@@ -109,7 +109,7 @@ static void begin(struct kith_node *node, struct kith_exchange *exchange,
         const uint32_t own = kith_exchange_overlap(node);
         (void)kith_exchange_weigh(
             node, exchange, own > message->overlap ? own : message->overlap);
-        node->asked_step = node->steps;
+        node->asked_step = (uint32_t)node->steps;
     }
 }
 
@@ -122,8 +122,8 @@ static bool holds_share(const struct kith_node *node, kith_id from)
          mask != 0;) {
         const struct kith_exchange *exchange =
             &node->exchanges[kith_exchange_next(&mask)];
-        held += exchange->state != RESPONDER_IDLE &&
-                exchange->edge.peer == from;
+        held +=
+            exchange->state != RESPONDER_IDLE && exchange->edge.peer == from;
     }
     return held > 0 && held >= node->exchange_limit / 2u;
 }
