@@ -23,8 +23,9 @@ static uint32_t partners(const struct kith_node *node,
                          const struct kith_exchange *exchange, kith_id *list)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < kith_exchange_count(node); i++) {
-        const struct kith_exchange *other = &node->exchanges[i];
+    for (uint32_t mask = node->exchange_mask; mask != 0;) {
+        const struct kith_exchange *other =
+            &node->exchanges[kith_exchange_next(&mask)];
         if (other != exchange && other->state != KITH_EXCHANGE_IDLE)
             list[count++] = other->edge.peer;
     }
@@ -37,8 +38,10 @@ static bool repeats(const struct kith_node *node,
                     const struct kith_exchange *exchange)
 {
     KITH_ASSERT(exchange->edge.peer != KITH_NOBODY);
-    for (uint32_t i = 0; i < node->exchange_limit; i++) {
-        const struct kith_exchange *other = &node->exchanges[i];
+    for (uint32_t mask = node->exchange_mask & KITH_EXCHANGES_OURS;
+         mask != 0;) {
+        const struct kith_exchange *other =
+            &node->exchanges[kith_exchange_next(&mask)];
         if (other != exchange && other->state != INITIATOR_IDLE &&
             other->edge.peer == exchange->edge.peer)
             return exchange->pattern == KITH_PATTERN_SWAP &&
