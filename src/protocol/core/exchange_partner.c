@@ -116,8 +116,9 @@ bool kith_exchange_draw(struct kith_node *node, struct kith_exchange *exchange)
     uint32_t passes = meets_anybody(node) ? KITH_DIALS_AHEAD : 0;
     do {
         exchange->edge.peer =
-            drawn_at(node, node->draws++, avoid, passes > 0 ? 0 : count,
+            drawn_at(node, node->draws, avoid, passes > 0 ? 0 : count,
                      &exchange->edge.weight);
+        node->draws++;
         dial_ahead(node, KITH_DIALS_AHEAD - 1);
     } while (passes-- > 0 && is_in(avoid, count, exchange->edge.peer));
     KITH_ASSERT(exchange->edge.peer != node->self);
