@@ -83,9 +83,11 @@ static double loop_mix(size_t n, float weight, const float *received,
 }
 
 static double loop_swap_mix(size_t n, float weight, const float *received,
-                            const float *sent, float *x)
+                            const float *sent, const float *base, float *x)
 {
-    return mix_with(n, weight, received_single, received, sent, sent, x);
+    return base == sent
+               ? mix_with(n, weight, received_single, received, sent, sent, x)
+               : mix_with(n, weight, received_single, received, sent, base, x);
 }
 
 static double loop_mix_bf16(size_t n, float weight, const uint16_t *received,
