@@ -92,6 +92,12 @@ static inline kith_ns sim_time(const struct sim_world *world)
     return world->engine.clock.now_ns;
 }
 
+/* Is there anything that hears of marks, sim/watch.c? */
+static inline bool sim_is_watched(const struct sim_world *world)
+{
+    return world->watch.liveness != NULL;
+}
+
 static inline struct kith_node *sim_node_at(const struct sim_world *world,
                                             kith_id peer)
 {
