@@ -116,6 +116,20 @@ static void test_message_bytes(void **state)
                          records * (2 + KITH_TAG_BYTES));
 }
 
+/* The answering end waits for a model as long as one takes to come, though the
+ * models of both ends leave at once: 54 where it waited for the answer's lead
+ * alone. */
+static void test_long_way(void **state)
+{
+    (void)state;
+    const struct simulated run = simulate(
+        "name: way\nseed: 1\npeers: 2\nstop: {steps: 600}\n"
+        "model: {kind: consensus, dim: 10}\ncompute: {step: 40ms}\n"
+        "gossip: {algorithm: adpsgd, every: 2}\nnetwork: {latency: 160ms}\n",
+        NULL);
+    assert_true(run.summary.exchanges.done >= 120);
+}
+
 /* Loss is delay, by whole timers of 200 ms and a round trip. */
 static void test_loss_delays(void **state)
 {
@@ -188,6 +202,7 @@ int main(void)
         cmocka_unit_test(test_latency),
         cmocka_unit_test(test_rate),
         cmocka_unit_test(test_message_bytes),
+        cmocka_unit_test(test_long_way),
         cmocka_unit_test(test_loss_delays),
         cmocka_unit_test(test_jitter_keeps_order),
         cmocka_unit_test(test_table),

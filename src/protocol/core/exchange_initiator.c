@@ -396,9 +396,14 @@ static void step_ack(struct kith_node *node, struct kith_exchange *exchange)
     KITH_ASSERT(exchange->since_ns <= node->now_ns);
     const bool sent = exchange->state == INITIATOR_SENT;
     if (exchange->pattern == KITH_PATTERN_SWAP) {
-        /* Its model may still be under way; control frames overtake it. */
-        exchange->acked = sent || exchange->state == INITIATOR_MERGE;
-        if (exchange->state == INITIATOR_MERGED)
+        const bool merged = exchange->state == INITIATOR_MERGED;
+        const bool early = sent || exchange->state == INITIATOR_MERGE;
+        /* Its model left with its ACCEPT; this is what answers ours. */
+        if (merged || (early && !exchange->acked))
+            kith_estimate_add(&node->turn, node->now_ns - exchange->since_ns);
+        /* That model may still be under way; control frames overtake it. */
+        exchange->acked = early;
+        if (merged)
             complete(node, exchange);
     } else if (!kith_exchange_brings(exchange) &&
                (sent || exchange->state == INITIATOR_ABORTING)) {
@@ -422,7 +427,6 @@ static void step_model(struct kith_node *node, struct kith_exchange *exchange,
         abort_exchange(node, exchange);
         return;
     }
-    kith_estimate_add(&node->turn, node->now_ns - exchange->since_ns);
     if (!kith_exchange_gives(exchange) && message->step > node->steps &&
         node->round != NULL) {
         /* Rounds are numbered by steps: take the donor's place in them. */
