@@ -379,6 +379,25 @@ static void test_idle_initiator_is_charged(void **state)
     assert_non_null(sent(KITH_MESSAGE_ACCEPT));
 }
 
+/* We stood still past a deadline, our neighbour's model among what is still to
+ * be read: it is asked and answered as before. Found by kith swarm --random
+ * --seed 13 --run 5374: after a pause both ends refused each other for 8 s. */
+static void test_own_pause_charges_nobody(void **state)
+{
+    (void)state;
+    open_node("adpsgd", "random", 4, 0, false);
+    config.steps = 0;
+    start();
+    served_swap();
+    now_ns = effects.deadline_ns + KITH_S;
+    step(&(struct kith_event){.kind = KITH_EVENT_WAKE});
+    assert_true(kith_node_quiet(node));
+    assert_false(marked(KITH_MARK_SUSPECT));
+    served_swap(); /* accepted, not BUSY */
+    expire();
+    assert_true(marked(KITH_MARK_SUSPECT));
+}
+
 /* One neighbour that drags its feet lifts the deadline by a bounded factor, not
  * by as much as it likes. */
 static void test_one_slow_answer_does_not_lift_deadlines(void **state)
@@ -467,6 +486,7 @@ int main(void)
         cmocka_unit_test(test_served_push),
         cmocka_unit_test(test_leave_and_save),
         cmocka_unit_test(test_idle_initiator_is_charged),
+        cmocka_unit_test(test_own_pause_charges_nobody),
         cmocka_unit_test(test_one_slow_answer_does_not_lift_deadlines),
         cmocka_unit_test(test_hostile_messages),
     };

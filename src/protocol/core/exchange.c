@@ -234,6 +234,13 @@ void kith_exchange_end(const struct kith_node *node,
     exchange->deadline_ns = KITH_NEVER;
 }
 
+bool kith_exchange_overslept(const struct kith_node *node,
+                             const struct kith_exchange *exchange)
+{
+    KITH_ASSERT(exchange->deadline_ns <= node->now_ns);
+    return node->now_ns - exchange->deadline_ns > KITH_TIMEOUT_MIN_NS;
+}
+
 /* At once would be too soon: a link that broke is dialled again first, and a
  * peer that restarts takes a moment. */
 void kith_exchange_hurry(const struct kith_node *node,

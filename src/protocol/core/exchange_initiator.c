@@ -518,6 +518,7 @@ static bool is_late(const struct kith_node *node,
 {
     KITH_ASSERT(exchange->deadline_ns <= node->now_ns);
     return kith_exchange_brings(exchange) &&
+           !kith_exchange_overslept(node, exchange) &&
            (!kith_exchange_gives(exchange) || node->turn.mean_us > 0) &&
            node->now_ns - exchange->since_ns >= kith_node_turn_timeout(node, 2);
 }

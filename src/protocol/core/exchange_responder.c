@@ -351,6 +351,7 @@ static void step_message(struct kith_node *node, struct kith_exchange *exchange,
 /* The initiator is silent after our half was merged. */
 static void wake_merged(struct kith_node *node, struct kith_exchange *exchange)
 {
+    const bool overslept = kith_exchange_overslept(node, exchange);
     KITH_ASSERT(exchange->tries <= KITH_TRIES_MAX);
     if (exchange->tries < KITH_TRIES_MAX) {
         exchange->tries++;
@@ -358,7 +359,7 @@ static void wake_merged(struct kith_node *node, struct kith_exchange *exchange)
         exchange->deadline_ns =
             node->now_ns + kith_node_turn_timeout(node, exchange->tries);
         /* Silent over a link that stands: nothing more is begun with it. */
-        if (exchange->tries == 2 && !exchange->broken)
+        if (exchange->tries == 2 && !exchange->broken && !overslept)
             kith_node_charge(node, exchange->edge.peer,
                              kith_node_turn_timeout(node, KITH_TRIES_MAX));
         return;
@@ -379,8 +380,9 @@ static void wake(struct kith_node *node, struct kith_exchange *exchange)
     KITH_ASSERT(exchange->deadline_ns <= node->now_ns);
     if (is_waiting(exchange)) {
         /* Their model never came. They learn it when they ask. */
-        kith_node_charge(node, exchange->edge.peer,
-                         kith_node_turn_timeout(node, KITH_TRIES_MAX));
+        if (!kith_exchange_overslept(node, exchange))
+            kith_node_charge(node, exchange->edge.peer,
+                             kith_node_turn_timeout(node, KITH_TRIES_MAX));
         kith_exchange_end(node, exchange);
     } else if (exchange->state == RESPONDER_MERGED) {
         wake_merged(node, exchange);
