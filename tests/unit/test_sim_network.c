@@ -130,6 +130,21 @@ static void test_long_way(void **state)
     assert_true(run.summary.exchanges.done >= 120);
 }
 
+/* Peers that take part in one exchange at a time and whose steps are short
+ * beside a round trip: 12 where each asks again as soon as it was refused. */
+static void test_askers_listen(void **state)
+{
+    (void)state;
+    const struct simulated run =
+        simulate("name: listen\nseed: 3\npeers: 15\nstop: {time: 20s}\n"
+                 "model: {kind: consensus, dim: 4}\n"
+                 "compute: {step: 10ms, spread: exponential}\n"
+                 "gossip: {algorithm: acid, topology: binary-tree}\n"
+                 "network: {latency: 154ms}\n",
+                 NULL);
+    assert_true(run.summary.exchanges.done >= 50);
+}
+
 /* Loss is delay, by whole timers of 200 ms and a round trip. */
 static void test_loss_delays(void **state)
 {
@@ -203,6 +218,7 @@ int main(void)
         cmocka_unit_test(test_rate),
         cmocka_unit_test(test_message_bytes),
         cmocka_unit_test(test_long_way),
+        cmocka_unit_test(test_askers_listen),
         cmocka_unit_test(test_loss_delays),
         cmocka_unit_test(test_jitter_keeps_order),
         cmocka_unit_test(test_table),

@@ -280,10 +280,13 @@ static uint32_t initiated(const struct kith_node *node)
     return used(node, 0, node->exchange_limit);
 }
 
-/* With more than one record a trigger is skipped only when all are taken. */
+/* With more than one record a trigger is skipped only when all are taken; with
+ * one also while its peer listens after a refusal. */
 static bool is_open(const struct kith_node *node)
 {
-    return initiated(node) == node->exchange_limit;
+    return initiated(node) == node->exchange_limit ||
+           (node->exchange_limit == 1 &&
+            node->exchanges[0].deadline_ns != KITH_NEVER);
 }
 
 bool kith_exchange_is_finished(const struct kith_node *node)

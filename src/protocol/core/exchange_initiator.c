@@ -164,6 +164,25 @@ static void finish(struct kith_node *node, struct kith_exchange *exchange,
     KITH_ASSERT(exchange->state == INITIATOR_IDLE);
 }
 
+/* Who takes part in one exchange at a time answers nobody while it asks: it
+ * listens about as long as it asked before it asks again, or neighbours whose
+ * steps are short beside a round trip would all ask and none answer. */
+static void listen(struct kith_node *node, struct kith_exchange *exchange)
+{
+    KITH_ASSERT(exchange->state == INITIATOR_IDLE);
+    const kith_ns asked_ns = node->now_ns - exchange->since_ns;
+    if (!kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE) ||
+        asked_ns < KITH_MS)
+        return;
+    struct kith_rng rng;
+    kith_rng_init(&rng, node->config->seed, KITH_STREAM_PARTNER, node->self);
+    rng.block = node->draws++;
+    exchange->deadline_ns =
+        node->now_ns + 1 +
+        (kith_ns)kith_rng_below(&rng, (uint32_t)(2 * asked_ns / KITH_US)) *
+            KITH_US;
+}
+
 /* This partner will not do; the snapshot still serves for another one. */
 static void try_another(struct kith_node *node, struct kith_exchange *exchange)
 {
@@ -183,6 +202,8 @@ static void try_another(struct kith_node *node, struct kith_exchange *exchange)
         exchange->edge.peer = before;
     }
     finish(node, exchange, false);
+    if (kith_exchange_gives(exchange))
+        listen(node, exchange);
 }
 
 static void send_model(struct kith_node *node, struct kith_exchange *exchange)
