@@ -398,6 +398,37 @@ static void test_own_pause_charges_nobody(void **state)
     assert_true(marked(KITH_MARK_SUSPECT));
 }
 
+/* Peers in step: we always serve peer 1 when peer 2 asks. The ninth record is
+ * kept for it, though peer 1 asks first. Found by kith swarm --random --seed 13
+ * --run 4266. */
+static void test_unlucky_has_its_turn(void **state)
+{
+    (void)state;
+    open_node("sgp", "complete", 4, 0, false);
+    config.steps = 0;
+    start();
+    struct kith_message request = {.kind = KITH_MESSAGE_REQUEST,
+                                   .pattern = KITH_PATTERN_PUSH,
+                                   .mine = true,
+                                   .payload_bytes = 32};
+    for (int i = 0; i < 8; i++) {
+        request.id.counter++;
+        say(1, request);
+        assert_non_null(sent(KITH_MESSAGE_ACCEPT));
+        say(2, request);
+        assert_non_null(sent(KITH_MESSAGE_BUSY));
+        request.kind = KITH_MESSAGE_ABORT;
+        say(1, request);
+        request.kind = KITH_MESSAGE_REQUEST;
+    }
+    for (int i = 0; i < 3; i++) {
+        say(1, request);
+        assert_non_null(sent(KITH_MESSAGE_BUSY));
+    }
+    say(2, request);
+    assert_non_null(sent(KITH_MESSAGE_ACCEPT));
+}
+
 /* One neighbour that drags its feet lifts the deadline by a bounded factor, not
  * by as much as it likes. */
 static void test_one_slow_answer_does_not_lift_deadlines(void **state)
@@ -487,6 +518,7 @@ int main(void)
         cmocka_unit_test(test_leave_and_save),
         cmocka_unit_test(test_idle_initiator_is_charged),
         cmocka_unit_test(test_own_pause_charges_nobody),
+        cmocka_unit_test(test_unlucky_has_its_turn),
         cmocka_unit_test(test_one_slow_answer_does_not_lift_deadlines),
         cmocka_unit_test(test_hostile_messages),
     };

@@ -126,6 +126,33 @@ static bool holds_share(const struct kith_node *node, kith_id from)
     return held > 0 && held >= node->exchange_limit / 2u;
 }
 
+/* Peers in step may find us serving the same one for ever: whom we refused so
+ * often, and others less (a majority vote needs one place), has the next record
+ * kept for it, while as many others are refused at most. */
+#define UNLUCKY 8u
+
+static void note_refused(struct kith_node *node, kith_id from)
+{
+    KITH_ASSERT(node->unlucky_count < 2 * UNLUCKY);
+    if (node->unlucky_count == 0)
+        node->unlucky = from;
+    if (node->unlucky_count < UNLUCKY)
+        node->unlucky_count =
+            (uint8_t)(node->unlucky == from ? node->unlucky_count + 1
+                                            : node->unlucky_count - 1);
+}
+
+static bool is_kept(struct kith_node *node, kith_id from)
+{
+    KITH_ASSERT(from != node->self);
+    if (from == node->unlucky)
+        node->unlucky_count = 0; /* its turn */
+    if (node->unlucky_count < UNLUCKY)
+        return false;
+    node->unlucky_count = (node->unlucky_count + 1) % (2 * UNLUCKY);
+    return true;
+}
+
 static void step_request(struct kith_node *node, kith_id from,
                          const struct kith_message *message)
 {
@@ -136,8 +163,11 @@ static void step_request(struct kith_node *node, kith_id from,
         return;
     }
     struct kith_exchange *exchange = take_record(node);
+    if (exchange == NULL)
+        note_refused(node, from);
     if (exchange == NULL || node->leaving || node->adopting ||
-        kith_node_is_charged(node, from) || holds_share(node, from)) {
+        kith_node_is_charged(node, from) || holds_share(node, from) ||
+        is_kept(node, from)) {
         kith_exchange_reply(node, from, message, KITH_MESSAGE_BUSY);
         return;
     }

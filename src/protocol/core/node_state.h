@@ -62,6 +62,7 @@ struct kith_node {
     uint8_t late_accepts;   /* in a row, of asks given up, <= TRIES_MAX */
     uint8_t prepared;       /* the record whose snapshot the TRAIN that is out
                                began with; 0: none */
+    uint8_t unlucky_count;  /* how often it was refused, for want of a record */
     uint64_t asked_step;    /* steps when a swap was last asked of us */
     struct kith_suspect suspects[KITH_SUSPECTS_MAX];
     struct kith_estimate control, turn; /* REQUEST -> ACCEPT; MODEL -> answer */
@@ -70,6 +71,7 @@ struct kith_node {
 #define KITH_X(name) uint32_t name;
     KITH_NODE_COUNTS(KITH_X)
 #undef KITH_X
+    kith_id unlucky; /* whom we refuse most of all */
     struct kith_exchange
         exchanges[]; /* (2 * exchange_limit): those that this
                         peer initiates, then those it answers */
