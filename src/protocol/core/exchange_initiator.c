@@ -380,7 +380,7 @@ static void step_accept(struct kith_node *node, struct kith_exchange *exchange,
             return;
         }
         kith_estimate_add(&node->control, node->now_ns - exchange->since_ns);
-        node->late_accepts = 0;
+        node->late_answers = 0;
         /* The split waits for the worker; no deadline, for it is our own
          * step that is awaited. */
         if (!kith_exchange_brings(exchange)) {
@@ -405,6 +405,7 @@ static void step_busy(struct kith_node *node, struct kith_exchange *exchange)
     KITH_ASSERT(exchange->edge.peer != KITH_NOBODY);
     if (exchange->state != INITIATOR_ASKED)
         return;
+    node->late_answers = 0;
     node->refused++;
     kith_node_mark(node, KITH_MARK_REFUSED, exchange, exchange->edge.peer, 0,
                    0);
@@ -470,9 +471,10 @@ static void step_message(struct kith_node *node, struct kith_exchange *exchange,
             node->late++;
         /* Given up too early, and so no measure of how long an answer takes:
          * the next ones are waited for twice as long. */
-        if (message->kind == KITH_MESSAGE_ACCEPT &&
-            node->late_accepts < KITH_TRIES_MAX)
-            node->late_accepts++;
+        if ((message->kind == KITH_MESSAGE_ACCEPT ||
+             message->kind == KITH_MESSAGE_BUSY) &&
+            node->late_answers < KITH_TRIES_MAX)
+            node->late_answers++;
         return;
     }
     switch (message->kind) {

@@ -59,7 +59,7 @@ struct kith_node {
     uint32_t draws; /* partners drawn: the position in that stream */
     uint32_t incarnation;
     uint8_t exchange_limit; /* records of each side in the table */
-    uint8_t late_accepts;   /* in a row, of asks given up, <= TRIES_MAX */
+    uint8_t late_answers;   /* in a row, of asks given up, <= TRIES_MAX */
     uint8_t prepared;       /* the record whose snapshot the TRAIN that is out
                                began with; 0: none */
     uint8_t unlucky_count;  /* how often it was refused, for want of a record */
