@@ -408,7 +408,7 @@ static void wake_merged(struct kith_node *node, struct kith_exchange *exchange)
 static void wake(struct kith_node *node, struct kith_exchange *exchange)
 {
     KITH_ASSERT(exchange->deadline_ns <= node->now_ns);
-    if (is_waiting(exchange)) {
+    if (is_waiting(exchange) && kith_exchange_gives(exchange)) {
         /* Their model never came. They learn it when they ask. */
         if (!kith_exchange_overslept(node, exchange))
             kith_node_charge(node, exchange->edge.peer,
@@ -418,7 +418,7 @@ static void wake(struct kith_node *node, struct kith_exchange *exchange)
         wake_merged(node, exchange);
     } else if (exchange->running) {
         exchange->deadline_ns = node->now_ns + KITH_TIMEOUT_MIN_NS;
-    } else {
+    } else { /* our own worker is late */
         exchange->deadline_ns = KITH_NEVER;
     }
 }
