@@ -56,6 +56,29 @@ void kith_exchange_prepare(struct kith_node *node)
         }
 }
 
+/* Our half stays in the model although the other side may not have its own. */
+static void tear(struct kith_node *node, struct kith_exchange *exchange)
+{
+    KITH_ASSERT(exchange->state == RESPONDER_MERGED);
+    if (kith_exchange_gives(exchange)) {
+        node->torn++;
+        kith_node_mark(node, KITH_MARK_TORN, exchange, exchange->edge.peer, 0,
+                       exchange->edge.delta_sum);
+    }
+    kith_exchange_end(node, exchange);
+}
+
+/* Charged for its silence over a link that stood all the time: our answer is
+ * there, and nothing that it still says can change our half. */
+static bool is_stuck(const struct kith_node *node,
+                     const struct kith_exchange *exchange)
+{
+    KITH_ASSERT(exchange->state <= RESPONDER_UNDO);
+    return exchange->state == RESPONDER_MERGED && !exchange->broken &&
+           exchange->tries >= 2 &&
+           kith_node_is_charged(node, exchange->edge.peer);
+}
+
 /* A free record, unless an algorithm wants its exchanges one at a time. */
 static struct kith_exchange *take_record(struct kith_node *node)
 {
@@ -67,6 +90,11 @@ static struct kith_exchange *take_record(struct kith_node *node)
     for (uint32_t i = node->exchange_limit; i < kith_exchange_count(node); i++)
         if (node->exchanges[i].state == RESPONDER_IDLE)
             return &node->exchanges[i];
+    for (uint32_t i = node->exchange_limit; i < kith_exchange_count(node); i++)
+        if (is_stuck(node, &node->exchanges[i])) {
+            tear(node, &node->exchanges[i]);
+            return &node->exchanges[i];
+        }
     return NULL;
 }
 
@@ -298,18 +326,6 @@ static void worked(struct kith_node *node, struct kith_exchange *exchange,
         step_abort(node, exchange);
     else
         tell_answer(node, exchange, model);
-}
-
-/* Our half stays in the model although the other side may not have its own. */
-static void tear(struct kith_node *node, struct kith_exchange *exchange)
-{
-    KITH_ASSERT(exchange->state == RESPONDER_MERGED);
-    if (kith_exchange_gives(exchange)) {
-        node->torn++;
-        kith_node_mark(node, KITH_MARK_TORN, exchange, exchange->edge.peer, 0,
-                       exchange->edge.delta_sum);
-    }
-    kith_exchange_end(node, exchange);
 }
 
 /* Over a link that stood all the time our model cannot be lost, so it is
