@@ -214,15 +214,14 @@ static bool converges(const struct kith_algorithm *algorithm,
            (topology->is_static && !topology->directed);
 }
 
-/* Over directed links an edge is left out at one end alone; a share that has
- * come for a round which its receiver does not reach before the end is in
- * nobody's books. */
+/* Over directed links an edge is left out at one end alone; a share that leaves
+ * x is an exchange of its own. */
 static bool conserves(const struct kith_algorithm *algorithm,
                       const struct kith_topology_kind *topology)
 {
     return (algorithm->flags & KITH_CONSERVES_SUM) &&
-           !(algorithm->flags & KITH_SPLITS_MASS) &&
-           (algorithm->pattern != KITH_PATTERN_ROUND || !topology->directed);
+           (algorithm->flags & KITH_SPLITS_MASS ||
+            algorithm->pattern != KITH_PATTERN_ROUND || !topology->directed);
 }
 
 static size_t add_gossip(const struct base *base,

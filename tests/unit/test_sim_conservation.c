@@ -132,6 +132,25 @@ static void test_rounds_twice(void **state)
     assert_int_equal(r.summary.violations, 0);
 }
 
+/* A share that was given for a round which does not open any more, because time
+ * is up, is merged all the same. */
+static void test_last_shares_stay(void **state)
+{
+    (void)state;
+    for (unsigned seed = 1; seed <= 6; seed++) {
+        char yaml[512];
+        snprintf(yaml, sizeof yaml,
+                 "name: leave\nseed: %u\npeers: 3\nstop: {time: 3s}\n"
+                 "model: {kind: consensus, dim: 4}\n"
+                 "gossip: {algorithm: overlap-sgp, topology: ring}\n"
+                 "network: {latency: 3ms}\n"
+                 "compute: {step: 20ms, spread: exponential}\n"
+                 "assert: [\"finally conserved\"]\n",
+                 seed);
+        assert_int_equal(simulate(yaml, NULL).summary.violations, 0);
+    }
+}
+
 /* Changes one coordinate of one model behind everybody's back. */
 static void cheat(const struct sim_world *world, kith_id peer, void *arg)
 {
@@ -213,6 +232,7 @@ int main(void)
         cmocka_unit_test(test_pairs_float32),
         cmocka_unit_test(test_check_in_file),
         cmocka_unit_test(test_rounds_twice),
+        cmocka_unit_test(test_last_shares_stay),
         cmocka_unit_test(test_ledger_can_fail),
         cmocka_unit_test(test_push_loss),
     };
