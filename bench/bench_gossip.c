@@ -15,7 +15,8 @@
  *
  * Gate: >= 0.25 of the bare kernel (goal 0.5), and <= 512 bytes per idle peer,
  * the slope of memory between 10^4 and 10^5 peers.
- * BENCH_PEERS and BENCH_STEPS change the size. */
+ * BENCH_PEERS and BENCH_STEPS change the size, BENCH_EXCHANGES how many a peer
+ * may have at a time (0: as many as usual). */
 #include "bench/bench.h"
 #include "bench/calendar.h"
 
@@ -162,18 +163,20 @@ static void spread(char *text, size_t room, size_t peers)
             1 + (double)group / GROUPS);
 }
 
+/* Messages a second; *exchanges: of those done per message. */
 static double kith_rate(size_t peers, size_t steps, const char *algorithm,
-                        struct sim_report *report)
+                        struct sim_report *report, double *exchanges)
 {
     static char text[512 + 128 * GROUPS];
     char error[SIM_ERROR_BYTES + KITH_EXPERIMENT_ERROR_BYTES];
     snprintf(text, sizeof text,
              "name: gossip\nseed: 1\npeers: %zu\nstop: {steps: %zu}\n"
              "model: {kind: none}\n"
-             "gossip: {algorithm: %s, topology: ring}\n"
+             "gossip: {algorithm: %s, topology: ring, exchanges: %u}\n"
              "network: {latency: 10ms, jitter: 20ms}\n"
              "compute: {step: 1s}\nsave: never\n",
-             peers, steps, algorithm);
+             peers, steps, algorithm,
+             (unsigned)bench_setting("BENCH_EXCHANGES", 0));
     if (strcmp(algorithm, "local") != 0)
         spread(text, sizeof text, peers);
     struct kith_experiment experiment;
@@ -191,6 +194,7 @@ static double kith_rate(size_t peers, size_t steps, const char *algorithm,
         exit(1);
     }
     kith_experiment_close(&experiment);
+    *exchanges = (double)summary.exchanges.done / (double)report->messages;
     return (double)(report->messages - half.messages) /
            (bench_cpu() - half.start) * 1e-6;
 }
@@ -205,7 +209,8 @@ static double idle_bytes(size_t peers)
     const pid_t child = fork();
     if (child == 0) {
         struct sim_report report;
-        (void)kith_rate(peers, 2, "local", &report);
+        double exchanges;
+        (void)kith_rate(peers, 2, "local", &report, &exchanges);
         FILE *status = fopen("/proc/self/status", "r");
         char line[256];
         double kib = 0;
@@ -232,17 +237,19 @@ int main(void)
     bench_pin(0);
     const size_t peers = (size_t)bench_setting("BENCH_PEERS", 100000);
     const size_t steps = (size_t)bench_setting("BENCH_STEPS", 60);
-    double bare[ROUNDS], kith[ROUNDS];
+    double bare[ROUNDS], kith[ROUNDS], done[ROUNDS], share;
     struct sim_report report;
     for (int i = 0; i < ROUNDS; i++) {
         bare[i] = bare_rate(peers, steps);
-        kith[i] = kith_rate(peers, steps, "adpsgd", &report);
+        kith[i] = kith_rate(peers, steps, "adpsgd", &report, &share);
+        done[i] = kith[i] * share * 1000;
     }
     printf("%zu peers, %zu steps: %llu messages, %llu handshakes\n", peers,
            steps, (unsigned long long)report.messages,
            (unsigned long long)report.handshakes);
     bench_print("bare gossip kernel", bare, ROUNDS, "M messages/s");
     bench_print("kith sim, adpsgd", kith, ROUNDS, "M messages/s");
+    bench_print("kith sim, adpsgd, of these", done, ROUNDS, "k exchanges/s");
     bench_ratio("kith : bare", kith, bare, ROUNDS, 0.25);
     const double slope = (idle_bytes(100000) - idle_bytes(10000)) / 90000;
     printf("%-48s %10.0f bytes, target <= 512: %s\n", "an idle peer", slope,

@@ -113,10 +113,10 @@ struct sim_link *sim_link_table_get(struct sim_link_table *table, kith_id a,
 
 /* Apart from the links, which most runs touch far more often: there they would
  * double a record. */
-struct kith_link_flow *sim_link_table_flows(struct sim_link_table *table,
-                                            struct sim_link *link,
-                                            const struct kith_link_terms *usual,
-                                            uint64_t seed)
+struct sim_flows *sim_link_table_flows(struct sim_link_table *table,
+                                       struct sim_link *link,
+                                       const struct kith_link_terms *usual,
+                                       uint64_t seed)
 {
     KITH_ASSERT(table->flow_count <= table->capacity);
     if (link->flows == 0) {
@@ -129,11 +129,14 @@ struct kith_link_flow *sim_link_table_flows(struct sim_link_table *table,
             table->flows = flows;
             table->flow_capacity = capacity;
         }
-        struct kith_link_flow *flows = table->flows[table->flow_count++];
-        for (unsigned side = 0; side < 2; side++)
-            kith_link_flow_init(&flows[side], usual, seed, link->end[side],
-                                link->end[1 - side]);
+        struct sim_flows *flows = &table->flows[table->flow_count++];
+        *flows = (struct sim_flows){0};
+        for (unsigned side = 0; side < 2; side++) {
+            kith_link_flow_init(&flows->flow[side], usual, seed,
+                                link->end[side], link->end[1 - side]);
+            flows->flow[side].messages = link->sent[side];
+        }
         link->flows = table->flow_count;
     }
-    return table->flows[link->flows - 1];
+    return &table->flows[link->flows - 1];
 }

@@ -26,15 +26,21 @@ enum sim_side {
 struct sim_link {
     kith_id end[2];      /* ascending */
     kith_ns last_ns[2];  /* latest arrival: end[s] -> the other one */
-    uint32_t flows;      /* of both directions: 1 + index; 0: as usual */
+    uint32_t sent[2];    /* messages of end[s]: which draw is next */
+    uint32_t flows;      /* 1 + index of its sim_flows; 0: as usual */
     uint32_t waiting[2]; /* packets of end[s] until it is up: 1 + index */
-    uint32_t stalled[2]; /* packets of end[s] until its direction heals */
     uint32_t next[2];    /* chain of end[s]'s links: 1 + index */
     uint32_t generation;
     uint8_t side[2]; /* enum sim_side of end[s] */
     uint8_t dialler; /* which end's dial is under way or won */
 };
-_Static_assert(sizeof(struct sim_link) <= 72, "about a cache line");
+_Static_assert(sizeof(struct sim_link) == 64, "a cache line");
+
+/* Of a link that loses packets, or that a fault acts on. */
+struct sim_flows {
+    struct kith_link_flow flow[2]; /* end[s] -> the other one */
+    uint32_t stalled[2];           /* packets of end[s] until it heals */
+};
 
 /* Links are told apart by 32 more bits of the hash, so that a search does not
  * touch the links of others: each would be a cache miss. */
@@ -48,7 +54,7 @@ struct sim_link_table {
     uint32_t count, capacity;
     struct sim_slot *slots; /* (mask + 1) */
     uint64_t mask;
-    struct kith_link_flow (*flows)[2]; /* (flow_capacity) of some links */
+    struct sim_flows *flows; /* (flow_capacity) of some links */
     uint32_t flow_count, flow_capacity;
 };
 
@@ -58,12 +64,12 @@ void sim_link_table_close(struct sim_link_table *table);
 struct sim_link *sim_link_table_get(struct sim_link_table *table, kith_id a,
                                     kith_id b, uint32_t *index, bool *made);
 
-/* The link's flows, from end[0] and from end[1], of these terms and this seed
- * when they are made now. NULL: no memory. */
-struct kith_link_flow *sim_link_table_flows(struct sim_link_table *table,
-                                            struct sim_link *link,
-                                            const struct kith_link_terms *usual,
-                                            uint64_t seed);
+/* The link's flows, of these terms and this seed when they are made now. NULL:
+ * no memory. */
+struct sim_flows *sim_link_table_flows(struct sim_link_table *table,
+                                       struct sim_link *link,
+                                       const struct kith_link_terms *usual,
+                                       uint64_t seed);
 
 /* To fetch in advance: the hash of a pair, where its search starts, and where
  * that will most likely end. */

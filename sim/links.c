@@ -57,10 +57,10 @@ static unsigned side_of(const struct sim_link *link, kith_id peer)
     return link->end[1] == peer;
 }
 
-static struct kith_link_flow *flows_of(struct sim_world *world,
-                                       struct sim_link *link)
+static struct sim_flows *flows_of(struct sim_world *world,
+                                  struct sim_link *link)
 {
-    struct kith_link_flow *flows = sim_link_table_flows(
+    struct sim_flows *flows = sim_link_table_flows(
         &world->links.table, link, &world->experiment->network.link,
         world->experiment->seed);
     if (!flows)
@@ -87,7 +87,7 @@ static struct sim_link *between(struct sim_world *world, kith_id a, kith_id b,
         link->next[side] = peer->links.first;
         peer->links.first = *index + 1;
     }
-    if (made && kith_link_varies(&world->experiment->network.link) &&
+    if (made && world->experiment->network.link.loss > 0 &&
         !flows_of(world, link))
         return NULL;
     return link;
@@ -273,10 +273,15 @@ kith_ns sim_link_arrival(struct sim_world *world, uint32_t index,
     struct sim_packet *packet = sim_packet_at(world, index);
     struct sim_link *link = link_at(world, packet->link);
     const unsigned side = side_of(link, packet->from);
-    kith_ns arrives_ns = leaves_ns + world->experiment->network.link.latency_ns;
-    if (link->flows != 0)
+    kith_ns arrives_ns;
+    if (link->flows == 0)
         arrives_ns =
-            kith_link_arrival(&flows_of(world, link)[side],
+            leaves_ns + kith_link_delay(&world->experiment->network.link,
+                                        world->experiment->seed, packet->from,
+                                        packet->to, link->sent[side]++);
+    else
+        arrives_ns =
+            kith_link_arrival(&flows_of(world, link)->flow[side],
                               &(struct kith_link_piece){leaves_ns, left_ns,
                                                         packet->bytes, 0}) -
             (left_ns - leaves_ns);
@@ -304,9 +309,9 @@ bool sim_link_stops(struct sim_world *world, uint32_t index)
     const unsigned side = side_of(link, packet->from);
     if (packet->kind == SIM_PACKET_TIMEOUT ||
         (packet->flags & SIM_PACKET_HERE) || link->flows == 0 ||
-        !kith_link_is_cut(&flows_of(world, link)[side].terms))
+        !kith_link_is_cut(&flows_of(world, link)->flow[side].terms))
         return false;
-    sim_packet_append(world, &link->stalled[side], index);
+    sim_packet_append(world, &flows_of(world, link)->stalled[side], index);
     if (packet->kind < SIM_PACKET_MESSAGE)
         watch(world, packet->link);
     return true;
@@ -358,18 +363,19 @@ void sim_link_act(struct sim_world *world, const struct kith_atom *atom)
     sim_link_flush(world);
     uint32_t index;
     struct sim_link *link = between(world, atom->peer, atom->other, &index);
-    struct kith_link_flow *flows = link ? flows_of(world, link) : NULL;
+    struct sim_flows *flows = link ? flows_of(world, link) : NULL;
     if (!flows)
         return;
     const unsigned side = side_of(link, atom->peer);
-    const bool was_cut = kith_link_is_cut(&flows[side].terms);
-    kith_atom_act(atom, &flows[side]);
-    const bool is_cut = kith_link_is_cut(&flows[side].terms);
+    struct kith_link_flow *flow = &flows->flow[side];
+    const bool was_cut = kith_link_is_cut(&flow->terms);
+    kith_atom_act(atom, flow);
+    const bool is_cut = kith_link_is_cut(&flow->terms);
     KITH_ASSERT(!was_cut || world->links.cuts > 0);
     world->links.cuts += (uint32_t)is_cut - (uint32_t)was_cut;
-    while (!is_cut && link->stalled[side] != 0) /* passes now, in order */
+    while (!is_cut && flows->stalled[side] != 0) /* passes now, in order */
         sim_release(world, atom->peer,
-                    sim_packet_next(world, &link->stalled[side]));
+                    sim_packet_next(world, &flows->stalled[side]));
 }
 
 /* ---- what an end learns */

@@ -10,6 +10,7 @@
 
 /* How long exchanges in doubt may go on after the last peer has finished. */
 #define GRACE_NS (300 * KITH_S)
+#define NODE_LARGE_BYTES 512u
 
 const struct kith_node_config *sim_node_config(const struct sim_world *world)
 {
@@ -343,7 +344,10 @@ static enum kith_err gossip_configure(struct sim_world *world)
     if (err != KITH_OK)
         return err;
     nodes->config.topology = &nodes->topology;
-    nodes->stride = (kith_node_size(&nodes->config) + 7) / 8 * 8;
+    const size_t bytes = kith_node_size(&nodes->config);
+    /* Whole cache lines, unless they would make idle peers larger. */
+    const size_t unit = bytes >= NODE_LARGE_BYTES ? 64 : 8;
+    nodes->stride = (bytes + unit - 1) / unit * unit;
     nodes->memory = sim_alloc(world, world->peer_count, nodes->stride);
     nodes->effects = sim_alloc(world, 1, sizeof *nodes->effects);
     world->vector_bytes =

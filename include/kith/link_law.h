@@ -38,19 +38,14 @@ struct kith_link_terms {
 /* What is sent stalls, in order, until it is no longer so. */
 bool kith_link_is_cut(const struct kith_link_terms *terms);
 
-/* Is a message more than latency late, by chance? */
-static inline bool kith_link_varies(const struct kith_link_terms *terms)
-{
-    return terms->jitter_ns > 0 || terms->loss > 0;
-}
-
 /* Does what is sent pass at once, unchanged? */
 bool kith_link_is_plain(const struct kith_link_terms *terms);
 
 /* What one direction remembers: of TCP's sender, and which draws are used. */
 struct kith_link_flow {
     struct kith_link_terms terms;
-    uint64_t seed, entity;      /* of its streams; entity: i << 32 | j */
+    uint64_t seed; /* of its draws */
+    kith_id from, to;
     kith_ns left_ns, window_ns; /* what left before; what the window allows */
     uint64_t until_loss;        /* packets that pass before one is lost */
     uint32_t losses, messages;  /* so far */
@@ -68,6 +63,10 @@ struct kith_link_piece {
 };
 kith_ns kith_link_arrival(struct kith_link_flow *flow,
                           const struct kith_link_piece *piece);
+/* How long the n-th message of i -> j is under way where none is lost: all
+ * that there is to know of a link with jitter alone. */
+kith_ns kith_link_delay(const struct kith_link_terms *terms, uint64_t seed,
+                        kith_id from, kith_id to, uint32_t message);
 
 /* bytes * 8 s / rate, rounded up; rate <= 10^15, 0: no time at all. */
 kith_ns kith_line_time(uint64_t bytes, uint64_t rate_bits);

@@ -49,8 +49,8 @@ bool kith_link_is_plain(const struct kith_link_terms *terms)
     bool is_forced = false;
     for (unsigned i = 0; i < FORCE_COUNT; i++)
         is_forced = is_forced || terms->force[i] > 0;
-    return terms->latency_ns == 0 && terms->rate_bits == 0 && !is_forced &&
-           !kith_link_varies(terms);
+    return terms->latency_ns == 0 && terms->jitter_ns == 0 &&
+           terms->rate_bits == 0 && terms->loss == 0 && !is_forced;
 }
 
 /* Without an intermediate above 64 bits. */
@@ -86,16 +86,22 @@ void kith_link_flow_init(struct kith_link_flow *flow,
 {
     KITH_ASSERT(terms->latency_ns >= 0 && terms->jitter_ns >= 0);
     *flow = (struct kith_link_flow){
-        .terms = *terms, .seed = seed, .entity = (uint64_t)from << 32 | to};
+        .terms = *terms, .seed = seed, .from = from, .to = to};
 }
 
-static struct kith_rng stream_at(const struct kith_link_flow *flow,
+static struct kith_rng stream_at(uint64_t seed, kith_id from, kith_id to,
                                  enum kith_stream stream, uint32_t block)
 {
     struct kith_rng rng;
-    kith_rng_init(&rng, flow->seed, stream, flow->entity);
+    kith_rng_init(&rng, seed, stream, (uint64_t)from << 32 | to);
     rng.block = block;
     return rng;
+}
+
+static struct kith_rng losses_at(const struct kith_link_flow *flow,
+                                 uint32_t block)
+{
+    return stream_at(flow->seed, flow->from, flow->to, KITH_STREAM_LOSS, block);
 }
 
 static kith_ns round_trip(const struct kith_link_terms *terms)
@@ -117,7 +123,7 @@ static void draw_loss(struct kith_link_flow *flow)
 {
     KITH_ASSERT(flow->terms.loss > 0 && flow->terms.loss < 1);
     const double mean = PACKET_UNITS / -log1p(-flow->terms.loss);
-    struct kith_rng rng = stream_at(flow, KITH_STREAM_LOSS, 4 * flow->losses);
+    struct kith_rng rng = losses_at(flow, 4 * flow->losses);
     flow->until_loss =
         (uint64_t)kith_rng_exponential(
             &rng, mean < MEAN_MAX ? (kith_ns)mean : (kith_ns)MEAN_MAX) /
@@ -128,8 +134,7 @@ static void draw_loss(struct kith_link_flow *flow)
 /* How often the packet that is lost now is lost in all. */
 static unsigned lost_times(struct kith_link_flow *flow)
 {
-    struct kith_rng rng =
-        stream_at(flow, KITH_STREAM_LOSS, 4 * flow->losses++ + 1);
+    struct kith_rng rng = losses_at(flow, 4 * flow->losses++ + 1);
     unsigned times = 1;
     while (times < SENT_MAX && kith_rng_double(&rng) < flow->terms.loss)
         times++;
@@ -209,16 +214,24 @@ static kith_ns sender_loses(struct kith_link_flow *flow,
     return late_ns > flow->left_ns ? late_ns : flow->left_ns;
 }
 
+kith_ns kith_link_delay(const struct kith_link_terms *terms, uint64_t seed,
+                        kith_id from, kith_id to, uint32_t message)
+{
+    KITH_DEBUG_ASSERT(terms->latency_ns >= 0 && terms->jitter_ns >= 0);
+    if (terms->jitter_ns == 0)
+        return terms->latency_ns;
+    struct kith_rng rng = stream_at(seed, from, to, KITH_STREAM_LINK, message);
+    return terms->latency_ns + kith_rng_exponential(&rng, terms->jitter_ns);
+}
+
 kith_ns kith_link_arrival(struct kith_link_flow *flow,
                           const struct kith_link_piece *piece)
 {
     KITH_ASSERT(piece->ends_ns >= piece->begins_ns);
     const struct kith_link_terms *terms = &flow->terms;
-    kith_ns delay_ns = terms->latency_ns, leaves_ns = piece->ends_ns;
-    if (terms->jitter_ns > 0) {
-        struct kith_rng rng = stream_at(flow, KITH_STREAM_LINK, flow->messages);
-        delay_ns += kith_rng_exponential(&rng, terms->jitter_ns);
-    }
+    const kith_ns delay_ns = kith_link_delay(terms, flow->seed, flow->from,
+                                             flow->to, flow->messages);
+    kith_ns leaves_ns = piece->ends_ns;
     const uint64_t packets = packets_of(flow, piece);
     if (terms->loss > 0) {
         const bool waits = flow->left_ns > piece->begins_ns;

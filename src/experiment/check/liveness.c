@@ -35,17 +35,22 @@ struct edge {
     bool cut;             /* for good */
 };
 
+/* Small: asked at every mark of a large run. */
 struct watched {
-    uint32_t edge_first, edge_count;
-    uint32_t rounds; /* closed since the last fault */
-    uint32_t misses; /* attempts, or rounds, since something came of one */
-    uint64_t others; /* rounds of all others then */
+    kith_ns step_ns;
     kith_ns came_ns; /* 0: nothing did since the last fault */
-    uint32_t degree;
-    uint64_t gone; /* for good, a bit for each fault that says so */
+    uint32_t misses; /* attempts, or rounds, since something came of one */
+    uint32_t degree; /* two-party methods */
+    uint32_t gone;   /* for good, a bit for each fault that says so */
     bool exempt, finished;
     bool cut; /* some link is, for good */
-    kith_ns step_ns;
+};
+
+/* Of a peer whose method has rounds. */
+struct closed {
+    uint32_t edge_first, edge_count;
+    uint32_t rounds; /* since the last fault */
+    uint64_t others; /* rounds of all others when something last came */
 };
 
 struct kith_liveness {
@@ -57,6 +62,7 @@ struct kith_liveness {
     uint64_t rounds;      /* of all */
     kith_ns from_ns, standstill_ns, now_ns;
     struct watched *watched; /* (peers) */
+    struct closed *closed;   /* (peers) */
     struct edge *edges;
     char text[KITH_LIVENESS_TEXT_BYTES];
 };
@@ -133,11 +139,11 @@ static enum kith_err list_edges(struct kith_liveness *liveness)
                 return KITH_ENOMEM;
             liveness->edges = more;
         }
-        struct watched *watched = &liveness->watched[peer];
-        watched->edge_first = used;
-        watched->edge_count =
+        struct closed *closed = &liveness->closed[peer];
+        closed->edge_first = used;
+        closed->edge_count =
             list_sources(topology, peer, liveness->edges + used);
-        used += watched->edge_count;
+        used += closed->edge_count;
     }
     return KITH_OK;
 }
@@ -146,12 +152,12 @@ static struct edge *find_edge(const struct kith_liveness *liveness,
                               kith_id peer, kith_id source)
 {
     KITH_ASSERT(peer < liveness->peers);
-    const struct watched *watched = &liveness->watched[peer];
+    const struct closed *closed = &liveness->closed[peer];
     const struct edge key = {.source = source};
-    return watched->edge_count == 0
+    return closed->edge_count == 0
                ? NULL
-               : bsearch(&key, liveness->edges + watched->edge_first,
-                         watched->edge_count, sizeof key, by_source);
+               : bsearch(&key, liveness->edges + closed->edge_first,
+                         closed->edge_count, sizeof key, by_source);
 }
 
 /* Contention counts: who shares its partner with many may be told BUSY by it
@@ -180,11 +186,11 @@ static void set_gone(struct watched *watched, const struct kith_atom *atom)
     unsigned k = 0;
     while (kith_faults[k] != atom->fault)
         k++;
-    KITH_ASSERT(k < 64);
+    KITH_ASSERT(k < 32);
     if (kith_fault_has_factor(atom->fault))
         return;
-    watched->gone &= ~(UINT64_C(1) << k);
-    watched->gone |= (uint64_t)atom->begins << k;
+    watched->gone &= ~(UINT32_C(1) << k);
+    watched->gone |= (uint32_t)atom->begins << k;
     watched->exempt = watched->gone != 0;
 }
 
@@ -217,7 +223,8 @@ static enum kith_err fill_in(struct kith_liveness *liveness)
     const uint64_t period =
         rounds(liveness) ? kith_topology_period(topology) : 0;
     liveness->watched = calloc(liveness->peers, sizeof *liveness->watched);
-    if (!liveness->watched)
+    liveness->closed = calloc(liveness->peers, sizeof *liveness->closed);
+    if (!liveness->watched || !liveness->closed)
         return KITH_ENOMEM;
     if (!rounds(liveness))
         set_degrees(liveness);
@@ -265,6 +272,7 @@ void kith_liveness_close(struct kith_liveness *liveness)
         return;
     free(liveness->edges);
     free(liveness->watched);
+    free(liveness->closed);
     free(liveness);
 }
 
@@ -292,8 +300,8 @@ static void check_edge(struct kith_liveness *liveness, kith_id peer,
     if (settling(liveness, edge->merged_ns) || edge->cut || own->exempt ||
         theirs->exempt || broken(liveness))
         return;
-    const uint32_t mine = own->rounds - edge->own;
-    const uint32_t other = theirs->rounds - edge->theirs;
+    const uint32_t mine = liveness->closed[peer].rounds - edge->own;
+    const uint32_t other = liveness->closed[edge->source].rounds - edge->theirs;
     const uint32_t slower = mine < other ? mine : other;
     if (slower > liveness->edge_rounds * liveness->patience)
         snprintf(liveness->text, sizeof liveness->text,
@@ -350,8 +358,8 @@ static bool has_source(const struct kith_liveness *liveness, kith_id peer,
 static uint64_t others_rounds(const struct kith_liveness *liveness,
                               kith_id peer)
 {
-    const struct watched *watched = &liveness->watched[peer];
-    return (liveness->rounds - watched->rounds - watched->others) /
+    const struct closed *closed = &liveness->closed[peer];
+    return (liveness->rounds - closed->rounds - closed->others) /
            (liveness->peers - 1);
 }
 
@@ -359,8 +367,9 @@ static void step_round(struct kith_liveness *liveness, kith_id peer,
                        const struct kith_mark *mark)
 {
     struct watched *watched = &liveness->watched[peer];
+    struct closed *closed = &liveness->closed[peer];
     if (mark->kind == KITH_MARK_ROUND) {
-        watched->rounds += !watched->finished;
+        closed->rounds += !watched->finished;
         liveness->rounds += !watched->finished;
         if (liveness->edge_rounds == 0 && !watched->finished &&
             has_source(liveness, peer, mark->value)) {
@@ -372,13 +381,13 @@ static void step_round(struct kith_liveness *liveness, kith_id peer,
         struct edge *edge = find_edge(liveness, peer, mark->peer);
         watched->misses = 0;
         watched->came_ns = liveness->now_ns;
-        watched->others = liveness->rounds - watched->rounds;
+        closed->others = liveness->rounds - closed->rounds;
         if (!edge)
             return;
         check_edge(liveness, peer, edge);
-        edge->own = watched->rounds;
+        edge->own = closed->rounds;
         edge->merged_ns = liveness->now_ns;
-        edge->theirs = liveness->watched[mark->peer].rounds;
+        edge->theirs = liveness->closed[mark->peer].rounds;
     }
 }
 
@@ -423,11 +432,11 @@ void kith_liveness_finish(struct kith_liveness *liveness, kith_ns now_ns)
         return;
     liveness->now_ns = now_ns;
     for (kith_id peer = 0; peer < liveness->peers; peer++) {
-        const struct watched *watched = &liveness->watched[peer];
+        const struct closed *closed = &liveness->closed[peer];
         check_steps(liveness, peer);
-        for (uint32_t e = 0; e < watched->edge_count; e++)
+        for (uint32_t e = 0; e < closed->edge_count; e++)
             check_edge(liveness, peer,
-                       &liveness->edges[watched->edge_first + e]);
+                       &liveness->edges[closed->edge_first + e]);
     }
 }
 

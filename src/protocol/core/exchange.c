@@ -22,7 +22,7 @@ static const struct kith_exchange_side *side_of(const struct kith_node *node,
                                                 uint32_t index)
 {
     KITH_ASSERT(index < kith_exchange_count(node));
-    return index < node->exchange_limit ? &kith_initiator : &kith_responder;
+    return index % 2 == 0 ? &kith_initiator : &kith_responder;
 }
 
 void kith_exchange_init(struct kith_node *node)
@@ -32,30 +32,15 @@ void kith_exchange_init(struct kith_node *node)
         node->exchanges[i].deadline_ns = KITH_NEVER;
 }
 
-/* Checked after every event: cheaper than a check in each of the many places
- * that change a record, and it covers their combinations. */
-void kith_exchange_check(const struct kith_node *node)
-{
-    for (uint32_t mask = node->exchange_mask; mask != 0;) {
-        const uint32_t i = kith_exchange_next(&mask);
-        const struct kith_exchange *exchange = &node->exchanges[i];
-        if (exchange->state == KITH_EXCHANGE_IDLE)
-            continue;
-        KITH_ASSERT(exchange->running == (node->owner == OWNER_EXCHANGE + i));
-        /* Either an item is due or out, or a deadline ends this phase. */
-        KITH_ASSERT(exchange->deadline_ns != KITH_NEVER || exchange->running ||
-                    side_of(node, i)->due(exchange) != KITH_WORK_COUNT);
-        KITH_ASSERT(exchange->tries <= KITH_TRIES_MAX);
-    }
-}
-
 /* The one that `message` of `from` is about, or KITH_EXCHANGE_NONE. */
 static uint32_t find(const struct kith_node *node, kith_id from,
                      const struct kith_message *message)
 {
     KITH_ASSERT(from != node->self);
-    const uint32_t first = message->mine ? node->exchange_limit : 0;
-    for (uint32_t i = first; i < first + node->exchange_limit; i++) {
+    const uint32_t side =
+        message->mine ? KITH_EXCHANGES_THEIRS : KITH_EXCHANGES_OURS;
+    for (uint32_t mask = node->exchange_mask & side; mask != 0;) {
+        const uint32_t i = kith_exchange_next(&mask);
         const struct kith_exchange *exchange = &node->exchanges[i];
         if (exchange->state != KITH_EXCHANGE_IDLE &&
             exchange->edge.peer == from &&
@@ -182,8 +167,8 @@ static void put_work(struct kith_node *node, uint32_t index,
             .pattern = (enum kith_pattern)exchange->pattern,
             /* Where both are due, our snapshot is what the merge began with.
              */
-            .snapshot_first = index >= node->exchange_limit &&
-                              exchange->state == RESPONDER_MERGE_BOTH,
+            .snapshot_first =
+                index % 2 == 1 && exchange->state == RESPONDER_MERGE_BOTH,
             /* A number that both sides know and no other exchange has. */
             .round = ((uint64_t)initiator << 44 ^
                       (uint64_t)exchange->incarnation << 36) +
@@ -254,30 +239,31 @@ void kith_exchange_hurry(const struct kith_node *node,
 
 bool kith_exchange_is_pulled(const struct kith_node *node)
 {
-    for (uint32_t i = node->exchange_limit; i < kith_exchange_count(node); i++)
+    for (uint32_t mask = node->exchange_mask & KITH_EXCHANGES_THEIRS;
+         mask != 0;) {
+        const uint32_t i = kith_exchange_next(&mask);
         if (node->exchanges[i].state != KITH_EXCHANGE_IDLE &&
             !kith_exchange_gives(&node->exchanges[i]))
             return true;
+    }
     return false;
 }
 
-/* Records in use, of those from `first` on. */
-static uint32_t used(const struct kith_node *node, uint32_t first,
-                     uint32_t count)
+/* Records of a side that are in use. */
+static uint32_t used(const struct kith_node *node, uint32_t side)
 {
-    KITH_ASSERT(first + count <= kith_exchange_count(node));
     uint32_t used = 0;
-    if (node->exchange_mask == 0)
-        return 0;
-    for (uint32_t i = first; i < first + count; i++)
-        used += node->exchanges[i].state != KITH_EXCHANGE_IDLE;
+    KITH_ASSERT(node->exchange_mask >> kith_exchange_count(node) == 0);
+    for (uint32_t mask = node->exchange_mask & side; mask != 0;)
+        used += node->exchanges[kith_exchange_next(&mask)].state !=
+                KITH_EXCHANGE_IDLE;
     return used;
 }
 
 /* How many this peer has initiated that are under way. */
 static uint32_t initiated(const struct kith_node *node)
 {
-    return used(node, 0, node->exchange_limit);
+    return used(node, KITH_EXCHANGES_OURS);
 }
 
 /* With more than one record a trigger is skipped only when all are taken; with
@@ -296,7 +282,7 @@ bool kith_exchange_is_finished(const struct kith_node *node)
 
 bool kith_exchange_is_quiet(const struct kith_node *node)
 {
-    return used(node, 0, kith_exchange_count(node)) == 0;
+    return used(node, KITH_EXCHANGES_OURS | KITH_EXCHANGES_THEIRS) == 0;
 }
 
 /* One exchange at a time: what is answered comes first. */
@@ -304,7 +290,7 @@ static bool defers_trigger(const struct kith_node *node)
 {
     KITH_ASSERT(node->round == NULL);
     return kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE) &&
-           used(node, node->exchange_limit, node->exchange_limit) > 0;
+           used(node, KITH_EXCHANGES_THEIRS) > 0;
 }
 
 static void trigger(struct kith_node *node)
@@ -313,10 +299,12 @@ static void trigger(struct kith_node *node)
     kith_exchange_open(node, node->config->algorithm->pattern);
 }
 
-bool kith_exchange_schedule(struct kith_node *node)
+/* The item of a record of this side, if one waits for its item. */
+static bool put_due(struct kith_node *node, uint32_t side)
 {
-    KITH_ASSERT(node->owner == OWNER_NONE && !node->effects->has_work);
-    for (uint32_t i = kith_exchange_count(node); i-- > 0;) {
+    KITH_ASSERT(node->owner == OWNER_NONE);
+    for (uint32_t mask = node->exchange_mask & side; mask != 0;) {
+        const uint32_t i = kith_exchange_next(&mask);
         const struct kith_exchange *exchange = &node->exchanges[i];
         if (exchange->state == KITH_EXCHANGE_IDLE)
             continue;
@@ -327,6 +315,13 @@ bool kith_exchange_schedule(struct kith_node *node)
         return true;
     }
     return false;
+}
+
+bool kith_exchange_schedule(struct kith_node *node)
+{
+    KITH_ASSERT(!node->effects->has_work);
+    return put_due(node, KITH_EXCHANGES_THEIRS) ||
+           put_due(node, KITH_EXCHANGES_OURS);
 }
 
 void kith_exchange_worked(struct kith_node *node, uint32_t index,
@@ -357,27 +352,29 @@ void kith_exchange_message(struct kith_node *node, kith_id from,
 
 void kith_exchange_wake(struct kith_node *node)
 {
+    /* What the event at hand has set is later than now. */
+    if (node->now_ns < node->exchange_ns)
+        return;
     for (uint32_t mask = node->exchange_mask; mask != 0;) {
         const uint32_t i = kith_exchange_next(&mask);
         struct kith_exchange *exchange = &node->exchanges[i];
-        if (node->now_ns >= exchange->deadline_ns) {
-            /* Each wake moves its own deadline, or the driver would wake the
-             * node for ever. */
-            side_of(node, i)->wake(node, exchange);
-            KITH_ASSERT(exchange->deadline_ns > node->now_ns);
-        }
-        if (exchange->state == KITH_EXCHANGE_IDLE &&
-            exchange->deadline_ns == KITH_NEVER)
-            node->exchange_mask &= (uint8_t) ~(1u << i);
+        if (node->now_ns < exchange->deadline_ns)
+            continue;
+        /* Each wake moves its own deadline, or the driver would wake the node
+         * for ever. */
+        side_of(node, i)->wake(node, exchange);
+        KITH_ASSERT(exchange->deadline_ns > node->now_ns);
     }
 }
 
 void kith_exchange_link_down(struct kith_node *node, kith_id peer)
 {
-    for (uint32_t i = 0; i < kith_exchange_count(node); i++)
+    for (uint32_t mask = node->exchange_mask; mask != 0;) {
+        const uint32_t i = kith_exchange_next(&mask);
         if (node->exchanges[i].state != KITH_EXCHANGE_IDLE &&
             node->exchanges[i].edge.peer == peer)
             side_of(node, i)->link_down(node, &node->exchanges[i]);
+    }
 }
 
 uint32_t kith_exchange_inbox(const struct kith_node *node, kith_id from,
@@ -397,14 +394,29 @@ uint32_t kith_exchange_inbox(const struct kith_node *node, kith_id from,
     return carries ? exchange->edge.inbox : KITH_SLOT_NONE;
 }
 
-kith_ns kith_exchange_deadline(const struct kith_node *node)
+/* Asked for after every event, and so the place for what holds then: cheaper
+ * than a check in each of the many places that change a record, and it covers
+ * their combinations. */
+kith_ns kith_exchange_deadline(struct kith_node *node)
 {
-    kith_ns deadline_ns = KITH_NEVER;
-    for (uint32_t mask = node->exchange_mask; mask != 0;)
-        deadline_ns = kith_node_earliest(
-            deadline_ns,
-            node->exchanges[kith_exchange_next(&mask)].deadline_ns);
-    return deadline_ns;
+    node->exchange_ns = KITH_NEVER;
+    for (uint32_t mask = node->exchange_mask; mask != 0;) {
+        const uint32_t i = kith_exchange_next(&mask);
+        const struct kith_exchange *exchange = &node->exchanges[i];
+        node->exchange_ns =
+            kith_node_earliest(node->exchange_ns, exchange->deadline_ns);
+        if (exchange->state == KITH_EXCHANGE_IDLE) {
+            if (exchange->deadline_ns == KITH_NEVER)
+                node->exchange_mask &= (uint8_t) ~(1u << i);
+            continue;
+        }
+        KITH_ASSERT(exchange->running == (node->owner == OWNER_EXCHANGE + i));
+        /* Either an item is due or out, or a deadline ends this phase. */
+        KITH_ASSERT(exchange->deadline_ns != KITH_NEVER || exchange->running ||
+                    side_of(node, i)->due(exchange) != KITH_WORK_COUNT);
+        KITH_ASSERT(exchange->tries <= KITH_TRIES_MAX);
+    }
+    return node->exchange_ns;
 }
 
 const struct kith_mode kith_mode_exchange = {

@@ -87,15 +87,13 @@ void kith_exchange_wake(struct kith_node *node);
 void kith_exchange_link_down(struct kith_node *node, kith_id peer);
 uint32_t kith_exchange_inbox(const struct kith_node *node, kith_id from,
                              const struct kith_message *model);
-kith_ns kith_exchange_deadline(const struct kith_node *node);
+kith_ns kith_exchange_deadline(struct kith_node *node);
 bool kith_exchange_is_quiet(const struct kith_node *node);
 bool kith_exchange_is_finished(const struct kith_node *node);
 
 void kith_exchange_init(struct kith_node *node);
 /* Into the TRAIN item: the snapshot with which the next swap is answered. */
 void kith_exchange_prepare(struct kith_node *node);
-/* Holds after every event. */
-void kith_exchange_check(const struct kith_node *node);
 /* A pull is answered, which may carry far more than what was measured. */
 bool kith_exchange_is_pulled(const struct kith_node *node);
 /* Says `kind` about an exchange to its other side. */

@@ -49,8 +49,9 @@ static uint32_t partners(const struct kith_node *node,
                          const struct kith_exchange *exchange, kith_id *list)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < kith_exchange_count(node); i++) {
-        const struct kith_exchange *other = &node->exchanges[i];
+    for (uint32_t mask = node->exchange_mask; mask != 0;) {
+        const struct kith_exchange *other =
+            &node->exchanges[kith_exchange_next(&mask)];
         if (other != exchange && other->state != KITH_EXCHANGE_IDLE)
             list[count++] = other->edge.peer;
     }
@@ -85,11 +86,11 @@ static bool draw(struct kith_node *node, struct kith_exchange *exchange)
 void kith_exchange_open(struct kith_node *node, enum kith_pattern pattern)
 {
     uint32_t index = 0;
-    while (index < node->exchange_limit &&
+    while (index < kith_exchange_count(node) &&
            node->exchanges[index].state != INITIATOR_IDLE)
-        index++;
-    KITH_ASSERT(index < node->exchange_limit); /* is_open(): one is free */
-    const uint32_t slots = KITH_SLOTS_PER_EXCHANGE * index;
+        index += 2;
+    KITH_ASSERT(index < kith_exchange_count(node)); /* is_open(): one is free */
+    const uint32_t slots = KITH_SLOTS_PER_EXCHANGE * (index / 2);
     struct kith_exchange *exchange = &node->exchanges[index];
     node->exchange_mask |= (uint8_t)(1u << index);
     const uint32_t retries = node->config->retries;

@@ -34,9 +34,8 @@ static bool is_welcome(const struct kith_node *node,
 
 static uint32_t answered_slot(const struct kith_node *node, uint32_t index)
 {
-    KITH_ASSERT(index >= node->exchange_limit);
-    return KITH_SLOT_ANSWERED_SENT +
-           KITH_SLOTS_PER_EXCHANGE * (index - node->exchange_limit);
+    KITH_ASSERT(index % 2 == 1 && index < kith_exchange_count(node));
+    return KITH_SLOT_ANSWERED_SENT + KITH_SLOTS_PER_EXCHANGE * (index / 2);
 }
 
 void kith_exchange_prepare(struct kith_node *node)
@@ -44,9 +43,9 @@ void kith_exchange_prepare(struct kith_node *node)
     KITH_ASSERT(node->owner == OWNER_TRAIN);
     node->prepared = 0;
     if (node->config->algorithm->pattern != KITH_PATTERN_SWAP ||
-        node->steps - node->asked_step > KITH_PREPARES_STEPS)
+        (uint16_t)(node->steps - node->asked_step) > KITH_PREPARES_STEPS)
         return;
-    for (uint32_t i = node->exchange_limit; i < kith_exchange_count(node); i++)
+    for (uint32_t i = 1; i < kith_exchange_count(node); i += 2)
         if (node->exchanges[i].state == RESPONDER_IDLE) {
             node->prepared = (uint8_t)i;
             node->exchanges[i].edge.sent = answered_slot(node, i);
@@ -87,10 +86,10 @@ static struct kith_exchange *take_record(struct kith_node *node)
         return NULL;
     if (node->prepared > 0)
         return &node->exchanges[node->prepared];
-    for (uint32_t i = node->exchange_limit; i < kith_exchange_count(node); i++)
+    for (uint32_t i = 1; i < kith_exchange_count(node); i += 2)
         if (node->exchanges[i].state == RESPONDER_IDLE)
             return &node->exchanges[i];
-    for (uint32_t i = node->exchange_limit; i < kith_exchange_count(node); i++)
+    for (uint32_t i = 1; i < kith_exchange_count(node); i += 2)
         if (is_stuck(node, &node->exchanges[i])) {
             tear(node, &node->exchanges[i]);
             return &node->exchanges[i];
@@ -114,7 +113,6 @@ static void begin(struct kith_node *node, struct kith_exchange *exchange,
 {
     const uint32_t index = (uint32_t)(exchange - node->exchanges);
     const uint32_t sent_slot = answered_slot(node, index);
-    KITH_ASSERT(index >= node->exchange_limit);
     node->exchange_mask |= (uint8_t)(1u << index);
     exchange->state = RESPONDER_ACCEPTED;
     exchange->pattern = message->pattern & 7u;
@@ -139,7 +137,7 @@ static void begin(struct kith_node *node, struct kith_exchange *exchange,
         const uint32_t own = kith_exchange_overlap(node);
         (void)kith_exchange_weigh(
             node, exchange, own > message->overlap ? own : message->overlap);
-        node->asked_step = node->steps;
+        node->asked_step = (uint16_t)node->steps;
     }
 }
 
@@ -148,9 +146,13 @@ static bool holds_share(const struct kith_node *node, kith_id from)
 {
     uint32_t held = 0;
     KITH_ASSERT(from != node->self);
-    for (uint32_t i = node->exchange_limit; i < kith_exchange_count(node); i++)
-        held += node->exchanges[i].state != RESPONDER_IDLE &&
-                node->exchanges[i].edge.peer == from;
+    for (uint32_t mask = node->exchange_mask & KITH_EXCHANGES_THEIRS;
+         mask != 0;) {
+        const struct kith_exchange *exchange =
+            &node->exchanges[kith_exchange_next(&mask)];
+        held +=
+            exchange->state != RESPONDER_IDLE && exchange->edge.peer == from;
+    }
     return held > 0 && held >= node->exchange_limit / 2u;
 }
 
@@ -163,17 +165,17 @@ static void note_refused(struct kith_node *node, kith_id from)
 {
     KITH_ASSERT(node->unlucky_count < 2 * UNLUCKY);
     if (node->unlucky_count == 0)
-        node->unlucky = from;
+        node->unlucky = (uint16_t)from;
     if (node->unlucky_count < UNLUCKY)
-        node->unlucky_count =
-            (uint8_t)(node->unlucky == from ? node->unlucky_count + 1
+        node->unlucky_count = (uint8_t)(node->unlucky == (uint16_t)from
+                                            ? node->unlucky_count + 1
                                             : node->unlucky_count - 1);
 }
 
 static bool is_kept(struct kith_node *node, kith_id from)
 {
     KITH_ASSERT(from != node->self);
-    if (from == node->unlucky)
+    if ((uint16_t)from == node->unlucky)
         node->unlucky_count = 0; /* its turn */
     if (node->unlucky_count < UNLUCKY)
         return false;

@@ -435,13 +435,11 @@ static void check(const struct kith_node *node)
     KITH_ASSERT(!node->effects->has_work || node->owner > OWNER_UNSTARTED);
     KITH_ASSERT(!node->leaving || !node->trigger_due);
     KITH_ASSERT(node->waited_ns <= node->now_ns);
-    if (node->exchange_mask != 0)
-        kith_exchange_check(node);
     if (node->round != NULL)
         kith_round_check(node);
 }
 
-static kith_ns deadline(const struct kith_node *node)
+static kith_ns deadline(struct kith_node *node)
 {
     kith_ns deadline_ns = node->leave_ns;
     if (node->exchange_mask != 0)

@@ -46,7 +46,8 @@ struct kith_node {
     struct kith_effects *effects; /* of the event at hand, else NULL */
     kith_ns now_ns;               /* its time */
     uint64_t steps;
-    kith_ns leave_ns; /* told to leave: until then the last round ends */
+    kith_ns leave_ns;    /* told to leave: until then the last round ends */
+    kith_ns exchange_ns; /* the earliest deadline of an exchange */
     bool leaving, adopting, trigger_due, saving_due;
     uint8_t owner;
     uint8_t exchange_mask; /* bit i: exchanges[i] is in use, or will wake us */
@@ -63,34 +64,37 @@ struct kith_node {
     uint8_t prepared;       /* the record whose snapshot the TRAIN that is out
                                began with; 0: none */
     uint8_t unlucky_count;  /* how often it was refused, for want of a record */
-    uint64_t asked_step;    /* steps when a swap was last asked of us */
     struct kith_suspect suspects[KITH_SUSPECTS_MAX];
     struct kith_estimate control, turn; /* REQUEST -> ACCEPT; MODEL -> answer */
     uint64_t next_counter;              /* of our next exchange */
-    uint64_t outcomes; /* bit k: the (k + 1)-th last exchange merged */
+    uint64_t outcomes;   /* bit k: the (k + 1)-th last exchange merged */
+    uint16_t asked_step; /* modulo 2^16: when a swap was last asked of us */
+    uint16_t unlucky;    /* rank, likewise: whom we refuse most of all */
 #define KITH_X(name) uint32_t name;
     KITH_NODE_COUNTS(KITH_X)
 #undef KITH_X
-    kith_id unlucky; /* whom we refuse most of all */
-    struct kith_exchange
-        exchanges[]; /* (2 * exchange_limit): those that this
-                        peer initiates, then those it answers */
+    /* (2 * exchange_limit) Even ones this peer initiates, odd ones it answers:
+     * with one of each, as mostly, they are neighbours in the cache. */
+    struct kith_exchange exchanges[];
 };
+/* Of exchange_mask. */
+#define KITH_EXCHANGES_OURS 0x55u
+#define KITH_EXCHANGES_THEIRS 0xaau
 
-/* The first record of `mask`, which is taken out of it; for loops over those in
+/* The last record of `mask`, which is taken out of it; for loops over those in
  * use, which are few. */
 static inline uint32_t kith_exchange_next(uint32_t *mask)
 {
     KITH_DEBUG_ASSERT(*mask != 0);
 #if defined(__GNUC__)
-    const uint32_t first = (uint32_t)__builtin_ctz(*mask);
+    const uint32_t last = 31 - (uint32_t)__builtin_clz(*mask);
 #else
-    uint32_t first = 0;
-    while ((*mask >> first & 1u) == 0)
-        first++;
+    uint32_t last = 31;
+    while ((*mask >> last & 1u) == 0)
+        last--;
 #endif
-    *mask &= *mask - 1;
-    return first;
+    *mask ^= 1u << last;
+    return last;
 }
 static inline uint32_t kith_exchange_count(const struct kith_node *node)
 {
@@ -100,7 +104,7 @@ static inline bool kith_exchange_is_ours(const struct kith_node *node,
                                          const struct kith_exchange *exchange)
 {
     KITH_DEBUG_ASSERT(exchange < &node->exchanges[kith_exchange_count(node)]);
-    return exchange < &node->exchanges[node->exchange_limit];
+    return (exchange - node->exchanges) % 2 == 0;
 }
 
 /* ---- node.c. Effects are appended, bounded by KITH_ASSERT. */
