@@ -226,6 +226,38 @@ bool kith_exchange_overslept(const struct kith_node *node,
     return node->now_ns - exchange->deadline_ns > KITH_TIMEOUT_MIN_NS;
 }
 
+uint32_t kith_exchange_partners(const struct kith_node *node,
+                                const struct kith_exchange *exchange,
+                                kith_id *list)
+{
+    uint32_t count = 0;
+    for (uint32_t mask = node->exchange_mask; mask != 0;) {
+        const struct kith_exchange *other =
+            &node->exchanges[kith_exchange_next(&mask)];
+        if (other != exchange && other->state != KITH_EXCHANGE_IDLE)
+            list[count++] = other->edge.peer;
+    }
+    KITH_ASSERT(count < KITH_OVERLAP_MAX);
+    return count;
+}
+
+void kith_exchange_listen(struct kith_node *node,
+                          struct kith_exchange *exchange)
+{
+    KITH_ASSERT(exchange->state == INITIATOR_IDLE);
+    const kith_ns asked_ns = node->now_ns - exchange->since_ns;
+    if (!kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE) ||
+        asked_ns < KITH_MS)
+        return;
+    struct kith_rng rng;
+    kith_rng_init(&rng, node->config->seed, KITH_STREAM_PARTNER, node->self);
+    rng.block = node->draws++;
+    exchange->deadline_ns =
+        node->now_ns + 1 +
+        (kith_ns)kith_rng_below(&rng, (uint32_t)(2 * asked_ns / KITH_US)) *
+            KITH_US;
+}
+
 /* At once would be too soon: a link that broke is dialled again first, and a
  * peer that restarts takes a moment. */
 void kith_exchange_hurry(const struct kith_node *node,

@@ -43,22 +43,6 @@ static uint64_t graph_round(const struct kith_node *node)
                                 : 0;
 }
 
-/* Partners of swaps that are under way, which would gain little from another
- * one; how many. */
-static uint32_t partners(const struct kith_node *node,
-                         const struct kith_exchange *exchange, kith_id *list)
-{
-    uint32_t count = 0;
-    for (uint32_t mask = node->exchange_mask; mask != 0;) {
-        const struct kith_exchange *other =
-            &node->exchanges[kith_exchange_next(&mask)];
-        if (other != exchange && other->state != KITH_EXCHANGE_IDLE)
-            list[count++] = other->edge.peer;
-    }
-    KITH_ASSERT(count < KITH_OVERLAP_MAX);
-    return count;
-}
-
 /* Draw a partner; those left out serve where nobody else is left. False when
  * alone. */
 static bool draw(struct kith_node *node, struct kith_exchange *exchange)
@@ -68,7 +52,7 @@ static bool draw(struct kith_node *node, struct kith_exchange *exchange)
     /* The partner that has just refused is not asked twice in a row. */
     if (exchange->edge.peer != KITH_NOBODY)
         avoid[count++] = exchange->edge.peer;
-    count += partners(node, exchange, avoid + count);
+    count += kith_exchange_partners(node, exchange, avoid + count);
 
     /* The stream's position is kept, not its state: 8 bytes in place of 48. */
     struct kith_rng rng;
@@ -165,25 +149,6 @@ static void finish(struct kith_node *node, struct kith_exchange *exchange,
     KITH_ASSERT(exchange->state == INITIATOR_IDLE);
 }
 
-/* Who takes part in one exchange at a time answers nobody while it asks: it
- * listens about as long as it asked before it asks again, or neighbours whose
- * steps are short beside a round trip would all ask and none answer. */
-static void listen(struct kith_node *node, struct kith_exchange *exchange)
-{
-    KITH_ASSERT(exchange->state == INITIATOR_IDLE);
-    const kith_ns asked_ns = node->now_ns - exchange->since_ns;
-    if (!kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE) ||
-        asked_ns < KITH_MS)
-        return;
-    struct kith_rng rng;
-    kith_rng_init(&rng, node->config->seed, KITH_STREAM_PARTNER, node->self);
-    rng.block = node->draws++;
-    exchange->deadline_ns =
-        node->now_ns + 1 +
-        (kith_ns)kith_rng_below(&rng, (uint32_t)(2 * asked_ns / KITH_US)) *
-            KITH_US;
-}
-
 /* This partner will not do; the snapshot still serves for another one. */
 static void try_another(struct kith_node *node, struct kith_exchange *exchange)
 {
@@ -204,7 +169,7 @@ static void try_another(struct kith_node *node, struct kith_exchange *exchange)
     }
     finish(node, exchange, false);
     if (kith_exchange_gives(exchange))
-        listen(node, exchange);
+        kith_exchange_listen(node, exchange);
 }
 
 static void send_model(struct kith_node *node, struct kith_exchange *exchange)
