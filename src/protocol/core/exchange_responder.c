@@ -55,29 +55,6 @@ void kith_exchange_prepare(struct kith_node *node)
         }
 }
 
-/* Our half stays in the model although the other side may not have its own. */
-static void tear(struct kith_node *node, struct kith_exchange *exchange)
-{
-    KITH_ASSERT(exchange->state == RESPONDER_MERGED);
-    if (kith_exchange_gives(exchange)) {
-        node->torn++;
-        kith_node_mark(node, KITH_MARK_TORN, exchange, exchange->edge.peer, 0,
-                       exchange->edge.delta_sum);
-    }
-    kith_exchange_end(node, exchange);
-}
-
-/* Charged for its silence over a link that stood all the time: our answer is
- * there, and nothing that it still says can change our half. */
-static bool is_stuck(const struct kith_node *node,
-                     const struct kith_exchange *exchange)
-{
-    KITH_ASSERT(exchange->state <= RESPONDER_UNDO);
-    return exchange->state == RESPONDER_MERGED && !exchange->broken &&
-           exchange->tries >= 2 &&
-           kith_node_is_charged(node, exchange->edge.peer);
-}
-
 /* A free record, unless an algorithm wants its exchanges one at a time. */
 static struct kith_exchange *take_record(struct kith_node *node)
 {
@@ -89,11 +66,6 @@ static struct kith_exchange *take_record(struct kith_node *node)
     for (uint32_t i = 1; i < kith_exchange_count(node); i += 2)
         if (node->exchanges[i].state == RESPONDER_IDLE)
             return &node->exchanges[i];
-    for (uint32_t i = 1; i < kith_exchange_count(node); i += 2)
-        if (is_stuck(node, &node->exchanges[i])) {
-            tear(node, &node->exchanges[i]);
-            return &node->exchanges[i];
-        }
     return NULL;
 }
 
@@ -330,6 +302,18 @@ static void worked(struct kith_node *node, struct kith_exchange *exchange,
         tell_answer(node, exchange, model);
 }
 
+/* Our half stays in the model although the other side may not have its own. */
+static void tear(struct kith_node *node, struct kith_exchange *exchange)
+{
+    KITH_ASSERT(exchange->state == RESPONDER_MERGED);
+    if (kith_exchange_gives(exchange)) {
+        node->torn++;
+        kith_node_mark(node, KITH_MARK_TORN, exchange, exchange->edge.peer, 0,
+                       exchange->edge.delta_sum);
+    }
+    kith_exchange_end(node, exchange);
+}
+
 /* Over a link that stood all the time our model cannot be lost, so it is
  * under way: it is sent twice only after a break. An ACK is short and may be
  * repeated. */
@@ -344,6 +328,14 @@ static void step_probe(struct kith_node *node, struct kith_exchange *exchange)
     } else {
         kith_exchange_tell(node, exchange, KITH_MESSAGE_ACCEPT);
     }
+}
+
+/* No honest initiator says what it did: nothing more is begun with it. */
+static void forfeit(struct kith_node *node, struct kith_exchange *exchange)
+{
+    kith_node_charge(node, exchange->edge.peer,
+                     kith_node_turn_timeout(node, KITH_TRIES_MAX));
+    tear(node, exchange);
 }
 
 static void step_message(struct kith_node *node, struct kith_exchange *exchange,
@@ -392,6 +384,8 @@ static void step_message(struct kith_node *node, struct kith_exchange *exchange,
     case KITH_MESSAGE_BYE:
     case KITH_MESSAGE_COUNT:
         kith_node_bad(node, NULL, from, message);
+        if (merged) /* in place of its ACK: it forfeits the record */
+            forfeit(node, exchange);
         break;
     }
 }
