@@ -183,7 +183,7 @@ static void step_marks(struct sim_world *world, kith_id id)
         sim_trace_mark(world, id, mark);
         if (world->ledger)
             sim_ledger_mark(world, id, mark);
-        if (!world->nodes.winding_up)
+        if (world->watch.liveness && !world->nodes.winding_up)
             sim_watch_mark(world, id, mark);
         if (mark->kind == KITH_MARK_FINISHED)
             finish(world, id);

@@ -301,7 +301,9 @@ static void advance(struct sim_queue *queue)
             empty = 0;
         }
         queue->day++;
-        collect(queue, &queue->buckets[queue->day & queue->mask]);
+        uint32_t *head = &queue->buckets[queue->day & queue->mask];
+        if (*head != 0) /* most days are empty where events have equal times */
+            collect(queue, head);
         queue->wasted++;
     }
     queue->wasted--;

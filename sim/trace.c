@@ -79,11 +79,12 @@ static uint64_t what_of(enum entry entry, uint32_t incarnation, unsigned kind)
 static void stamp(struct sim_world *world, kith_id peer, const char *what)
 {
     KITH_ASSERT(sim_time(world) >= 0);
-    char id[16] = "-";
+    fprintf(world->trace.file, "%5" PRId64 ".%09" PRId64,
+            sim_time(world) / KITH_S, sim_time(world) % KITH_S);
     if (peer != KITH_NOBODY)
-        snprintf(id, sizeof id, "%" PRIu32, peer);
-    fprintf(world->trace.file, "%5" PRId64 ".%09" PRId64 " %5s  %s",
-            sim_time(world) / KITH_S, sim_time(world) % KITH_S, id, what);
+        fprintf(world->trace.file, " %5" PRIu32 "  %s", peer, what);
+    else
+        fprintf(world->trace.file, "     -  %s", what);
 }
 
 /* Nothing is written of nobody. */
@@ -105,6 +106,20 @@ static void write_exchange(struct sim_world *world, kith_id initiator,
             id->incarnation, id->counter);
 }
 
+static void write_mark(struct sim_world *world, kith_id peer,
+                       const struct kith_mark *mark)
+{
+    KITH_ASSERT(mark->kind < KITH_MARK_COUNT);
+    stamp(world, peer, kith_mark_name(mark->kind));
+    write_peer(world, " ", mark->peer);
+    if (mark->peer != KITH_NOBODY &&
+        (mark->id.counter != 0 || mark->id.incarnation != 0 || mark->initiator))
+        write_exchange(world, mark->initiator ? peer : mark->peer, &mark->id);
+    if (mark->value != 0)
+        fprintf(world->trace.file, " value %" PRIu64, mark->value);
+    fputc('\n', world->trace.file);
+}
+
 /* The hash is folded whether or not anybody reads: a trace must not change what
  * it tells of. */
 void sim_trace_mark(struct sim_world *world, kith_id peer,
@@ -114,16 +129,8 @@ void sim_trace_mark(struct sim_world *world, kith_id peer,
     const unsigned kind = (unsigned)mark->kind << 1 | mark->initiator;
     fold(world, what_of(ENTRY_MARK, mark->id.incarnation, kind), peer,
          mark->peer, mark->id.counter, mark->value);
-    if (!world->trace.file)
-        return;
-    stamp(world, peer, kith_mark_name(mark->kind));
-    write_peer(world, " ", mark->peer);
-    if (mark->peer != KITH_NOBODY &&
-        (mark->id.counter != 0 || mark->id.incarnation != 0 || mark->initiator))
-        write_exchange(world, mark->initiator ? peer : mark->peer, &mark->id);
-    if (mark->value != 0)
-        fprintf(world->trace.file, " value %" PRIu64, mark->value);
-    fputc('\n', world->trace.file);
+    if (world->trace.file)
+        write_mark(world, peer, mark);
 }
 
 /* The slot, the values and the bytes on the wire are left out: they are no

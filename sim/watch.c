@@ -34,8 +34,6 @@ void sim_watch_mark(struct sim_world *world, kith_id peer,
                     const struct kith_mark *mark)
 {
     KITH_ASSERT(mark->kind < KITH_MARK_COUNT);
-    if (!world->watch.liveness)
-        return;
     world->report.marks[mark->kind]++;
     kith_liveness_mark(world->watch.liveness, sim_time(world), peer, mark);
 }

@@ -41,9 +41,9 @@ static uint32_t answered_slot(const struct kith_node *node, uint32_t index)
 void kith_exchange_prepare(struct kith_node *node)
 {
     KITH_ASSERT(node->owner == OWNER_TRAIN);
+    KITH_ASSERT(node->config->algorithm->pattern == KITH_PATTERN_SWAP);
     node->prepared = 0;
-    if (node->config->algorithm->pattern != KITH_PATTERN_SWAP ||
-        (uint16_t)(node->steps - node->asked_step) > KITH_PREPARES_STEPS)
+    if ((uint16_t)(node->steps - node->asked_step) > KITH_PREPARES_STEPS)
         return;
     for (uint32_t i = 1; i < kith_exchange_count(node); i += 2)
         if (node->exchanges[i].state == RESPONDER_IDLE) {

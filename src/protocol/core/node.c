@@ -283,7 +283,8 @@ static void schedule(struct kith_node *node)
         return;
     kith_node_work(node, OWNER_TRAIN,
                    (struct kith_work){.kind = KITH_WORK_TRAIN});
-    if (node->config->prepares)
+    if (node->config->prepares &&
+        node->config->algorithm->pattern == KITH_PATTERN_SWAP)
         kith_exchange_prepare(node);
 }
 
@@ -296,13 +297,13 @@ static bool triggers(const struct kith_node *node)
     /* The draw is a function of the step, so that a replay needs no state of
      * the stream. */
     const bool exclusive = kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE);
+    if (node->leaving || !communicates(node) ||
+        (node->steps % config->every != 0 && !exclusive))
+        return false;
     double chance = config->chance == 0 ? 1 : config->chance;
     KITH_DEBUG_ASSERT(chance > 0 && chance <= 1);
     if (exclusive)
         chance /= 2.0 * config->every;
-    if (node->leaving || !communicates(node) ||
-        (node->steps % config->every != 0 && !exclusive))
-        return false;
     if (chance >= 1)
         return true;
     struct kith_rng rng;
