@@ -51,21 +51,40 @@ static uint32_t find(const struct kith_node *node, kith_id from,
     return KITH_EXCHANGE_NONE;
 }
 
+/* Neighbours of whichever end has more. */
+static uint32_t degree_of(const struct kith_node *node, kith_id peer)
+{
+    const struct kith_topology *topology = node->config->topology;
+    KITH_ASSERT(peer < topology->peers);
+    if (kith_topology_is_any_pair(topology->kind))
+        return UINT32_MAX;
+    const uint32_t own = kith_topology_degree(topology, node->self);
+    const uint32_t other = kith_topology_degree(topology, peer);
+    return own > other ? own : other;
+}
+
+/* A peer of few neighbours: 4 is where measurements of both kinds meet. */
+enum { FEW = 4 };
+
+bool kith_exchange_is_single(const struct kith_node *node, kith_id peer)
+{
+    KITH_ASSERT(peer != node->self);
+    return node->exchange_limit > 1 && degree_of(node, peer) <= FEW;
+}
+
 /* 1 / (1 + m): Metropolis weights of the graph of exchanges under way. With
  * more than one a side exchanges are longer under way, and where a peer has
  * many to choose from half as much is better; where it has few, what takes time
- * is that a value passes from neighbour to neighbour, and more of it serves. */
+ * is that a value passes from neighbour to neighbour, and more of it serves,
+ * but never more than makes the two alike. */
 double kith_exchange_weight(const struct kith_node *node, kith_id peer,
                             uint32_t overlap)
 {
-    enum { FEW = 4 };
-    const struct kith_topology *topology = node->config->topology;
     KITH_ASSERT(overlap >= 1 && overlap <= kith_exchange_count(node));
-    const bool many = kith_topology_is_any_pair(topology->kind) ||
-                      kith_topology_degree(topology, node->self) > FEW ||
-                      kith_topology_degree(topology, peer) > FEW;
-    return node->exchange_limit > 1 && many ? 0.5 / overlap
-                                            : 1.0 / (1.0 + overlap);
+    const uint32_t degree = degree_of(node, peer);
+    if (node->exchange_limit == 1 || degree == FEW || overlap == 1)
+        return 1.0 / (1.0 + overlap);
+    return degree > FEW ? 0.5 / overlap : 1.0 / (0.5 + overlap);
 }
 
 bool kith_exchange_weigh(const struct kith_node *node,
@@ -226,21 +245,6 @@ bool kith_exchange_overslept(const struct kith_node *node,
     return node->now_ns - exchange->deadline_ns > KITH_TIMEOUT_MIN_NS;
 }
 
-uint32_t kith_exchange_partners(const struct kith_node *node,
-                                const struct kith_exchange *exchange,
-                                kith_id *list)
-{
-    uint32_t count = 0;
-    for (uint32_t mask = node->exchange_mask; mask != 0;) {
-        const struct kith_exchange *other =
-            &node->exchanges[kith_exchange_next(&mask)];
-        if (other != exchange && other->state != KITH_EXCHANGE_IDLE)
-            list[count++] = other->edge.peer;
-    }
-    KITH_ASSERT(count < KITH_OVERLAP_MAX);
-    return count;
-}
-
 void kith_exchange_listen(struct kith_node *node,
                           struct kith_exchange *exchange)
 {
@@ -250,8 +254,9 @@ void kith_exchange_listen(struct kith_node *node,
         asked_ns < KITH_MS)
         return;
     struct kith_rng rng;
-    kith_rng_init(&rng, node->config->seed, KITH_STREAM_PARTNER, node->self);
-    rng.block = node->draws++;
+    kith_rng_init(&rng, node->config->seed, KITH_STREAM_TRIGGER,
+                  UINT64_C(1) << 32 | node->self);
+    rng.block = (uint32_t)exchange->counter;
     exchange->deadline_ns =
         node->now_ns + 1 +
         (kith_ns)kith_rng_below(&rng, (uint32_t)(2 * asked_ns / KITH_US)) *
