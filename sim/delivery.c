@@ -120,10 +120,11 @@ void sim_transmit(struct sim_world *world, uint32_t index, kith_ns at_ns)
  * still leave, so an idle path costs its bytes once. */
 void sim_arrive(struct sim_world *world, uint32_t index)
 {
-    KITH_ASSERT(sim_packet_at(world, index)->to < world->machine_count);
-    const struct sim_packet *packet = sim_packet_at(world, index);
+    struct sim_packet *packet = sim_packet_at(world, index);
+    KITH_ASSERT(packet->to < world->machine_count);
     if (!sim_link_is_clear(&world->links) && sim_link_stops(world, index))
         return;
+    packet->flags |= SIM_PACKET_HERE;
     kith_ns there_ns = sim_time(world);
     if (packet->bytes > 0) {
         kith_ns *down_ns = &world->network.access[packet->to].down_ns;

@@ -60,9 +60,10 @@ _Static_assert(sizeof(struct key) == 24, "compared byte by byte: no padding");
 
 struct sim_ledger {
     enum sim_ledger_kind kind;
-    bool one_way; /* rounds over directed edges: no half has an opposite, what
-                     all took in and gave up in doubt must come to nothing */
-    void *tree;   /* of all entries, by key: tsearch(3) */
+    bool one_way;  /* rounds over directed edges: no half has an opposite, what
+                      all took in and gave up in doubt must come to nothing */
+    bool numbered; /* rounds whose marks name no incarnation */
+    void *tree;    /* of all entries, by key: tsearch(3) */
     struct exchange *newest;    /* list of them */
     struct exchange lost_entry; /* in place of one that found no memory */
     double *before;  /* (peers) sum of x before the item that is out */
@@ -95,10 +96,10 @@ enum kith_err sim_ledger_open(struct sim_world *world)
         return KITH_ENOMEM;
     world->ledger = ledger;
     ledger->kind = kind;
-    ledger->one_way =
+    ledger->numbered =
         sim_node_config(world)->algorithm->pattern == KITH_PATTERN_ROUND &&
-        experiment->gossip.topology->directed &&
         !(sim_node_config(world)->algorithm->flags & KITH_SPLITS_MASS);
+    ledger->one_way = ledger->numbered && experiment->gossip.topology->directed;
     ledger->before =
         sim_alloc(world, world->peer_count, sizeof *ledger->before);
     ledger->pending =
@@ -263,10 +264,14 @@ void sim_ledger_mark(struct sim_world *world, kith_id peer,
         mark->kind == KITH_MARK_UNDONE || mark->kind == KITH_MARK_TORN;
     if (!books)
         return;
-    struct exchange *entry = mark->initiator
-                                 ? entry_of(world, peer, mark->peer, &mark->id)
-                                 : entry_of(world, mark->peer, peer, &mark->id);
     const unsigned side = !mark->initiator;
+    const kith_id initiator = mark->initiator ? peer : mark->peer;
+    struct kith_exchange_id id = mark->id;
+    /* Two that both went back to a save have some rounds twice. */
+    if (ledger->numbered)
+        id.incarnation = world->peers[initiator].incarnation;
+    struct exchange *entry =
+        entry_of(world, initiator, mark->initiator ? mark->peer : peer, &id);
     if (mark->kind != KITH_MARK_TORN) {
         book_half(ledger, entry, side, mark->sum,
                   mark->kind != KITH_MARK_UNDONE);

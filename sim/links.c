@@ -328,7 +328,8 @@ bool sim_link_stops(struct sim_world *world, uint32_t index)
         return true;
     }
     const unsigned side = side_of(link, packet->from);
-    if (packet->kind == SIM_PACKET_TIMEOUT || link->flows == 0 ||
+    if (packet->kind == SIM_PACKET_TIMEOUT ||
+        (packet->flags & SIM_PACKET_HERE) || link->flows == 0 ||
         !kith_link_is_cut(&flows_of(world, link)->flow[side].terms))
         return false;
     sim_packet_append(world, &flows_of(world, link)->stalled[side], index);

@@ -143,6 +143,7 @@ static void load(struct sim_world *world, kith_id peer,
 void sim_hold(struct sim_world *world, kith_id peer, uint32_t packet)
 {
     KITH_ASSERT(world->peers[peer].state == SIM_PEER_PAUSED);
+    sim_packet_at(world, packet)->flags |= SIM_PACKET_HERE;
     sim_packet_append(world, &state_of(world, peer)->held, packet);
 }
 

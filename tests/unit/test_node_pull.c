@@ -25,6 +25,28 @@ static void test_restarted_peer_adopts(void **state)
     assert_int_equal(counters.waited_ns, 3 * KITH_MS);
 }
 
+/* What a pull waits for is our own step, which may take long: nobody is charged
+ * for that. Found by kith swarm --random --seed 17 --run 1654. */
+static void test_slow_donor_charges_nobody(void **state)
+{
+    (void)state;
+    open_node("sgp", "complete", 2, 0, false);
+    start();
+    assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
+    say(1, (struct kith_message){.kind = KITH_MESSAGE_REQUEST,
+                                 .pattern = KITH_PATTERN_PULL,
+                                 .mine = true,
+                                 .payload_bytes = 32});
+    assert_non_null(sent(KITH_MESSAGE_ACCEPT));
+    expire();
+    assert_false(marked(KITH_MARK_SUSPECT));
+    effects.has_work = true;
+    worked(KITH_WORK_TRAIN);
+    assert_int_equal(effects.work.kind, KITH_WORK_SNAPSHOT);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_non_null(sent(KITH_MESSAGE_MODEL));
+}
+
 static void test_nobody_to_adopt_from(void **state)
 {
     (void)state;
@@ -176,6 +198,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_restarted_peer_adopts),
+        cmocka_unit_test(test_slow_donor_charges_nobody),
         cmocka_unit_test(test_nobody_to_adopt_from),
         cmocka_unit_test(test_busy_donors_are_asked_again),
         cmocka_unit_test(test_pull_is_served),

@@ -113,6 +113,44 @@ static void test_check_in_file(void **state)
     assert_int_equal(r.summary.violations, 0);
 }
 
+/* Peers 8 and 9 restart together and adopt from one that is behind: they do
+ * rounds 69 to 72 with each other twice, which are two exchanges each. */
+static void test_rounds_twice(void **state)
+{
+    (void)state;
+    const struct simulated r = simulate(
+        "name: twice\nseed: 257580944907743\npeers: 16\nstop: {time: 4s}\n"
+        "model: {kind: consensus, dim: 2}\n"
+        "gossip: {algorithm: local-sgd, topology: watts-strogatz, every: 2}\n"
+        "network: {latency: 3ms}\ncompute: {step: 15ms}\nsave: 571ms\n"
+        "faults:\n  - {at: 3184ms, crash: \"peer(8..10)\", restart: 50ms}\n"
+        "  - {at: 1706ms, for: 552ms, pause: \"n(4)\"}\n"
+        "assert: [\"finally conserved\"]\n",
+        NULL);
+
+    assert_int_equal(r.report.balance.mismatched, 0);
+    assert_int_equal(r.summary.violations, 0);
+}
+
+/* A share that was given for a round which does not open any more, because time
+ * is up, is merged all the same. */
+static void test_last_shares_stay(void **state)
+{
+    (void)state;
+    for (unsigned seed = 1; seed <= 6; seed++) {
+        char yaml[512];
+        snprintf(yaml, sizeof yaml,
+                 "name: leave\nseed: %u\npeers: 3\nstop: {time: 3s}\n"
+                 "model: {kind: consensus, dim: 4}\n"
+                 "gossip: {algorithm: overlap-sgp, topology: ring}\n"
+                 "network: {latency: 3ms}\n"
+                 "compute: {step: 20ms, spread: exponential}\n"
+                 "assert: [\"finally conserved\"]\n",
+                 seed);
+        assert_int_equal(simulate(yaml, NULL).summary.violations, 0);
+    }
+}
+
 /* Changes one coordinate of one model behind everybody's back. */
 static void cheat(const struct sim_world *world, kith_id peer, void *arg)
 {
@@ -193,6 +231,8 @@ int main(void)
         cmocka_unit_test(test_sum_float64),
         cmocka_unit_test(test_pairs_float32),
         cmocka_unit_test(test_check_in_file),
+        cmocka_unit_test(test_rounds_twice),
+        cmocka_unit_test(test_last_shares_stay),
         cmocka_unit_test(test_ledger_can_fail),
         cmocka_unit_test(test_push_loss),
     };

@@ -194,6 +194,32 @@ static void test_cut_dials(void **state)
     assert_true(r.summary.exchanges.failed > 0);
 }
 
+/* A connection keeps its order where a cut comes upon messages that are at
+ * their receiver already, held for a paused peer or half taken in: real
+ * sessions refuse any other. */
+static void test_cut_keeps_order(void **state)
+{
+    (void)state;
+    static const char *const cases[] = {
+        "name: held\nseed: 4\npeers: 2\n"
+        "network: {latency: 4ms, wire: full}\nfaults:\n"
+        "  - {at: 302ms, for: 300ms, pause: \"peer(1)\"}\n"
+        "  - {at: 402ms, for: 600ms, partition: \"peer(0) <-> peer(1)\"}\n"
+        "model: {kind: consensus, dim: 12}\n",
+        "name: taken\nseed: 4\npeers: 6\n"
+        "network: {latency: 4ms, wire: full, rate: 4Mbit}\nfaults:\n"
+        "  - {at: 402ms, for: 300ms, partition: \"all <-> peer(0)\"}\n"
+        "model: {kind: consensus, dim: 2000}\n"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char yaml[1024];
+        snprintf(yaml, sizeof yaml,
+                 "%sstop: {steps: 400}\ncompute: {step: 5ms}\n"
+                 "gossip: {algorithm: adpsgd, topology: complete}\n",
+                 cases[i]);
+        assert_true(simulate(yaml, NULL).summary.exchanges.done > 0);
+    }
+}
+
 /* Everybody dies: the run ends, and says what is left. */
 static void test_all_crash(void **state)
 {
@@ -268,6 +294,7 @@ int main(void)
         cmocka_unit_test(test_partition),
         cmocka_unit_test(test_cut_ring_heals),
         cmocka_unit_test(test_cut_dials),
+        cmocka_unit_test(test_cut_keeps_order),
         cmocka_unit_test(test_all_crash),
         cmocka_unit_test(test_interrupted),
         cmocka_unit_test(test_refuses_free_steps),

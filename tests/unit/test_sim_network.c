@@ -118,6 +118,35 @@ static void test_message_bytes(void **state)
                          records * (2 + KITH_TAG_BYTES));
 }
 
+/* The answering end waits for a model as long as one takes to come, though the
+ * models of both ends leave at once: 54 where it waited for the answer's lead
+ * alone. */
+static void test_long_way(void **state)
+{
+    (void)state;
+    const struct simulated run = simulate(
+        "name: way\nseed: 1\npeers: 2\nstop: {steps: 600}\n"
+        "model: {kind: consensus, dim: 10}\ncompute: {step: 40ms}\n"
+        "gossip: {algorithm: adpsgd, every: 2}\nnetwork: {latency: 160ms}\n",
+        NULL);
+    assert_true(run.summary.exchanges.done >= 120);
+}
+
+/* Peers that take part in one exchange at a time and whose steps are short
+ * beside a round trip: 12 where each asks again as soon as it was refused. */
+static void test_askers_listen(void **state)
+{
+    (void)state;
+    const struct simulated run =
+        simulate("name: listen\nseed: 3\npeers: 15\nstop: {time: 20s}\n"
+                 "model: {kind: consensus, dim: 4}\n"
+                 "compute: {step: 10ms, spread: exponential}\n"
+                 "gossip: {algorithm: acid, topology: binary-tree}\n"
+                 "network: {latency: 154ms}\n",
+                 NULL);
+    assert_true(run.summary.exchanges.done >= 50);
+}
+
 /* Loss is delay, by whole timers of 200 ms and a round trip. */
 static void test_loss_delays(void **state)
 {
@@ -190,6 +219,8 @@ int main(void)
         cmocka_unit_test(test_latency),
         cmocka_unit_test(test_rate),
         cmocka_unit_test(test_message_bytes),
+        cmocka_unit_test(test_long_way),
+        cmocka_unit_test(test_askers_listen),
         cmocka_unit_test(test_loss_delays),
         cmocka_unit_test(test_jitter_keeps_order),
         cmocka_unit_test(test_table),

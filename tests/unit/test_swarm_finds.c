@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "kith/sim.h"
@@ -87,11 +88,32 @@ static void test_draws(void **state)
     }
 }
 
+/* What diverges without any fault is not drawn. */
+static void test_draws_converge(void **state)
+{
+    (void)state;
+    unsigned outer = 0;
+    for (uint64_t run = 0; run < 500; run++) {
+        struct kith_experiment experiment;
+        struct kith_draw draw;
+        kith_draw(13, run, &draw, &experiment);
+        const char *name = experiment.gossip.algorithm->name;
+        const struct kith_topology_kind *kind = experiment.gossip.topology;
+        if (strcmp(name, "diloco") == 0 || strcmp(name, "slowmo") == 0) {
+            assert_true(kind->is_static && !kind->directed);
+            outer++;
+        }
+        kith_experiment_close(&experiment);
+    }
+    assert_true(outer > 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_bug_is_found),
         cmocka_unit_test(test_draws),
+        cmocka_unit_test(test_draws_converge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -238,6 +238,31 @@ void kith_exchange_end(const struct kith_node *node,
     exchange->deadline_ns = KITH_NEVER;
 }
 
+bool kith_exchange_overslept(const struct kith_node *node,
+                             const struct kith_exchange *exchange)
+{
+    KITH_ASSERT(exchange->deadline_ns <= node->now_ns);
+    return node->now_ns - exchange->deadline_ns > KITH_TIMEOUT_MIN_NS;
+}
+
+void kith_exchange_listen(struct kith_node *node,
+                          struct kith_exchange *exchange)
+{
+    KITH_ASSERT(exchange->state == INITIATOR_IDLE);
+    const kith_ns asked_ns = node->now_ns - exchange->since_ns;
+    if (!kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE) ||
+        asked_ns < KITH_MS)
+        return;
+    struct kith_rng rng;
+    kith_rng_init(&rng, node->config->seed, KITH_STREAM_TRIGGER,
+                  UINT64_C(1) << 32 | node->self);
+    rng.block = (uint32_t)exchange->counter;
+    exchange->deadline_ns =
+        node->now_ns + 1 +
+        (kith_ns)kith_rng_below(&rng, (uint32_t)(2 * asked_ns / KITH_US)) *
+            KITH_US;
+}
+
 /* At once would be too soon: a link that broke is dialled again first, and a
  * peer that restarts takes a moment. */
 void kith_exchange_hurry(const struct kith_node *node,
@@ -278,10 +303,13 @@ static uint32_t initiated(const struct kith_node *node)
     return used(node, KITH_EXCHANGES_OURS);
 }
 
-/* With more than one record a trigger is skipped only when all are taken. */
+/* With more than one record a trigger is skipped only when all are taken; with
+ * one also while its peer listens after a refusal. */
 static bool is_open(const struct kith_node *node)
 {
-    return initiated(node) == node->exchange_limit;
+    return initiated(node) == node->exchange_limit ||
+           (node->exchange_limit == 1 &&
+            node->exchanges[0].deadline_ns != KITH_NEVER);
 }
 
 bool kith_exchange_is_finished(const struct kith_node *node)

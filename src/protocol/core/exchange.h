@@ -127,6 +127,15 @@ uint32_t kith_exchange_overlap(const struct kith_node *node);
 /* Its slots are free again. */
 void kith_exchange_end(const struct kith_node *node,
                        struct kith_exchange *exchange);
+/* Who takes part in one exchange at a time answers nobody while it asks: it
+ * listens about as long as it asked before it asks again, or neighbours whose
+ * steps are short beside a round trip would all ask and none answer. */
+void kith_exchange_listen(struct kith_node *node,
+                          struct kith_exchange *exchange);
+/* Its deadline passed long ago: it was we who stood still, and what came
+ * meanwhile is still to be read. Nobody is charged for that. */
+bool kith_exchange_overslept(const struct kith_node *node,
+                             const struct kith_exchange *exchange);
 /* Asks again over a new link, soon but not at once. */
 void kith_exchange_hurry(const struct kith_node *node,
                          struct kith_exchange *exchange);

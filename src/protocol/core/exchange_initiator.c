@@ -137,6 +137,8 @@ static void try_another(struct kith_node *node, struct kith_exchange *exchange)
         exchange->edge.peer = before;
     }
     finish(node, exchange, false);
+    if (kith_exchange_gives(exchange))
+        kith_exchange_listen(node, exchange);
 }
 
 static void send_model(struct kith_node *node, struct kith_exchange *exchange)
@@ -313,7 +315,7 @@ static void step_accept(struct kith_node *node, struct kith_exchange *exchange,
             return;
         }
         kith_estimate_add(&node->control, node->now_ns - exchange->since_ns);
-        node->late_accepts = 0;
+        node->late_answers = 0;
         /* The split waits for the worker; no deadline, for it is our own
          * step that is awaited. */
         if (!kith_exchange_brings(exchange)) {
@@ -338,6 +340,7 @@ static void step_busy(struct kith_node *node, struct kith_exchange *exchange)
     KITH_ASSERT(exchange->edge.peer != KITH_NOBODY);
     if (exchange->state != INITIATOR_ASKED)
         return;
+    node->late_answers = 0;
     node->refused++;
     kith_node_mark(node, KITH_MARK_REFUSED, exchange, exchange->edge.peer, 0,
                    0);
@@ -350,9 +353,14 @@ static void step_ack(struct kith_node *node, struct kith_exchange *exchange)
     KITH_ASSERT(exchange->since_ns <= node->now_ns);
     const bool sent = exchange->state == INITIATOR_SENT;
     if (exchange->pattern == KITH_PATTERN_SWAP) {
-        /* Its model may still be under way; control frames overtake it. */
-        exchange->acked = sent || exchange->state == INITIATOR_MERGE;
-        if (exchange->state == INITIATOR_MERGED)
+        const bool merged = exchange->state == INITIATOR_MERGED;
+        const bool early = sent || exchange->state == INITIATOR_MERGE;
+        /* Its model left with its ACCEPT; this is what answers ours. */
+        if (merged || (early && !exchange->acked))
+            kith_estimate_add(&node->turn, node->now_ns - exchange->since_ns);
+        /* That model may still be under way; control frames overtake it. */
+        exchange->acked = early;
+        if (merged)
             complete(node, exchange);
     } else if (!kith_exchange_brings(exchange) &&
                (sent || exchange->state == INITIATOR_ABORTING)) {
@@ -376,7 +384,6 @@ static void step_model(struct kith_node *node, struct kith_exchange *exchange,
         abort_exchange(node, exchange);
         return;
     }
-    kith_estimate_add(&node->turn, node->now_ns - exchange->since_ns);
     if (!kith_exchange_gives(exchange) && message->step > node->steps &&
         node->round != NULL) {
         /* Rounds are numbered by steps: take the donor's place in them. */
@@ -399,9 +406,10 @@ static void step_message(struct kith_node *node, struct kith_exchange *exchange,
             node->late++;
         /* Given up too early, and so no measure of how long an answer takes:
          * the next ones are waited for twice as long. */
-        if (message->kind == KITH_MESSAGE_ACCEPT &&
-            node->late_accepts < KITH_TRIES_MAX)
-            node->late_accepts++;
+        if ((message->kind == KITH_MESSAGE_ACCEPT ||
+             message->kind == KITH_MESSAGE_BUSY) &&
+            node->late_answers < KITH_TRIES_MAX)
+            node->late_answers++;
         return;
     }
     switch (message->kind) {
@@ -468,6 +476,7 @@ static bool is_late(const struct kith_node *node,
 {
     KITH_ASSERT(exchange->deadline_ns <= node->now_ns);
     return kith_exchange_brings(exchange) &&
+           !kith_exchange_overslept(node, exchange) &&
            (!kith_exchange_gives(exchange) || node->turn.mean_us > 0) &&
            node->now_ns - exchange->since_ns >= kith_node_turn_timeout(node, 2);
 }

@@ -43,7 +43,7 @@ void kith_exchange_prepare(struct kith_node *node)
     KITH_ASSERT(node->owner == OWNER_TRAIN);
     KITH_ASSERT(node->config->algorithm->pattern == KITH_PATTERN_SWAP);
     node->prepared = 0;
-    if ((uint32_t)node->steps - node->asked_step > KITH_PREPARES_STEPS)
+    if ((uint16_t)(node->steps - node->asked_step) > KITH_PREPARES_STEPS)
         return;
     for (uint32_t i = 1; i < kith_exchange_count(node); i += 2)
         if (node->exchanges[i].state == RESPONDER_IDLE) {
@@ -109,7 +109,7 @@ static void begin(struct kith_node *node, struct kith_exchange *exchange,
         const uint32_t own = kith_exchange_overlap(node);
         (void)kith_exchange_weigh(
             node, exchange, own > message->overlap ? own : message->overlap);
-        node->asked_step = (uint32_t)node->steps;
+        node->asked_step = (uint16_t)node->steps;
     }
 }
 
@@ -132,6 +132,33 @@ static bool holds_share(const struct kith_node *node, kith_id from,
                          kith_exchange_is_single(node, from)));
 }
 
+/* Peers in step may find us serving the same one for ever: whom we refused so
+ * often, and others less (a majority vote needs one place), has the next record
+ * kept for it, while as many others are refused at most. */
+#define UNLUCKY 8u
+
+static void note_refused(struct kith_node *node, kith_id from)
+{
+    KITH_ASSERT(node->unlucky_count < 2 * UNLUCKY);
+    if (node->unlucky_count == 0)
+        node->unlucky = (uint16_t)from;
+    if (node->unlucky_count < UNLUCKY)
+        node->unlucky_count = (uint8_t)(node->unlucky == (uint16_t)from
+                                            ? node->unlucky_count + 1
+                                            : node->unlucky_count - 1);
+}
+
+static bool is_kept(struct kith_node *node, kith_id from)
+{
+    KITH_ASSERT(from != node->self);
+    if ((uint16_t)from == node->unlucky)
+        node->unlucky_count = 0; /* its turn */
+    if (node->unlucky_count < UNLUCKY)
+        return false;
+    node->unlucky_count = (node->unlucky_count + 1) % (2 * UNLUCKY);
+    return true;
+}
+
 static void step_request(struct kith_node *node, kith_id from,
                          const struct kith_message *message)
 {
@@ -142,9 +169,11 @@ static void step_request(struct kith_node *node, kith_id from,
         return;
     }
     struct kith_exchange *exchange = take_record(node);
+    if (exchange == NULL)
+        note_refused(node, from);
     if (exchange == NULL || node->leaving || node->adopting ||
         kith_node_is_charged(node, from) ||
-        holds_share(node, from, message->pattern)) {
+        holds_share(node, from, message->pattern) || is_kept(node, from)) {
         kith_exchange_reply(node, from, message, KITH_MESSAGE_BUSY);
         return;
     }
@@ -305,6 +334,14 @@ static void step_probe(struct kith_node *node, struct kith_exchange *exchange)
     }
 }
 
+/* No honest initiator says what it did: nothing more is begun with it. */
+static void forfeit(struct kith_node *node, struct kith_exchange *exchange)
+{
+    kith_node_charge(node, exchange->edge.peer,
+                     kith_node_turn_timeout(node, KITH_TRIES_MAX));
+    tear(node, exchange);
+}
+
 static void step_message(struct kith_node *node, struct kith_exchange *exchange,
                          kith_id from, const struct kith_message *message)
 {
@@ -351,6 +388,8 @@ static void step_message(struct kith_node *node, struct kith_exchange *exchange,
     case KITH_MESSAGE_BYE:
     case KITH_MESSAGE_COUNT:
         kith_node_bad(node, NULL, from, message);
+        if (merged) /* in place of its ACK: it forfeits the record */
+            forfeit(node, exchange);
         break;
     }
 }
@@ -358,6 +397,7 @@ static void step_message(struct kith_node *node, struct kith_exchange *exchange,
 /* The initiator is silent after our half was merged. */
 static void wake_merged(struct kith_node *node, struct kith_exchange *exchange)
 {
+    const bool overslept = kith_exchange_overslept(node, exchange);
     KITH_ASSERT(exchange->tries <= KITH_TRIES_MAX);
     if (exchange->tries < KITH_TRIES_MAX) {
         exchange->tries++;
@@ -365,7 +405,7 @@ static void wake_merged(struct kith_node *node, struct kith_exchange *exchange)
         exchange->deadline_ns =
             node->now_ns + kith_node_turn_timeout(node, exchange->tries);
         /* Silent over a link that stands: nothing more is begun with it. */
-        if (exchange->tries == 2 && !exchange->broken)
+        if (exchange->tries == 2 && !exchange->broken && !overslept)
             kith_node_charge(node, exchange->edge.peer,
                              kith_node_turn_timeout(node, KITH_TRIES_MAX));
         return;
@@ -384,16 +424,17 @@ static void wake_merged(struct kith_node *node, struct kith_exchange *exchange)
 static void wake(struct kith_node *node, struct kith_exchange *exchange)
 {
     KITH_ASSERT(exchange->deadline_ns <= node->now_ns);
-    if (is_waiting(exchange)) {
+    if (is_waiting(exchange) && kith_exchange_gives(exchange)) {
         /* Their model never came. They learn it when they ask. */
-        kith_node_charge(node, exchange->edge.peer,
-                         kith_node_turn_timeout(node, KITH_TRIES_MAX));
+        if (!kith_exchange_overslept(node, exchange))
+            kith_node_charge(node, exchange->edge.peer,
+                             kith_node_turn_timeout(node, KITH_TRIES_MAX));
         kith_exchange_end(node, exchange);
     } else if (exchange->state == RESPONDER_MERGED) {
         wake_merged(node, exchange);
     } else if (exchange->running) {
         exchange->deadline_ns = node->now_ns + KITH_TIMEOUT_MIN_NS;
-    } else {
+    } else { /* our own worker is late */
         exchange->deadline_ns = KITH_NEVER;
     }
 }

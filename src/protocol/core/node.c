@@ -168,7 +168,7 @@ kith_ns kith_node_control_timeout(const struct kith_node *node, uint32_t tries)
 {
     KITH_ASSERT(tries <= KITH_TRIES_MAX);
     return kith_estimate_timeout(&node->control, KITH_TIMEOUT_INITIAL_NS,
-                                 tries + node->late_accepts);
+                                 tries + node->late_answers);
 }
 
 /* A pull may carry far more than the exchanges that were measured. */

@@ -60,14 +60,16 @@ struct kith_node {
     uint32_t draws; /* partners drawn: the position in that stream */
     uint32_t incarnation;
     uint8_t exchange_limit; /* records of each side in the table */
-    uint8_t late_accepts;   /* in a row, of asks given up, <= TRIES_MAX */
+    uint8_t late_answers;   /* in a row, of asks given up, <= TRIES_MAX */
     uint8_t prepared;       /* the record whose snapshot the TRAIN that is out
                                began with; 0: none */
+    uint8_t unlucky_count;  /* how often it was refused, for want of a record */
     struct kith_suspect suspects[KITH_SUSPECTS_MAX];
     struct kith_estimate control, turn; /* REQUEST -> ACCEPT; MODEL -> answer */
     uint64_t next_counter;              /* of our next exchange */
     uint64_t outcomes;   /* bit k: the (k + 1)-th last exchange merged */
-    uint32_t asked_step; /* modulo 2^32: when a swap was last asked of us */
+    uint16_t asked_step; /* modulo 2^16: when a swap was last asked of us */
+    uint16_t unlucky;    /* rank, likewise: whom we refuse most of all */
 #define KITH_X(name) uint32_t name;
     KITH_NODE_COUNTS(KITH_X)
 #undef KITH_X

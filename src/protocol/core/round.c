@@ -428,4 +428,5 @@ void kith_round_leave(struct kith_node *node)
             kith_round_tell(node, list->edges[e].peer, KITH_MESSAGE_BYE,
                             node->round->round);
     settle_all(node); /* as at the deadline */
+    kith_cast_leave(node);
 }

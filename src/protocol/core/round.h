@@ -240,6 +240,8 @@ void kith_cast_abort(struct kith_node *node, struct kith_round_edge *edge,
 void kith_cast_probe(struct kith_node *node, struct kith_round_edge *edge,
                      kith_id from, uint64_t number);
 void kith_cast_confirm(struct kith_node *node, kith_id from, uint64_t number);
+/* No round opens any more: what was given to us for the next one is merged. */
+void kith_cast_leave(struct kith_node *node);
 void kith_cast_edge_down(struct kith_node *node, struct kith_round_edge *edge,
                          kith_id peer);
 

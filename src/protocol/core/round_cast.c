@@ -69,16 +69,47 @@ static void opened(struct kith_node *node)
     kith_round_try_close(node);
 }
 
-static void closed(struct kith_node *node, bool missed)
+/* Is there a share that was given to us for this round to come? */
+static bool is_given(const struct kith_node *node, uint64_t number)
 {
-    const struct kith_round_list *list = kith_round_current(node);
-    KITH_ASSERT(node->round->state == ROUND_CLOSED);
-    /* A share that was given to us for the next round is not left behind. */
+    const struct kith_round_list *list = kith_round_list_of(node, number);
     bool given = false;
     for (uint32_t e = 0; e < list->count; e++)
         given |= (list->edges[e].flags & EDGE_RECEIVED) != 0;
-    given &= kith_node_has(node, KITH_SPLITS_MASS);
-    kith_round_go_on(node, missed && !given);
+    KITH_ASSERT(!kith_round_has_begun(node));
+    return given && kith_node_has(node, KITH_SPLITS_MASS);
+}
+
+void kith_cast_leave(struct kith_node *node)
+{
+    struct kith_round *round = node->round;
+    KITH_ASSERT(node->leaving);
+    if (node->mode != &kith_mode_cast || round->state != ROUND_CLOSED)
+        return;
+    if (!is_given(node, round->round)) {
+        if (!is_given(node, round->round + 1))
+            return;
+        round->round++;
+        kith_round_list_fill(node, round->round + 1);
+    }
+    const struct kith_round_list *list = kith_round_current(node);
+    for (uint32_t e = 0; e < list->count; e++) {
+        struct kith_round_edge *edge = &list->edges[e];
+        edge->flags &= ~(uint32_t)EDGE_MADE;
+        edge->decision =
+            edge->flags & EDGE_RECEIVED ? EDGE_COMMITTED : EDGE_DROPPED;
+    }
+    round->merged = false;
+    round->state = ROUND_MERGE;
+}
+
+static void closed(struct kith_node *node, bool missed)
+{
+    KITH_ASSERT(node->round->state == ROUND_CLOSED);
+    /* What is given to us is not left behind. */
+    kith_round_go_on(node, missed && !is_given(node, node->round->round));
+    if (node->leaving)
+        kith_cast_leave(node);
 }
 
 static void advance(struct kith_node *node, struct kith_round_edge *edge)
