@@ -179,6 +179,8 @@ bool kith_round_comes(const struct kith_node *node, uint64_t number);
 size_t kith_round_size(const struct kith_node_config *config);
 void kith_round_init(struct kith_node *node, void *memory);
 /* Go on with round `number`: nothing that came for another one is kept. */
+/* Rounds of a trigger, in which training does not go on. */
+uint32_t kith_round_phases(const struct kith_node *node);
 void kith_round_jump(struct kith_node *node, uint64_t number);
 /* The list of `number` in the place of the one two rounds before. */
 void kith_round_list_fill(struct kith_node *node, uint64_t number);

@@ -115,7 +115,7 @@ size_t kith_round_size(const struct kith_node_config *config)
                    2 * (sizeof(struct kith_round_edge) + sizeof(kith_id)));
 }
 
-static uint32_t phases(const struct kith_node *node)
+uint32_t kith_round_phases(const struct kith_node *node)
 {
     KITH_ASSERT(node->config->every >= 1);
     return node->config->phases > 1 ? node->config->phases : 1;
@@ -124,7 +124,7 @@ static uint32_t phases(const struct kith_node *node)
 /* More rounds than can be counted: until told to leave. */
 static bool is_endless(const struct kith_node *node)
 {
-    return node->config->steps > UINT64_MAX / phases(node);
+    return node->config->steps > UINT64_MAX / kith_round_phases(node);
 }
 
 void kith_round_init(struct kith_node *node, void *memory)
@@ -152,12 +152,12 @@ void kith_round_init(struct kith_node *node, void *memory)
 
 uint64_t kith_round_after(const struct kith_node *node, uint64_t steps)
 {
-    return steps / node->config->every * phases(node);
+    return steps / node->config->every * kith_round_phases(node);
 }
 
 uint64_t kith_round_begins(const struct kith_node *node, uint64_t number)
 {
-    const uint64_t each = phases(node), rest = number % each;
+    const uint64_t each = kith_round_phases(node), rest = number % each;
     KITH_ASSERT(rest < each);
     return rest == 0 ? number : number - rest + each;
 }
@@ -172,9 +172,10 @@ bool kith_round_comes(const struct kith_node *node, uint64_t number)
      * and of the cycle at hand. */
     uint64_t left = round->share - kith_round_after(node, node->steps);
     if (node->trigger_due)
-        left += phases(node);
+        left += kith_round_phases(node);
     if (round->state != ROUND_CLOSED)
-        left += phases(node) - round->round % phases(node);
+        left +=
+            kith_round_phases(node) - round->round % kith_round_phases(node);
     return number - round->round < left;
 }
 

@@ -12,7 +12,7 @@
  *
  * and tell those that wait for us in between. No word takes us further than
  *
- *   plausible(now) = 4 (first round + work / period) + 64
+ *   plausible(now) = 4 (first round + phases work / period) + 64
  *
  * which nobody reaches honestly whose rounds take a quarter of ours or more.
  * Work is our clock's time but for what training waited, which a liar may draw
@@ -63,8 +63,8 @@ uint64_t kith_round_plausible(const struct kith_node *node)
     if (!node->mode->says_round)
         most += (uint64_t)(node->now_ns - round->begun_ns) / MAILBOX_ROUND_NS;
     else if (period_ns > 0)
-        most += (FASTER - 1) * start +
-                FASTER * ((uint64_t)worked(node) / period_ns);
+        most += (FASTER - 1) * start + FASTER * kith_round_phases(node) *
+                                           ((uint64_t)worked(node) / period_ns);
     return most < KITH_ROUND_NUMBER_MAX ? most : KITH_ROUND_NUMBER_MAX;
 }
 
