@@ -105,7 +105,8 @@ static uint32_t edge_inbox(const struct kith_node *node, uint32_t e,
     const uint8_t other = edge->held ^ 1;
     (void)number;
     KITH_ASSERT(e < round->lists[0].count);
-    if (round->running && round->state == ROUND_MERGE && edge->merging == other)
+    if (kith_round_is_running(node) && round->state == ROUND_MERGE &&
+        edge->merging == other)
         return KITH_SLOT_NONE;
     return kith_slot_inbox(e, other);
 }
