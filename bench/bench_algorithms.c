@@ -4,10 +4,11 @@
  *   sim    64 peers learn the digits, MLP 64-128-10, at most 4 neighbours: what
  *          `kith sim` does, its run database included
  *   bare   workers like those of the run, and a loop over the same work items
- *          in the same order: kith_worker_run, one copy of each snapshot that
- *          is sent, by pointer into the inbox of everyone who receives it, and
- *          every evaluation of the end. No node, no event, no message, no check
- *          of what came, no mean, no database
+ *          in the same order: kith_worker_run and, where a step leaves its
+ *          snapshot for who asks meanwhile, kith_worker_prepare; one copy of
+ *          each snapshot that is sent, by pointer into the inbox of everyone
+ *          who receives it, and every evaluation of the end. No node, no event,
+ *          no message, no check of what came, no mean, no database
  *
  * The bare loop moves the bytes that the simulator moves and no others: where
  * a copy of sim/model_copies.c is filled, shared or used again, so is its. The
@@ -70,14 +71,14 @@ static const struct choice {
 
 /* ---- The recorder. */
 
-enum act { ACT_RUN, ACT_COPY, ACT_PUT, ACT_READ, ACT_SCORE };
+enum act { ACT_PREPARE, ACT_RUN, ACT_COPY, ACT_PUT, ACT_READ, ACT_SCORE };
 
 struct record {
     enum act act;
     kith_id peer;
     uint32_t slot, block;  /* COPY: from, to; PUT: to, from */
     size_t bytes;          /* COPY */
-    struct kith_work work; /* RUN */
+    struct kith_work work; /* PREPARE, RUN */
     size_t edges;          /* of it, from here in the list of edges */
 };
 
@@ -94,7 +95,10 @@ static struct {
      * snapshot's. */
     const void *blocks[BLOCKS]; /* open addressing */
     size_t block_bytes;
-    const void *sent[PEERS][KITH_SLOT_ROUND_SENT + 1];
+    struct {
+        const void *block;
+        size_t bytes;
+    } sent[PEERS][KITH_SLOT_ROUND_SENT + 1];
 } tape;
 
 static void *grow(void *list, size_t count, size_t *room, size_t size)
@@ -156,6 +160,32 @@ void __wrap_kith_worker_close(struct kith_worker *worker)
     __real_kith_worker_close(worker);
 }
 
+static void add_work(enum act act, const struct kith_worker *worker,
+                     const struct kith_work *work)
+{
+    struct record *record = add(act, worker);
+    record->work = *work;
+    record->edges = tape.edge_count;
+    for (uint32_t i = 0; i < work->edge_count; i++) {
+        tape.edges = grow(tape.edges, tape.edge_count, &tape.edge_room,
+                          sizeof *tape.edges);
+        tape.edges[tape.edge_count++] = work->edges[i];
+    }
+}
+
+/* The snapshot that a step leaves for who asks while it lasts. */
+void __real_kith_worker_prepare(struct kith_worker *worker,
+                                struct kith_work *work);
+void __wrap_kith_worker_prepare(struct kith_worker *worker,
+                                struct kith_work *work);
+void __wrap_kith_worker_prepare(struct kith_worker *worker,
+                                struct kith_work *work)
+{
+    if (tape.on && work->kind == KITH_WORK_TRAIN && work->edge_count > 0)
+        add_work(ACT_PREPARE, worker, work);
+    __real_kith_worker_prepare(worker, work);
+}
+
 void __real_kith_worker_run(struct kith_worker *worker, struct kith_work *work,
                             struct kith_work_result *result);
 void __wrap_kith_worker_run(struct kith_worker *worker, struct kith_work *work,
@@ -163,16 +193,8 @@ void __wrap_kith_worker_run(struct kith_worker *worker, struct kith_work *work,
 void __wrap_kith_worker_run(struct kith_worker *worker, struct kith_work *work,
                             struct kith_work_result *result)
 {
-    if (tape.on) {
-        struct record *record = add(ACT_RUN, worker);
-        record->work = *work;
-        record->edges = tape.edge_count;
-        for (uint32_t i = 0; i < work->edge_count; i++) {
-            tape.edges = grow(tape.edges, tape.edge_count, &tape.edge_room,
-                              sizeof *tape.edges);
-            tape.edges[tape.edge_count++] = work->edges[i];
-        }
-    }
+    if (tape.on)
+        add_work(ACT_RUN, worker, work);
     __real_kith_worker_run(worker, work, result);
 }
 
@@ -206,16 +228,20 @@ void *__wrap_sim_copy_slot(struct sim_world *world, kith_id peer, uint32_t slot,
                            size_t bytes)
 {
     void *block = __real_sim_copy_slot(world, peer, slot, bytes);
-    const bool snapshot = slot <= KITH_SLOT_ROUND_SENT;
-    const bool shared = snapshot && tape.sent[peer][slot] == block;
+    /* Asked for by length, too: see sim_copy_slot(). */
+    const bool snapshot = slot <= KITH_SLOT_ROUND_SENT && slot % 2 == 1;
+    const bool shared = snapshot && tape.sent[peer][slot].block == block &&
+                        tape.sent[peer][slot].bytes == bytes;
     if (tape.on && !shared) {
         struct record *record = add(ACT_COPY, tape.workers[peer]);
         record->slot = slot;
         record->block = block_of(block);
         record->bytes = bytes;
     }
-    if (snapshot)
-        tape.sent[peer][slot] = block;
+    if (snapshot) {
+        tape.sent[peer][slot].block = block;
+        tape.sent[peer][slot].bytes = bytes;
+    }
     return block;
 }
 
@@ -314,14 +340,21 @@ static void play(const struct record *record, struct kith_worker **workers,
                  void **blocks, double *z, struct kith_evaluator *evaluator)
 {
     struct kith_work work = record->work;
+    struct kith_work_edge edges[KITH_DEGREE_MAX]; /* a merge may change them */
     struct kith_work_result result;
     struct kith_score score;
     char error[KITH_DATA_ERROR_BYTES];
     struct kith_worker *worker = workers[record->peer];
     void **block = &blocks[record->block];
+    if (work.edge_count > 0)
+        memcpy(edges, tape.edges + record->edges,
+               work.edge_count * sizeof *edges);
+    work.edges = edges;
     switch (record->act) {
+    case ACT_PREPARE:
+        __real_kith_worker_prepare(worker, &work);
+        break;
     case ACT_RUN:
-        work.edges = tape.edges + record->edges;
         __real_kith_worker_run(worker, &work, &result);
         break;
     case ACT_COPY:

@@ -1,15 +1,18 @@
 /* Exchange + merge of a 100 MB model between two real peers, against gloo's
  * plaintext exchange + average.
  *
- * Ours, in two ways. `both ask`: both peers pull triggers, as ADPSGD's do, so
- * that each has one exchange it initiated and one it serves; the rate is that
- * of finished exchanges. `one asks`: rank 0 alone, from its trigger to its
- * DONE; between them lie one after another the snapshot, the request, a model
- * there, rank 1's snapshot and merge, a model back and rank 0's merge. In both,
- * node, worker thread, session, gate and transport are as they are. Nothing
- * trains, as with gloo: a peer that trained meanwhile would copy x once.
+ * Ours, in four ways. `both ask`: both peers pull triggers, as ADPSGD's do, so
+ * that exchanges are initiated and served at once; `one asks`: rank 0 alone.
+ * `at once`: as many exchanges a side as `gossip.exchanges` gives, where the
+ * rate is that of finished ones; or one. There, where one asks, it is that of
+ * each from its trigger to its DONE: the snapshot, the request, a model each
+ * way, both merges. Node, worker thread, session, gate and transport are as
+ * they are. Nothing trains, as with gloo: a peer that trained meanwhile would
+ * copy x once.
  * gloo: isend + irecv + lerp_, without authentication (exchange_gloo.py).
- * Target: 0.70 of its rate with libcrypto, 0.40 with libsodium. */
+ * Target: 0.70 of its rate with libcrypto, 0.40 with libsodium.
+ * BENCH_EXCHANGES (7), BENCH_EXCHANGE_ROUNDS (3), BENCH_PROVIDER and BENCH_WAY,
+ * which provider and which way, from 0 (all). */
 #include "bench/bench.h"
 #include "bench/network.h"
 
@@ -25,34 +28,58 @@
 static const char *const providers[PROVIDERS] = {"libcrypto", "libsodium"};
 static const double targets[PROVIDERS] = {0.70, 0.40};
 
-enum mode { BOTH_ASK, ONE_ASKS, MODES };
-static const char *const modes[MODES] = {"both ask", "one asks"};
+static const struct mode {
+    const char *name;
+    bool both;
+    unsigned exchanges; /* 0: the default */
+} modes[] = {{"both ask", true, 1},
+             {"one asks", false, 1},
+             {"both ask, at once", true, 0},
+             {"one asks, at once", false, 0}};
+#define MODES (sizeof modes / sizeof *modes)
 
 /* Written by the peers' processes. */
 struct times {
-    enum mode mode;
-    double began_s[2];
+    const struct mode *mode;
+    double triggered_s[2];
+    /* By exchange, of each rank: when its trigger was pulled. */
+    struct {
+        uint64_t exchange;
+        double began_s;
+    } open[2][TIMES_MAX];
+    double cpu_s[2]; /* of each process, until its last mark */
     uint32_t count;
-    double seconds[TIMES_MAX]; /* one asks: of each; both ask: since the last */
+    struct done {
+        double ended_s, seconds, cpu_s;
+    } done[TIMES_MAX];
 };
 static struct times *times;
 
-/* rank: which of the two peers this process is. */
-static void count_done(int rank)
-{
-    const double now = bench_now();
-    const uint32_t at =
-        __atomic_fetch_add(&times->count, 1, __ATOMIC_SEQ_CST) % TIMES_MAX;
-    times->seconds[at] =
-        times->mode == ONE_ASKS ? now - times->began_s[rank] : now;
-}
-
+/* An ATTEMPT names no exchange; the next OPENED is its own. Partners that are
+ * asked in vain are of the same one. */
 static void on_mark(int rank, const struct kith_mark *mark)
 {
+    const uint64_t exchange = mark->id.counter / KITH_ASKS;
+    const double now = bench_now();
+    struct timespec cpu;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+    times->cpu_s[rank] = (double)cpu.tv_sec + 1e-9 * (double)cpu.tv_nsec;
     if (mark->kind == KITH_MARK_ATTEMPT && mark->peer != KITH_NOBODY)
-        times->began_s[rank] = bench_now();
-    if (mark->kind == KITH_MARK_DONE && mark->initiator)
-        count_done(rank);
+        times->triggered_s[rank] = now;
+    if (!mark->initiator || (rank > 0 && !times->mode->both) ||
+        (mark->kind != KITH_MARK_OPENED && mark->kind != KITH_MARK_DONE))
+        return;
+    uint64_t *known = &times->open[rank][exchange % TIMES_MAX].exchange;
+    double *began_s = &times->open[rank][exchange % TIMES_MAX].began_s;
+    if (*known != exchange + 1)
+        *began_s = times->triggered_s[rank];
+    *known = exchange + 1;
+    if (mark->kind == KITH_MARK_OPENED)
+        return;
+    const uint32_t at =
+        __atomic_fetch_add(&times->count, 1, __ATOMIC_SEQ_CST) % TIMES_MAX;
+    times->done[at] =
+        (struct done){now, now - *began_s, times->cpu_s[0] + times->cpu_s[1]};
 }
 
 static void on_mark_0(void *user, kith_ns time_ns, const struct kith_mark *mark)
@@ -74,11 +101,8 @@ static void change(struct kith_peer_options *options, void *arg)
     options->aead = arg;
     options->save = NULL;
     options->congestion = BENCH_CONGESTION;
-    if (options->self == 0)
-        options->on_mark = on_mark_0;
-    else if (times->mode == BOTH_ASK)
-        options->on_mark = on_mark_1;
-    else
+    options->on_mark = options->self == 0 ? on_mark_0 : on_mark_1;
+    if (options->self != 0 && !times->mode->both)
         options->share = 1; /* It answers; it does not ask. */
 }
 
@@ -91,43 +115,57 @@ static const struct kith_aead *provider(const char *name)
     return NULL;
 }
 
-/* Seconds per exchange, of `count` after the first two: those touch their
- * pages for the first time. */
-static double seconds_each(uint32_t count)
+struct cost {
+    double seconds, cpu; /* of an exchange; cpu: of both processes */
+};
+
+/* Of `count` exchanges, after those that touch their pages for the first
+ * time. */
+static struct cost cost_each(uint32_t first, uint32_t count)
 {
-    if (times->mode == ONE_ASKS)
-        return bench_spread_of(times->seconds + 2, (int)count).median;
-    return (times->seconds[count + 1] - times->seconds[1]) / count;
+    const struct done *before = &times->done[first - 1];
+    const struct done *last = before + count;
+    struct cost cost = {(last->ended_s - before->ended_s) / count,
+                        (last->cpu_s - before->cpu_s) / count};
+    double seconds[TIMES_MAX];
+    for (uint32_t i = 0; i < count; i++)
+        seconds[i] = before[i + 1].seconds;
+    if (!times->mode->both && times->mode->exchanges == 1)
+        cost.seconds = bench_spread_of(seconds, (int)count).median;
+    return cost;
 }
 
-static double ours(const struct kith_aead *aead, enum mode mode, uint32_t count,
-                   bool verbose)
+static struct cost ours(const struct kith_aead *aead, const struct mode *mode,
+                        uint32_t count, bool verbose)
 {
     char yaml[512];
     struct peers peers;
+    const uint32_t first = mode->exchanges == 1 ? 2 : 4 * KITH_EXCHANGES_LIMIT;
     snprintf(yaml, sizeof yaml,
              "name: exchange\nseed: 5\npeers: 2\nstop: {steps: 1000000}\n"
              "model: {kind: consensus, dim: %u}\n"
-             "gossip: {algorithm: adpsgd, every: 1}\n"
+             "gossip: {algorithm: adpsgd, every: 1, exchanges: %u}\n"
              "compute: {step: 2ms}\nsave: never\n",
-             ELEMENTS);
+             ELEMENTS, mode->exchanges);
+    memset(times, 0, sizeof *times);
     times->mode = mode;
-    times->count = 0;
     peers_open(&peers, yaml);
     peers.change = change;
     memcpy(&peers.arg, &aead, sizeof peers.arg);
     peers_start_all(&peers);
     const double until = bench_now() + 60;
     volatile uint32_t *done = &times->count;
-    while (*done < count + 2 && bench_now() < until)
+    while (*done < first + count && bench_now() < until)
         usleep(2000);
-    const double each = *done < count + 2 ? 0 : seconds_each(count);
+    const bool enough = *done >= first + count;
+    const struct cost each =
+        enough ? cost_each(first, count) : (struct cost){0};
     const bool stopped = peers_stop(&peers, 20);
     if (verbose || !stopped)
         for (kith_id i = 0; i < 2; i++)
             peers_print(&peers, i);
     peers_close(&peers);
-    if (!stopped || each <= 0) {
+    if (!stopped || !enough) {
         fprintf(stderr, "bench_exchange: the exchanges did not end\n");
         exit(1);
     }
@@ -209,7 +247,21 @@ static void gloo_close(struct gloo *gloo)
     waitpid(gloo->pid, NULL, 0);
 }
 
-static void report(int rounds, double rates[PROVIDERS][MODES][BENCH_ROUNDS],
+struct rates {
+    double rate[BENCH_ROUNDS], cpu_ms[BENCH_ROUNDS];
+};
+
+/* Whether this provider is there, and this way is asked for. */
+static bool is_chosen(int p, size_t m)
+{
+    const double only_provider = bench_setting("BENCH_PROVIDER", -1);
+    const double only_way = bench_setting("BENCH_WAY", -1);
+    return provider(providers[p]) != NULL &&
+           (only_provider < 0 || p == (int)only_provider) &&
+           (only_way < 0 || m == (size_t)only_way);
+}
+
+static void report(int rounds, struct rates rates[PROVIDERS][MODES],
                    const double *gloo_rate)
 {
     for (int p = 0; p < PROVIDERS; p++) {
@@ -217,22 +269,28 @@ static void report(int rounds, double rates[PROVIDERS][MODES][BENCH_ROUNDS],
             printf("# no AESGCM from %s here\n", providers[p]);
             continue;
         }
-        for (int m = 0; m < MODES; m++) {
+        for (size_t m = 0; m < MODES; m++) {
             char name[80];
+            if (!is_chosen(p, m))
+                continue;
             snprintf(name, sizeof name, "kith exchange + merge, %s, %s",
-                     modes[m], providers[p]);
-            bench_print(name, rates[p][m], rounds, "GB/s");
-            snprintf(name, sizeof name, "kith : gloo, %s, %s", modes[m],
+                     modes[m].name, providers[p]);
+            bench_print(name, rates[p][m].rate, rounds, "GB/s");
+            snprintf(name, sizeof name, "  CPU time of both peers");
+            bench_print(name, rates[p][m].cpu_ms, rounds, "ms an exchange");
+            snprintf(name, sizeof name, "kith : gloo, %s, %s", modes[m].name,
                      providers[p]);
             if (gloo_rate != NULL)
-                bench_ratio(name, rates[p][m], gloo_rate, rounds, targets[p]);
+                bench_ratio(name, rates[p][m].rate, gloo_rate, rounds,
+                            targets[p]);
         }
     }
 }
 
 int main(void)
 {
-    double rates[PROVIDERS][MODES][BENCH_ROUNDS], gloo_rate[BENCH_ROUNDS];
+    static struct rates rates[PROVIDERS][MODES];
+    double gloo_rate[BENCH_ROUNDS];
     const int rounds = (int)bench_setting("BENCH_EXCHANGE_ROUNDS", 3);
     const uint32_t count = (uint32_t)bench_setting("BENCH_EXCHANGES", 7);
     const bool verbose = bench_setting("BENCH_VERBOSE", 0) > 0;
@@ -246,10 +304,14 @@ int main(void)
         if (compare)
             gloo_rate[r] = 0.1 / gloo_run(&gloo, count);
         for (int p = 0; p < PROVIDERS; p++)
-            for (int m = 0; m < MODES; m++)
-                if (provider(providers[p]) != NULL)
-                    rates[p][m][r] = 0.1 / ours(provider(providers[p]),
-                                                (enum mode)m, count, verbose);
+            for (size_t m = 0; m < MODES; m++) {
+                if (!is_chosen(p, m))
+                    continue;
+                const struct cost cost =
+                    ours(provider(providers[p]), &modes[m], count, verbose);
+                rates[p][m].rate[r] = 0.1 / cost.seconds;
+                rates[p][m].cpu_ms[r] = 1e3 * cost.cpu;
+            }
     }
     if (compare) {
         gloo_close(&gloo);

@@ -51,7 +51,7 @@ static void run(const struct vectors *v, enum kernel kernel)
         (void)backend->mix(v->n, 0.5, v->y, v->sent, v->x);
         break;
     case SWAP_MIX:
-        (void)backend->swap_mix(v->n, 0.5, v->y, v->sent, v->x);
+        (void)backend->swap_mix(v->n, 0.5, v->y, v->sent, v->sent, v->x);
         break;
     case FINITE:
         if (!backend->finite(v->n, v->x))

@@ -24,7 +24,8 @@ bench_bench_algorithms_CPPFLAGS = $(AM_CPPFLAGS) \
   -DBENCH_FOLDER='"$(abs_srcdir)/bench"'
 bench_bench_algorithms_LDFLAGS = $(AM_LDFLAGS) \
   -Wl,--wrap=kith_worker_open,--wrap=kith_worker_close \
-  -Wl,--wrap=kith_worker_run,--wrap=sim_copy_slot \
+  -Wl,--wrap=kith_worker_run,--wrap=kith_worker_prepare \
+  -Wl,--wrap=sim_copy_slot \
   -Wl,--wrap=sim_copy_forget \
   -Wl,--wrap=kith_worker_swap,--wrap=kith_worker_read \
   -Wl,--wrap=kith_evaluator_score

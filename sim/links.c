@@ -189,7 +189,8 @@ static void post(struct sim_world *world, uint32_t index, kith_ns at_ns)
 {
     struct sim_packet *packet = sim_packet_at(world, index);
     const kith_id from = packet->from, to = packet->to;
-    KITH_ASSERT(packet->kind == SIM_PACKET_MESSAGE);
+    KITH_ASSERT(packet->kind == SIM_PACKET_MESSAGE ||
+                packet->kind == SIM_PACKET_SYN);
     struct sim_peer *peer = &world->peers[from];
     if (peer->links.recent != to) {
         uint32_t found;
@@ -199,7 +200,14 @@ static void post(struct sim_world *world, uint32_t index, kith_ns at_ns)
     }
     const uint32_t link = packet->link = peer->links.recent_link;
     const unsigned side = side_of(link_at(world, link), from);
-    switch ((enum sim_side)link_at(world, link)->side[side]) {
+    const enum sim_side state = (enum sim_side)link_at(world, link)->side[side];
+    if (sim_packet_at(world, index)->kind == SIM_PACKET_SYN) {
+        sim_packet_free(world, index); /* a wish: dialling takes its own */
+        if (state == SIM_SIDE_IDLE)
+            dial(world, link, side, at_ns);
+        return;
+    }
+    switch (state) {
     case SIM_SIDE_UP:
         sim_launch(world, index, at_ns);
         break;
@@ -263,6 +271,19 @@ void sim_link_post(struct sim_world *world, uint32_t index)
         sim_link_table_fetch_link(table,
                                   outbox->postings[middle % SIM_OUTBOX].hash);
     }
+}
+
+void sim_link_dial(struct sim_world *world, kith_id from, kith_id to)
+{
+    KITH_ASSERT(from != to);
+    const uint32_t index = sim_packet_take(world);
+    if (index == 0)
+        return;
+    struct sim_packet *packet = sim_packet_at(world, index);
+    packet->from = from;
+    packet->to = to;
+    packet->kind = SIM_PACKET_SYN;
+    sim_link_post(world, index);
 }
 
 /* A retransmission delays all that was sent behind it: arrivals on one

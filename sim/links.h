@@ -33,6 +33,8 @@ void sim_links_close(struct sim_world *world);
 /* A message that a node sends now: it leaves through the outbox, at this time
  * whenever that is. */
 void sim_link_post(struct sim_world *world, uint32_t packet);
+/* A node will soon send to `to`: the same way, a wish for a link. */
+void sim_link_dial(struct sim_world *world, kith_id from, kith_id to);
 /* Before links are touched or looked at in any other way. */
 void sim_link_flush(struct sim_world *world);
 /* Before an event as late as this the outbox must be empty. */

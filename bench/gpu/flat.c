@@ -25,7 +25,7 @@ static void run_mix_alone(void *argument)
 static void run_swap_mix(void *argument)
 {
     const struct flat *f = argument;
-    (void)f->on->swap_mix(f->n, 0.5, f->y, f->z, f->x);
+    (void)f->on->swap_mix(f->n, 0.5, f->y, f->z, f->z, f->x);
 }
 
 static void run_gate(void *argument)

@@ -64,6 +64,9 @@ struct kith_algebra {
     const struct kith_topology *graph;
     const struct kith_compression *compression; /* of (dim) */
     void *live;                                 /* x */
+    /* MERGES_BESIDE: x before it, where snapshots stand in it, and `live` holds
+     * nothing yet; else NULL. */
+    const void *before;
     double *scalars; /* (scalar_count) the algorithm's own, kept per peer */
     void *const *vectors; /* (vectors) its own */
     void *scratch;        /* (scratch_bytes) holds nothing between two hooks */
@@ -139,7 +142,9 @@ enum kith_wait {
     /* Vectors are read or written a few values at a time, which on a device   \
      * are a copy and a wait each: such backends are refused, in favour of     \
      * `on_device`. */                                                         \
-    X(NEEDS_HOST_VECTORS, 15, "needs_host_vectors")
+    X(NEEDS_HOST_VECTORS, 15, "needs_host_vectors")                            \
+    /* `merge` is kith_algorithm_mix and asks nothing else of x. */            \
+    X(MERGES_BESIDE, 16, NULL)
 enum kith_algorithm_flag {
 #define KITH_X(name, bit, key) KITH_##name = 1u << (bit),
     KITH_ALGORITHM_FLAGS(KITH_X)
@@ -192,11 +197,6 @@ struct kith_algorithm {
     /* x <- x + this edge's delta; sets edge->delta_sum, and edge->refused
      * where what came is malformed. Required unless pattern is NONE. */
     void (*merge)(struct kith_algebra *algebra, struct kith_work_edge *edge);
-    /* make and merge where x has not changed since the snapshot: `sent` is the
-     * old x, `live` becomes the new one and holds nothing before. Optional,
-     * with the same result as the two. */
-    void (*swap_merge)(struct kith_algebra *algebra,
-                       struct kith_work_edge *edge);
     /* The exact opposite of what make + merge did to x on this side. */
     void (*undo)(struct kith_algebra *algebra, struct kith_work_edge *edge);
     /* After the last edge of a round, though none was merged; `sent` is the

@@ -102,11 +102,12 @@ struct kith_backend {
      * a pair. One pass, 16 n bytes of traffic (12 n where sent == x). */
     double (*mix)(size_t n, double weight, const void *received,
                   const void *sent, void *x);
-    /* x <- sent + weight * (received - sent), out of place: the old x becomes
-     * the snapshot without being copied. x is only written, past the caches
-     * where it is large: 12 n bytes of traffic. */
+    /* x <- base + weight * (received - sent), out of place: the old x, `base`,
+     * stays the snapshot that it is without being copied. x is only written,
+     * past the caches where it is large: 16 n bytes of traffic (12 n where
+     * sent == base). */
     double (*swap_mix)(size_t n, double weight, const void *received,
-                       const void *sent, void *x);
+                       const void *sent, const void *base, void *x);
     /* mix with a received vector of bfloat16, the upper half of a float32:
      * what a bf16 compressor's merge will call. One pass, 10 n bytes of
      * traffic in float32 where sent == x. */

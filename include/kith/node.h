@@ -11,6 +11,8 @@
  *   sends     in order. A peer without a link is dialled; where that fails the
  *             driver answers LINK_DOWN(peer) and forgets what was queued.
  *             MODEL: header first, then the bytes of `message.slot` as bulk.
+ *   dials     peers that will be sent to soon: a link may be opened now. A
+ *             hint; one that has a link, or is dialled, is passed over.
  *   cancel    bit s set: stop sending from slot s at once, the rest of that
  *             transfer is dropped; happens before `work` starts.
  *   work      at most one; answered by WORK_DONE with the same kind. The
@@ -106,9 +108,14 @@ struct kith_send {
  * TORN, FAILED and SUSPECT. Test: unit/test_node_round.c. */
 #define KITH_EFFECT_SENDS (4u * KITH_DEGREE_MAX + 20u)
 #define KITH_EFFECT_MARKS (4u * KITH_DEGREE_MAX + 8u)
+/* Where any two peers may meet a partner is dialled so many draws ahead: most
+ * are met for the first time, and a handshake takes three round trips. */
+#define KITH_DIALS_AHEAD 6u
 struct kith_effects {
     uint32_t send_count, mark_count, cancel; /* cancel: bit per slot < 6 */
     bool has_work;
+    uint8_t dial_count;
+    kith_id dials[KITH_DIALS_AHEAD];
     struct kith_work work;
     kith_ns deadline_ns;
     struct kith_send sends[KITH_EFFECT_SENDS];

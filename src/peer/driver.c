@@ -80,6 +80,8 @@ static void apply_effects(struct kith_driver *driver, kith_ns now_ns)
     for (uint32_t i = 0; i < effects->send_count; i++)
         kith_transport_send(&driver->transport, effects->sends[i].to,
                             &effects->sends[i].message);
+    for (uint32_t i = 0; i < effects->dial_count; i++)
+        kith_transport_dial(&driver->transport, effects->dials[i]);
     KITH_ASSERT(effects->deadline_ns == KITH_NEVER ||
                 effects->deadline_ns >= 0);
     if (effects->has_work)

@@ -253,6 +253,14 @@ void kith_member_send(struct kith_member_state *member,
     }
 }
 
+/* Nothing waits for it: where it may not be dialled now, that is all. */
+void kith_member_dial(struct kith_member_state *member)
+{
+    if (!member->transport->stopping && member->link == NULL &&
+        !is_dialling(member) && (kith_ns)uv_hrtime() >= member->retry_ns)
+        dial(member);
+}
+
 /* ---- links that open and close
  *
  * `link` is the one that is used for sending; others of the same member may

@@ -306,6 +306,12 @@ void kith_transport_send(struct kith_transport *transport, kith_id to,
     kith_member_send(&transport->members[to], message);
 }
 
+void kith_transport_dial(struct kith_transport *transport, kith_id to)
+{
+    KITH_ASSERT(to < transport->options.peers && to != transport->options.self);
+    kith_member_dial(&transport->members[to]);
+}
+
 /* Links and members' queues: a model may wait in either. */
 void kith_transport_cancel(struct kith_transport *transport, uint32_t slots)
 {

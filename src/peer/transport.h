@@ -236,6 +236,8 @@ void kith_transport_unhold(struct kith_transport *transport);
 /* A message for a member; a MODEL's bytes follow from its slot. */
 void kith_transport_send(struct kith_transport *transport, kith_id to,
                          const struct kith_message *message);
+/* It will be sent to soon. */
+void kith_transport_dial(struct kith_transport *transport, kith_id to);
 /* Nothing more is sent from the slots whose bit is set. */
 void kith_transport_cancel(struct kith_transport *transport, uint32_t slots);
 /* An atom of a fault that acts on what we send to atom->other. */
@@ -288,6 +290,7 @@ void kith_list_forget(struct kith_link *link);
 /* member.c */
 void kith_member_send(struct kith_member_state *member,
                       const struct kith_message *message);
+void kith_member_dial(struct kith_member_state *member);
 /* A link has proved itself as this member's; false: it was refused. */
 bool kith_member_opened(struct kith_member_state *member,
                         struct kith_link *link);

@@ -237,6 +237,7 @@ static void the_refused_is_told(void **state)
     for (int i = 0; i < 2000 && !peers.shared[1].ended; i++)
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     assert_true(peers.shared[1].ended);
+    assert_true(peers_wait_finished(&peers, 0, 30));
     (void)peers_stop(&peers, 10);
     if (getenv("PEERS_PRINT"))
         for (kith_id i = 0; i < 3; i++)

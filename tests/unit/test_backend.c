@@ -278,8 +278,9 @@ static void test_mixing(void **state)
             assert_near(&x, backend, n, 6 * unit);
             assert_true(fabs(got - want) <= slack);
 
-            got = backend->swap_mix(n, 0.25, r.memory, s.memory, x.memory);
-            want = exact->swap_mix(n, 0.25, r.exact, s.exact, x.exact);
+            got = backend->swap_mix(n, 0.25, r.memory, s.memory, s.memory,
+                                    x.memory);
+            want = exact->swap_mix(n, 0.25, r.exact, s.exact, s.exact, x.exact);
             assert_near(&x, backend, n, 12 * unit);
             assert_true(fabs(got - want) <= 2 * slack);
 
@@ -332,16 +333,22 @@ static void test_pair_is_exact(void **state)
                 for (size_t j = 0; j < n; j++)
                     assert_true(left[j] == 0);
 
-                /* swap_mix is mix out of place: bit for bit. */
+                /* swap_mix is mix out of place, whether the old x is the
+                 * snapshot or has moved on since: bit for bit. */
                 set(&b, backend, n, 11);
                 backend->copy(n, before.memory, b.memory);
-                const double one = backend->swap_mix(
-                    n, weights[w], sent_b.memory, before.memory, a.memory);
-                const double two = backend->mix(n, weights[w], sent_b.memory,
-                                                before.memory, b.memory);
-                assert_true(one == two);
-                assert_memory_equal(a.memory, b.memory,
-                                    n * backend->element_bytes);
+                const void *const sents[] = {before.memory, sent_a.memory};
+                for (size_t e = 0; e < 2; e++) {
+                    backend->copy(n, b.memory, before.memory);
+                    const double one =
+                        backend->swap_mix(n, weights[w], sent_b.memory,
+                                          sents[e], before.memory, a.memory);
+                    const double two = backend->mix(
+                        n, weights[w], sent_b.memory, sents[e], b.memory);
+                    assert_true(one == two);
+                    assert_memory_equal(a.memory, b.memory,
+                                        n * backend->element_bytes);
+                }
             }
         }
     }

@@ -42,8 +42,8 @@ static void test_variants_agree(void **state)
             }
             assert_true(loops->mix(n, 0.3f, r, s[0], x[0]) ==
                         plain->mix(n, 0.3f, r, s[1], x[1]));
-            assert_true(loops->swap_mix(n, 0.3f, r, s[0], x[0]) ==
-                        plain->swap_mix(n, 0.3f, r, s[1], x[1]));
+            assert_true(loops->swap_mix(n, 0.3f, r, s[0], s[0], x[0]) ==
+                        plain->swap_mix(n, 0.3f, r, s[1], s[1], x[1]));
             assert_true(loops->distance_squared(n, r, x[0]) ==
                         plain->distance_squared(n, r, x[1]));
             assert_true(loops->sum(n, x[0]) == plain->sum(n, x[1]));
@@ -91,10 +91,13 @@ static void test_large_swap(void **state)
         const struct kith_cpu_loops *loops = kith_cpu_loops[k];
         if (!loops->supported())
             continue;
-        memcpy(want, s, fits * sizeof *want);
-        const double sum = loops->mix(fits, 0.3f, r, s, want);
-        assert_true(loops->swap_mix(fits, 0.3f, r, s, got) == sum);
-        assert_memory_equal(got, want, fits * sizeof *got);
+        for (size_t own = 0; own < 2; own++) { /* base: s, or another */
+            const float *const base = own > 0 ? r : s;
+            memcpy(want, base, fits * sizeof *want);
+            const double sum = loops->mix(fits, 0.3f, r, s, want);
+            assert_true(loops->swap_mix(fits, 0.3f, r, s, base, got) == sum);
+            assert_memory_equal(got, want, fits * sizeof *got);
+        }
         const struct kith_term half = {0.5, r, s}, same = {1, want, NULL};
         const struct kith_update updates[] = {
             {.y = want, .own = 0.9, .count = 1, .terms = &half},

@@ -49,7 +49,7 @@ static void run_mix(const struct kith_backend *on, void *x, const void *y,
 static void run_swap_mix(const struct kith_backend *on, void *x, const void *y,
                          const void *z)
 {
-    (void)on->swap_mix(N, 0.25, y, z, x);
+    (void)on->swap_mix(N, 0.25, y, z, z, x);
 }
 
 static void run_scale(const struct kith_backend *on, void *x, const void *y,

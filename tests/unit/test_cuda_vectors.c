@@ -90,8 +90,9 @@ static void test_arithmetic(void **state)
             close_to(gpu->mix(n, 0.5, s.x[1], s.x[2], s.x[3]),
                      exact->mix(n, 0.5, s.y[1], s.y[2], s.y[3]), n);
             same(&s, "mix", 3);
-            close_to(gpu->swap_mix(n, 0.25, s.x[1], s.x[2], s.x[3]),
-                     exact->swap_mix(n, 0.25, s.y[1], s.y[2], s.y[3]), n);
+            close_to(gpu->swap_mix(n, 0.25, s.x[1], s.x[2], s.x[0], s.x[3]),
+                     exact->swap_mix(n, 0.25, s.y[1], s.y[2], s.y[0], s.y[3]),
+                     n);
             same(&s, "swap_mix", 3);
             same(&s, "swap_mix's snapshot", 2);
             const double norm = sqrt(exact->distance_squared(n, s.y[1], NULL));
@@ -136,7 +137,8 @@ static void test_pair_is_exact(void **state)
         const double a = gpu->mix(n, weights[w], s.x[0], s.x[1], s.x[2]);
         const double b = gpu->mix(n, weights[w], s.x[1], s.x[0], s.x[3]);
         assert_true(fabs(a + b) <= 0);
-        const double one = gpu->swap_mix(n, weights[w], s.x[0], s.x[1], s.x[2]);
+        const double one =
+            gpu->swap_mix(n, weights[w], s.x[0], s.x[1], s.x[1], s.x[2]);
         gpu->copy(n, s.x[3], s.x[1]);
         const double two = gpu->mix(n, weights[w], s.x[0], s.x[1], s.x[3]);
         assert_true(fabs(one - two) <= 0);

@@ -214,6 +214,29 @@ static void said_before_the_hold_ends(void **state)
     stop_sides((struct side *[]){&a, &b}, 2);
 }
 
+/* Dialled once, though nothing is said yet; what is said then needs no dial. */
+static void dialled_ahead(void **state)
+{
+    static struct side a, b;
+    (void)state;
+    open_side(&a, 0, 0, 0);
+    open_side(&b, 1, 0, 0);
+    kith_transport_dial(&a.transport, 1);
+    const struct kith_link *dialled = a.transport.members[1].dialled;
+    assert_non_null(dialled);
+    kith_transport_dial(&a.transport, 1);
+    kith_transport_unhold(&a.transport);
+    kith_transport_unhold(&b.transport);
+    RUN_UNTIL(a.up == 1 && b.up == 1);
+    kith_transport_dial(&a.transport, 1);
+    say(&a, 1, 3);
+    RUN_UNTIL(b.heard[3] == 1);
+    assert_true(a.transport.members[1].link == dialled);
+    assert_int_equal(link_count(&a), 1);
+    assert_int_equal(a.down + b.down, 0);
+    stop_sides((struct side *[]){&a, &b}, 2);
+}
+
 /* The same where the dial has come to an end before the hold does. */
 static void said_on_a_held_link(void **state)
 {
@@ -353,6 +376,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(said_before_the_hold_ends, setup),
+        cmocka_unit_test_setup(dialled_ahead, setup),
         cmocka_unit_test_setup(said_on_a_held_link, setup),
         cmocka_unit_test_setup(lower_rank_wins, setup),
         cmocka_unit_test_setup(lower_rank_wins_though_late, setup),

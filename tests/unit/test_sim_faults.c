@@ -83,12 +83,12 @@ static void test_crash(void **state)
     (void)state;
     struct notes notes;
     const struct simulated r =
-        run("adpsgd", "faults:\n  - {at: 302ms, crash: \"peer(2)\"}\n", &notes);
+        run("adpsgd", "faults:\n  - {at: 307ms, crash: \"peer(2)\"}\n", &notes);
 
     assert_true(notes.died[2]);
     assert_false(notes.came_back[2]);
-    assert_int_equal(notes.steps[2], 60);
-    assert_int_equal(r.summary.steps, (PEERS - 1) * STEPS + 60);
+    assert_int_equal(notes.steps[2], 61);
+    assert_int_equal(r.summary.steps, (PEERS - 1) * STEPS + 61);
     assert_int_equal(r.summary.faults, 1);
     for (kith_id peer = 0; peer < PEERS; peer++)
         assert_true(notes.longest_ns[peer] <= 5 * KITH_MS);

@@ -47,11 +47,13 @@ static kith_ns when(const char *words)
     return s * KITH_S + ns;
 }
 
-/* Two steps each, then one exchange: a seed, and what the network is like. */
+/* Two steps each, then one exchange with a neighbour, who is not dialled ahead:
+ * a seed, and what the network is like. */
 #define PAIR                                                                   \
     "name: pair\nseed: %u\npeers: 2\nstop: {steps: 2}\n"                       \
     "model: {kind: consensus, dim: 10}\ncompute: {step: 100ms}\n"              \
-    "gossip: {algorithm: adpsgd, every: 2}\nnetwork: {%s}\n"
+    "gossip: {algorithm: adpsgd, every: 2, topology: ring}\n"                  \
+    "network: {%s}\n"
 
 static struct simulated pair(const char *network)
 {

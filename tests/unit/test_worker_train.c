@@ -123,12 +123,48 @@ static void test_batches(void **state)
     kith_worker_close(worker);
 }
 
+/* What stands behind a slice is an older message's: it says nothing of this
+ * one. */
+static void test_slice(void **state)
+{
+    (void)state;
+    struct kith_dataset set;
+    if (fixture_digits(&set, error) != KITH_OK)
+        fail_msg("%s", error);
+    struct kith_experiment experiment = fixture_learner("sparta-diloco", 2);
+    memcpy(experiment.gossip.coefficients, experiment.gossip.algorithm->initial,
+           sizeof experiment.gossip.coefficients);
+    struct kith_worker *worker = open_worker(&experiment, &set.train, 0, 10);
+    struct kith_work_edge edge = {.peer = 1,
+                                  .sent = KITH_SLOT_ROUND_SENT,
+                                  .inbox = KITH_SLOT_ROUND_EDGES,
+                                  .weight = 0.5};
+    struct kith_work work = {.kind = KITH_WORK_SNAPSHOT,
+                             .pattern = KITH_PATTERN_ROUND,
+                             .round = 1,
+                             .edges = &edge,
+                             .edge_count = 1};
+    train(worker, 1);
+    (void)run(worker, work);
+    float *inbox = kith_worker_slot(worker, edge.inbox);
+    for (size_t i = 0; i < kith_worker_dim(worker); i++)
+        inbox[i] = 1e30f;
+    memcpy(inbox, kith_worker_slot(worker, edge.sent),
+           kith_experiment_slice(&experiment, kith_worker_dim(worker)));
+    work.kind = KITH_WORK_MERGE;
+    (void)run(worker, work);
+    assert_false(edge.refused);
+    kith_worker_close(worker);
+    kith_dataset_close(&set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_digits),
         cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_slice),
     };
     kith_backend_threads(1);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,23 +11,10 @@
  * Test: unit/test_rules.c, property/test_matrix.c. */
 #include "updates.h"
 
-static void weaken(const struct kith_algebra *algebra,
-                   struct kith_work_edge *edge)
-{
-    edge->weight *= 2 * algebra->coefficients[KITH_GOSSIP_ELASTICITY];
-}
-
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    weaken(algebra, edge);
+    edge->weight *= 2 * algebra->coefficients[KITH_GOSSIP_ELASTICITY];
     kith_algorithm_mix(algebra, edge);
-}
-
-static void swap_merge(struct kith_algebra *algebra,
-                       struct kith_work_edge *edge)
-{
-    weaken(algebra, edge);
-    kith_algorithm_swap_mix(algebra, edge);
 }
 
 const struct kith_algorithm kith_algorithm_elastic = {
@@ -36,10 +23,9 @@ const struct kith_algorithm kith_algorithm_elastic = {
     .summary = "two peers move towards each other: x += a (s_j - s_i)",
     .pattern = KITH_PATTERN_SWAP,
     .wait = KITH_WAIT_NO,
-    .flags = KITH_CONSERVES_SUM,
+    .flags = KITH_CONSERVES_SUM | KITH_MERGES_BESIDE,
     .keys = KITH_GOSSIP_READS(ELASTICITY),
     .initial = {[KITH_GOSSIP_ELASTICITY] = 0.25},
     .merge = merge,
-    .swap_merge = swap_merge,
     .undo = kith_algorithm_unmix,
 };

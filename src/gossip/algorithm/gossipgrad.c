@@ -17,7 +17,7 @@ const struct kith_algorithm kith_algorithm_gossipgrad = {
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_ROUND,
     .flags = KITH_ALLOWS_DIRECTED_LINKS | KITH_CONSERVES_SUM |
-             KITH_NEEDS_LOSSLESS_LINK,
+             KITH_MERGES_BESIDE | KITH_NEEDS_LOSSLESS_LINK,
     .schedule = "dissemination",
     .merge = kith_algorithm_mix,
 };

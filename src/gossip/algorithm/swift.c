@@ -20,6 +20,6 @@ const struct kith_algorithm kith_algorithm_swift = {
                "waits",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_NO,
-    .flags = KITH_NEEDS_STATIC_GRAPH,
+    .flags = KITH_NEEDS_STATIC_GRAPH | KITH_MERGES_BESIDE,
     .merge = kith_algorithm_mix,
 };

@@ -4,17 +4,13 @@
 void kith_algorithm_mix(struct kith_algebra *algebra,
                         struct kith_work_edge *edge)
 {
+    const struct kith_backend *backend = algebra->backend;
     edge->delta_sum =
-        algebra->backend->mix(algebra->dim, edge->weight, algebra->received,
-                              algebra->sent, algebra->live);
-}
-
-void kith_algorithm_swap_mix(struct kith_algebra *algebra,
-                             struct kith_work_edge *edge)
-{
-    edge->delta_sum = algebra->backend->swap_mix(algebra->dim, edge->weight,
-                                                 algebra->received,
-                                                 algebra->sent, algebra->live);
+        algebra->before == NULL
+            ? backend->mix(algebra->dim, edge->weight, algebra->received,
+                           algebra->sent, algebra->live)
+            : backend->swap_mix(algebra->dim, edge->weight, algebra->received,
+                                algebra->sent, algebra->before, algebra->live);
 }
 
 void kith_algorithm_unmix(struct kith_algebra *algebra,

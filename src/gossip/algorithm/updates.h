@@ -4,19 +4,18 @@
 
 #include "kith/algorithm.h"
 
-/* Entries make, merge, swap_merge and undo: something with a neighbour. */
+/* Entries make, merge and undo: something with a neighbour. */
 typedef void kith_edge_work(struct kith_algebra *algebra,
                             struct kith_work_edge *edge);
 
 /* x <- x + w (received - sent), and back: what two that average do. */
 kith_edge_work kith_algorithm_mix, kith_algorithm_unmix;
-/* The passive side: snapshot and merge in one pass over x. */
-kith_edge_work kith_algorithm_swap_mix;
 
 /* Records of plain averaging with all of a round, for which training waits. */
 #define AVERAGING                                                              \
     .pattern = KITH_PATTERN_ROUND, .wait = KITH_WAIT_STRICT,                   \
-    .flags = KITH_CONSERVES_SUM, .merge = kith_algorithm_mix
+    .flags = KITH_CONSERVES_SUM | KITH_MERGES_BESIDE,                          \
+    .merge = kith_algorithm_mix
 
 /* Bytes of a message of two vectors. */
 size_t kith_algorithm_two_vectors(const struct kith_algebra *algebra);

@@ -51,21 +51,40 @@ static uint32_t find(const struct kith_node *node, kith_id from,
     return KITH_EXCHANGE_NONE;
 }
 
+/* Neighbours of whichever end has more. */
+static uint32_t degree_of(const struct kith_node *node, kith_id peer)
+{
+    const struct kith_topology *topology = node->config->topology;
+    KITH_ASSERT(peer < topology->peers);
+    if (kith_topology_is_any_pair(topology->kind))
+        return UINT32_MAX;
+    const uint32_t own = kith_topology_degree(topology, node->self);
+    const uint32_t other = kith_topology_degree(topology, peer);
+    return own > other ? own : other;
+}
+
+/* A peer of few neighbours: 4 is where measurements of both kinds meet. */
+enum { FEW = 4 };
+
+bool kith_exchange_is_single(const struct kith_node *node, kith_id peer)
+{
+    KITH_ASSERT(peer != node->self);
+    return node->exchange_limit > 1 && degree_of(node, peer) <= FEW;
+}
+
 /* 1 / (1 + m): Metropolis weights of the graph of exchanges under way. With
  * more than one a side exchanges are longer under way, and where a peer has
  * many to choose from half as much is better; where it has few, what takes time
- * is that a value passes from neighbour to neighbour, and more of it serves. */
+ * is that a value passes from neighbour to neighbour, and more of it serves,
+ * but never more than makes the two alike. */
 double kith_exchange_weight(const struct kith_node *node, kith_id peer,
                             uint32_t overlap)
 {
-    enum { FEW = 4 };
-    const struct kith_topology *topology = node->config->topology;
     KITH_ASSERT(overlap >= 1 && overlap <= kith_exchange_count(node));
-    const bool many = kith_topology_is_any_pair(topology->kind) ||
-                      kith_topology_degree(topology, node->self) > FEW ||
-                      kith_topology_degree(topology, peer) > FEW;
-    return node->exchange_limit > 1 && many ? 0.5 / overlap
-                                            : 1.0 / (1.0 + overlap);
+    const uint32_t degree = degree_of(node, peer);
+    if (node->exchange_limit == 1 || degree == FEW || overlap == 1)
+        return 1.0 / (1.0 + overlap);
+    return degree > FEW ? 0.5 / overlap : 1.0 / (0.5 + overlap);
 }
 
 bool kith_exchange_weigh(const struct kith_node *node,

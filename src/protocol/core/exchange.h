@@ -1,6 +1,7 @@
 /* Two-party exchanges: the state of each, and the table of those under way.
  *
  *   exchange.c            the table; what both sides share
+ *   exchange_partner.c    whom this peer asks
  *   exchange_initiator.c  the side that asks
  *   exchange_responder.c  the side that is asked */
 #ifndef KITH_PROTOCOL_CORE_EXCHANGE_H
@@ -109,9 +110,12 @@ void kith_exchange_undone(struct kith_node *node,
 /* The model that a MODEL brought may be merged; false: it is refused. */
 bool kith_exchange_take(struct kith_node *node, struct kith_exchange *exchange,
                         const struct kith_message *message);
-/* The weight of a swap while `overlap` are under way at its busier end. The sum
- * of those of one peer stays below 1, so that exchanges which overlap, each
- * against a snapshot of before the others, add up to an average.
+/* Of swaps with `peer` one at a time is asked for, and one answered: a peer of
+ * few neighbours would repeat itself, which takes weight from the first. */
+bool kith_exchange_is_single(const struct kith_node *node, kith_id peer);
+/* The weight of a swap while `overlap` are under way at its busier end, such
+ * that exchanges which overlap, each against a snapshot of before the others,
+ * add up to an average.
  * Test: unit/test_overlap.c; measured: docs/validation.md. */
 double kith_exchange_weight(const struct kith_node *node, kith_id peer,
                             uint32_t overlap);
@@ -155,7 +159,13 @@ struct kith_exchange_side {
 };
 extern const struct kith_exchange_side kith_initiator, kith_responder;
 
-/* exchange_initiator.c: asks a partner, drawn by the topology. */
+/* exchange_partner.c: dials the partners of the first draws. */
+void kith_exchange_start(struct kith_node *node);
+/* Draws a partner by the topology; those left out serve where nobody else is
+ * left. False when alone, or when all may not be asked now. */
+bool kith_exchange_draw(struct kith_node *node, struct kith_exchange *exchange);
+
+/* exchange_initiator.c: asks a partner. */
 void kith_exchange_open(struct kith_node *node, enum kith_pattern pattern);
 /* A restarted peer, or one whose own step went non-finite, pulls a neighbour's
  * model before it trains on. */

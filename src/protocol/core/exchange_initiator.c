@@ -32,57 +32,6 @@ static void ask(struct kith_node *node, struct kith_exchange *exchange)
     kith_exchange_tell(node, exchange, KITH_MESSAGE_REQUEST);
 }
 
-/* The round whose graph partners are drawn from, where it changes. A peer that
- * adopts tries others, should its neighbours of one round have crashed with
- * it. */
-static uint64_t graph_round(const struct kith_node *node)
-{
-    KITH_ASSERT(node->round == NULL || node->adopting);
-    return node->round != NULL  ? node->round->round + node->draws
-           : node->attempts > 0 ? node->attempts - 1
-                                : 0;
-}
-
-/* Partners of swaps that are under way, which would gain little from another
- * one; how many. */
-static uint32_t partners(const struct kith_node *node,
-                         const struct kith_exchange *exchange, kith_id *list)
-{
-    uint32_t count = 0;
-    for (uint32_t mask = node->exchange_mask; mask != 0;) {
-        const struct kith_exchange *other =
-            &node->exchanges[kith_exchange_next(&mask)];
-        if (other != exchange && other->state != KITH_EXCHANGE_IDLE)
-            list[count++] = other->edge.peer;
-    }
-    KITH_ASSERT(count < KITH_OVERLAP_MAX);
-    return count;
-}
-
-/* Draw a partner; those left out serve where nobody else is left. False when
- * alone. */
-static bool draw(struct kith_node *node, struct kith_exchange *exchange)
-{
-    kith_id avoid[KITH_SUSPECTS_MAX + 1 + KITH_OVERLAP_MAX];
-    uint32_t count = kith_node_suspects(node, avoid);
-    /* The partner that has just refused is not asked twice in a row. */
-    if (exchange->edge.peer != KITH_NOBODY)
-        avoid[count++] = exchange->edge.peer;
-    count += partners(node, exchange, avoid + count);
-
-    /* The stream's position is kept, not its state: 8 bytes in place of 48. */
-    struct kith_rng rng;
-    kith_rng_init(&rng, node->config->seed, KITH_STREAM_PARTNER, node->self);
-    rng.block = node->draws;
-    exchange->edge.peer = kith_topology_partner(
-        node->config->topology, node->self, graph_round(node), &rng, avoid,
-        count, &exchange->edge.weight);
-    node->draws++;
-    KITH_ASSERT(exchange->edge.peer != node->self);
-    KITH_ASSERT(exchange->edge.weight >= 0 && exchange->edge.weight <= 1);
-    return exchange->edge.peer != KITH_NOBODY;
-}
-
 void kith_exchange_open(struct kith_node *node, enum kith_pattern pattern)
 {
     uint32_t index = 0;
@@ -100,13 +49,16 @@ void kith_exchange_open(struct kith_node *node, enum kith_pattern pattern)
         .edge = {.peer = KITH_NOBODY,
                  .sent = KITH_SLOT_INITIATED_SENT + slots,
                  .inbox = KITH_SLOT_INITIATED_INBOX + slots}};
-    const bool found = draw(node, exchange);
+    const bool found = kith_exchange_draw(node, exchange);
     /* A pull has no trigger behind it, so it is no attempt. */
     if (pattern != KITH_PATTERN_PULL)
-        kith_node_mark(node, KITH_MARK_ATTEMPT, NULL, exchange->edge.peer,
+        kith_node_mark(node, KITH_MARK_ATTEMPT, NULL,
+                       found ? exchange->edge.peer : KITH_NOBODY,
                        node->attempts, 0);
     if (!found) {
         node->adopting = false; /* alone: nobody to adopt from */
+        if (pattern != KITH_PATTERN_PULL)
+            kith_node_skip(node, exchange);
         return;
     }
     exchange->counter = node->next_counter;
@@ -177,7 +129,8 @@ static void try_another(struct kith_node *node, struct kith_exchange *exchange)
         /* What is still under way about the last one is not about this. */
         exchange->counter++;
         KITH_ASSERT(exchange->counter % KITH_ASKS != 0);
-        if (draw(node, exchange) && exchange->edge.peer != before) {
+        if (kith_exchange_draw(node, exchange) &&
+            exchange->edge.peer != before) {
             ask(node, exchange);
             return;
         }

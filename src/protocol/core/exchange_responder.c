@@ -113,8 +113,10 @@ static void begin(struct kith_node *node, struct kith_exchange *exchange,
     }
 }
 
-/* Nobody has more than half of the records, where there are more than one. */
-static bool holds_share(const struct kith_node *node, kith_id from)
+/* Nobody has more than half of the records, where there are more than one, nor
+ * two swaps of a pair that makes one at a time. */
+static bool holds_share(const struct kith_node *node, kith_id from,
+                        enum kith_pattern pattern)
 {
     uint32_t held = 0;
     KITH_ASSERT(from != node->self);
@@ -125,7 +127,9 @@ static bool holds_share(const struct kith_node *node, kith_id from)
         held +=
             exchange->state != RESPONDER_IDLE && exchange->edge.peer == from;
     }
-    return held > 0 && held >= node->exchange_limit / 2u;
+    return held > 0 && (held >= node->exchange_limit / 2u ||
+                        (pattern == KITH_PATTERN_SWAP &&
+                         kith_exchange_is_single(node, from)));
 }
 
 static void step_request(struct kith_node *node, kith_id from,
@@ -139,7 +143,8 @@ static void step_request(struct kith_node *node, kith_id from,
     }
     struct kith_exchange *exchange = take_record(node);
     if (exchange == NULL || node->leaving || node->adopting ||
-        kith_node_is_charged(node, from) || holds_share(node, from)) {
+        kith_node_is_charged(node, from) ||
+        holds_share(node, from, message->pattern)) {
         kith_exchange_reply(node, from, message, KITH_MESSAGE_BUSY);
         return;
     }

@@ -204,6 +204,13 @@ static bool share_done(const struct kith_node *node)
     return node->steps >= node->config->steps;
 }
 
+void kith_node_skip(struct kith_node *node, const struct kith_exchange *instead)
+{
+    KITH_ASSERT(node->skipped < node->attempts);
+    node->skipped++;
+    kith_node_mark(node, KITH_MARK_SKIPPED, instead, instead->edge.peer, 0, 0);
+}
+
 /* The trigger of the step just done. Where one is open still it is skipped, or
  * waits until training may go on. */
 static void fire(struct kith_node *node)
@@ -216,11 +223,9 @@ static void fire(struct kith_node *node)
     /* Counted though it may be skipped: mixing is measured per trigger. */
     node->attempts++;
     if (mode->is_open(node)) {
-        const struct kith_exchange *first = &node->exchanges[0];
-        node->skipped++;
         kith_node_mark(node, KITH_MARK_ATTEMPT, NULL, KITH_NOBODY,
                        node->attempts, 0);
-        kith_node_mark(node, KITH_MARK_SKIPPED, first, first->edge.peer, 0, 0);
+        kith_node_skip(node, &node->exchanges[0]);
     } else {
         mode->trigger(node);
     }
@@ -436,6 +441,8 @@ static void step_started(struct kith_node *node)
         node->adopting = false; /* its model is the end of its work */
         mark_step(node, KITH_MARK_FINISHED);
     }
+    if (communicates(node))
+        kith_exchange_start(node);
 }
 
 /* Holds after every event, whatever peers and driver did. */
@@ -472,6 +479,7 @@ void kith_node_step(struct kith_node *node, const struct kith_event *event,
     node->effects = effects;
     effects->send_count = effects->mark_count = effects->cancel = 0;
     effects->has_work = false;
+    effects->dial_count = 0;
     switch (event->kind) {
     case KITH_EVENT_START:
         step_started(node);

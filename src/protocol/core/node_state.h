@@ -113,6 +113,9 @@ void kith_node_mark(struct kith_node *node, enum kith_mark_kind kind,
 /* `peer` broke the protocol with a message of this kind. */
 void kith_node_bad(struct kith_node *node, const struct kith_exchange *exchange,
                    kith_id peer, const struct kith_message *message);
+/* A trigger that opens nothing while `instead` is under way. */
+void kith_node_skip(struct kith_node *node,
+                    const struct kith_exchange *instead);
 /* A message that goes out, to be written where it stays: the simulator says
  * millions of them a second. */
 static inline struct kith_message *kith_node_send(const struct kith_node *node,

@@ -22,7 +22,7 @@ struct kith_cpu_loops {
     double (*mix)(size_t n, float weight, const float *received,
                   const float *sent, float *x);
     double (*swap_mix)(size_t n, float weight, const float *received,
-                       const float *sent, float *x);
+                       const float *sent, const float *base, float *x);
     double (*mix_bf16)(size_t n, float weight, const uint16_t *received,
                        const float *sent, float *x);
     void (*combine)(size_t n, unsigned count,

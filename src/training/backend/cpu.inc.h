@@ -45,9 +45,9 @@ static double cpu_mix(size_t n, double weight, const void *received,
 }
 
 static double cpu_swap_mix(size_t n, double weight, const void *received,
-                           const void *sent, void *x)
+                           const void *sent, const void *base, void *x)
 {
-    return kith_cpu_best()->swap_mix(n, (float)weight, received, sent, x);
+    return kith_cpu_best()->swap_mix(n, (float)weight, received, sent, base, x);
 }
 
 static double cpu_mix_bf16(size_t n, double weight, const uint16_t *received,

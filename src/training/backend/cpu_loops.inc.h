@@ -83,9 +83,11 @@ static double loop_mix(size_t n, float weight, const float *received,
 }
 
 static double loop_swap_mix(size_t n, float weight, const float *received,
-                            const float *sent, float *x)
+                            const float *sent, const float *base, float *x)
 {
-    return mix_with(n, weight, received_single, received, sent, sent, x);
+    return base == sent
+               ? mix_with(n, weight, received_single, received, sent, sent, x)
+               : mix_with(n, weight, received_single, received, sent, base, x);
 }
 
 static double loop_mix_bf16(size_t n, float weight, const uint16_t *received,
@@ -184,14 +186,17 @@ static void loop_combine(size_t n, unsigned count,
                          const struct kith_update *updates)
 {
     struct recipe recipes[KITH_UPDATES_MAX];
-    bool streams = false;
     for (unsigned u = 0; u < count; u++)
         recipe_of(&recipes[u], &updates[u]);
-    for (unsigned u = 0; u < count; u++) {
+    /* What is one of the loops above takes no longer than there. */
+    if (count == 1 && recipes->plain && recipes->minus[0] == NULL &&
+        !recipes->squared && recipes->change == NULL) {
+        loop_add(n, recipes->factors[0], recipes->plus[0], recipes->y);
+        return;
+    }
+    for (unsigned u = 0; u < count; u++)
         recipes[u].streams =
             is_streamed(n, recipes[u].y) && is_sink(count, recipes, u);
-        streams = streams || recipes[u].streams;
-    }
     size_t i = 0;
     for (; i + TOGETHER * BLOCK <= n; i += TOGETHER * BLOCK)
         for (unsigned u = 0; u < count; u++)
@@ -199,7 +204,7 @@ static void loop_combine(size_t n, unsigned count,
     for (; i < n; i += BLOCK)
         for (unsigned u = 0; u < count; u++)
             recipe_run(&recipes[u], i, 1, n - i);
-    if (streams)
+    if (n * sizeof *recipes->y >= STREAM_BYTES)
         f16_fence();
     for (unsigned u = 0; u < count; u++)
         if (recipes[u].change != NULL)
@@ -239,7 +244,8 @@ static bool loop_sgd(const struct kith_sgd *sgd)
     const size_t n = sgd->n;
     const float *gradient = sgd->gradient;
     float *velocity = sgd->velocity, *x = sgd->x;
-    const f16 eta = f16_all((float)sgd->rate);
+    /* x + (-rate) d has the bits of x - rate d, and its x needs no register. */
+    const f16 back = f16_all(-(float)sgd->rate);
     const f16 beta = f16_all((float)sgd->momentum);
     const f16 lambda = f16_all((float)sgd->decay);
     const bool heavy = (float)sgd->momentum > 0, nesterov = sgd->nesterov;
@@ -256,7 +262,7 @@ static bool loop_sgd(const struct kith_sgd *sgd)
             if (nesterov)
                 direction = f16_add(slope, f16_mul(beta, direction));
         }
-        const f16 new = f16_sub(old, f16_mul(eta, direction));
+        const f16 new = f16_add(old, f16_mul(back, direction));
         part_store(x + i, new, left);
         doubt = f16_doubt(doubt, new);
     });

@@ -265,8 +265,9 @@ FORCE float f16_most(f16 a)
 /* All 0 while every `a` was finite; one that is not leaves a NaN. */
 FORCE f16_part f16_doubt(f16_part doubt, f16 a)
 {
-    EACH doubt = (f16_part)((w16_part)doubt | (w16_part)(a.v[k] - a.v[k]));
-    return doubt;
+    f16_part none = {0};
+    EACH none = lanes_fma(a.v[k], (f16_part){0}, none);
+    return (f16_part)((w16_part)doubt | (w16_part)none);
 }
 
 FORCE bool lanes_sure(f16_part doubt)

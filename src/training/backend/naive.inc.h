@@ -75,9 +75,9 @@ static double naive_mix(size_t n, double weight, const void *received,
 }
 
 static double naive_swap_mix(size_t n, double weight, const void *received,
-                             const void *sent, void *x)
+                             const void *sent, const void *base, void *x)
 {
-    return naive_mix_with(n, weight, received, NULL, sent, sent, x);
+    return naive_mix_with(n, weight, received, NULL, sent, base, x);
 }
 
 static double naive_mix_bf16(size_t n, double weight, const uint16_t *received,

@@ -30,7 +30,7 @@ void add(size_t n, double factor, const void *x, void *y);
 double mix(size_t n, double weight, const void *received, const void *sent,
            void *x);
 double swap_mix(size_t n, double weight, const void *received, const void *sent,
-                void *x);
+                const void *base, void *x);
 double mix_bf16(size_t n, double weight, const uint16_t *received,
                 const void *sent, void *x);
 double sum(size_t n, const void *x);

@@ -174,11 +174,11 @@ void widen(size_t n, const void *activations, void *elements)
 
 /* ---- mixing */
 
-/* x + delta, or sent + delta where x is replaced. */
-template <typename R, bool REPLACES> struct mix_each {
+/* x <- base + delta; base may be x. */
+template <typename R> struct mix_each {
     float weight;
     const R *received;
-    const float *sent;
+    const float *sent, *base;
     float *x;
     template <int N> __device__ double at(size_t i) const
     {
@@ -186,7 +186,7 @@ template <typename R, bool REPLACES> struct mix_each {
         double sum = 0;
         load(received, i, r);
         load(sent, i, s);
-        load(REPLACES ? sent : x, i, v);
+        load(base, i, v);
         for (int k = 0; k < N; k++) {
             const float delta = __fmul_rn(weight, __fsub_rn(r[k], s[k]));
             v[k] = __fadd_rn(v[k], delta);
@@ -197,9 +197,9 @@ template <typename R, bool REPLACES> struct mix_each {
     }
 };
 
-template <bool REPLACES, typename R>
+template <typename R>
 static double mix_with(size_t n, double weight, const R *received,
-                       const void *sent, void *x)
+                       const void *sent, const void *base, void *x)
 {
     const call c;
     if (!c.well())
@@ -210,9 +210,11 @@ static double mix_with(size_t n, double weight, const R *received,
     const float *const s = (const float *)readable(sent, n * sizeof(float));
     const size_t bytes = n * sizeof(float);
     float *const to =
-        (float *)(REPLACES ? writable(x, bytes) : changeable(x, bytes));
-    reduce<wide<R>::value>("mixing", n, all_aligned(r, s, to),
-                           mix_each<R, REPLACES>{(float)weight, r, s, to});
+        (float *)(base == x ? changeable(x, bytes) : writable(x, bytes));
+    const float *const from =
+        base == x ? to : (const float *)readable(base, bytes);
+    reduce<wide<R>::value>("mixing", n, all_aligned(r, s, from, to),
+                           mix_each<R>{(float)weight, r, s, from, to});
     wrote(x, bytes);
     return value();
 }
@@ -220,20 +222,20 @@ static double mix_with(size_t n, double weight, const R *received,
 double mix(size_t n, double weight, const void *received, const void *sent,
            void *x)
 {
-    return mix_with<false>(n, weight, (const float *)received, sent, x);
+    return mix_with(n, weight, (const float *)received, sent, x, x);
 }
 
 double mix_bf16(size_t n, double weight, const uint16_t *received,
                 const void *sent, void *x)
 {
-    return mix_with<false>(n, weight, (const bf16 *)(const void *)received,
-                           sent, x);
+    return mix_with(n, weight, (const bf16 *)(const void *)received, sent, x,
+                    x);
 }
 
 double swap_mix(size_t n, double weight, const void *received, const void *sent,
-                void *x)
+                const void *base, void *x)
 {
-    return mix_with<true>(n, weight, (const float *)received, sent, x);
+    return mix_with(n, weight, (const float *)received, sent, base, x);
 }
 
 /* ---- sums and the gate */

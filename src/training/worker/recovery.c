@@ -86,10 +86,12 @@ static bool is_far(const struct kith_worker *worker, const void *vector)
     return !(squared <= FAR * FAR * (double)n);
 }
 
-/* A message that begins with a model is looked at before it is merged. */
+/* A message that begins with a model is looked at before it is merged. Where
+ * most rounds carry slices, what stands behind one is an older message's. */
 static bool is_model(const struct kith_worker *worker)
 {
-    return worker->recovery.is_there && worker->payload >= worker->bytes;
+    return worker->recovery.is_there && worker->algorithm->slice == NULL &&
+           worker->payload >= worker->bytes;
 }
 
 bool kith_worker_is_far(struct kith_worker *worker,

@@ -382,16 +382,13 @@ static void merge_edge(struct kith_worker *worker, const struct kith_work *work,
 {
     const struct kith_algorithm *algorithm = worker->algorithm;
     check_weight(edge);
-    const bool same =
-        edge->sent != KITH_SLOT_NONE &&
-        worker->slots[edge->sent] == worker->slots[KITH_SLOT_LIVE];
-    const bool swaps = same && algorithm->swap_merge != NULL;
-    (void)kith_worker_own_live(worker, !swaps);
+    const bool beside = (algorithm->flags & KITH_MERGES_BESIDE) != 0 &&
+                        is_shared(worker, KITH_SLOT_LIVE);
+    const void *const before = beside ? worker->slots[KITH_SLOT_LIVE] : NULL;
+    (void)kith_worker_own_live(worker, !beside);
     struct kith_algebra algebra = algebra_of(worker, work, edge);
-    if (swaps)
-        algorithm->swap_merge(&algebra, edge);
-    else
-        algorithm->merge(&algebra, edge);
+    algebra.before = before;
+    algorithm->merge(&algebra, edge);
 }
 
 static double finish_round(struct kith_worker *worker,
