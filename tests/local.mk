@@ -99,6 +99,7 @@ UNIT = \
   tests/unit/test_store \
   tests/unit/test_stragglers \
   tests/unit/test_swarm_finds \
+  tests/unit/test_swarm_healed \
   tests/unit/test_taxonomy_bias \
   tests/unit/test_taxonomy_choco \
   tests/unit/test_taxonomy_churn \
@@ -223,7 +224,7 @@ EXTRA_DIST += tests/support/dataset.h tests/support/story.h
 tests_unit_test_store_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sqlite3_step \
   -Wl,--wrap=sqlite3_exec,--wrap=sqlite3_busy_timeout
 tests_unit_test_swarm_finds_LDFLAGS = $(AM_LDFLAGS) \
-  -Wl,--wrap=kith_estimate_timeout
+  -Wl,--wrap=kith_round_hear
 tests_unit_test_rules_rounds_SOURCES = tests/unit/test_rules_rounds.c \
   tests/support/trial.c tests/support/trial.h
 tests_unit_test_acid_SOURCES = tests/unit/test_acid.c \

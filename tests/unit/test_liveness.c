@@ -109,23 +109,32 @@ static void test_edges(void **state)
     kith_liveness_finish(watching.liveness, AFTER_NS + 60 * KITH_S);
     end(&watching, 1, "");
 
-    start(&watching, ring, cut); /* six rounds are allowed: 2 * 1 + 4 */
-    for (uint64_t round = 0; round < 6; round++)
+    start(&watching, ring, cut); /* eight rounds are allowed: 2 * 1 + 6 */
+    for (uint64_t round = 0; round < 8; round++)
         ring_round(&watching, round, 3);
     kith_liveness_finish(watching.liveness, AFTER_NS + 60 * KITH_S);
     end(&watching, 1, "");
 
     start(&watching, ring, cut);
-    for (uint64_t round = 0; round < 7; round++)
+    for (uint64_t round = 0; round < 9; round++)
         ring_round(&watching, round, 3);
     kith_liveness_finish(watching.liveness, AFTER_NS + 60 * KITH_S);
-    end(&watching, 0, "peer 3 merged nothing of peer 4 in 7 rounds");
+    end(&watching, 0, "peer 3 merged nothing of peer 4 in 9 rounds");
 
     start(&watching, ring, cut); /* found when they merge at last */
-    for (uint64_t round = 0; round < 7; round++)
+    for (uint64_t round = 0; round < 9; round++)
         ring_round(&watching, round, 3);
-    ring_round(&watching, 7, KITH_NOBODY);
-    end(&watching, 0, "peer 3 merged nothing of peer 4 in 7 rounds");
+    ring_round(&watching, 9, KITH_NOBODY);
+    end(&watching, 0, "peer 3 merged nothing of peer 4 in 9 rounds");
+
+    for (unsigned more = 10; more <= 11; more++) { /* a liar among them */
+        start(&watching, ring, cut);
+        kith_liveness_exempt(watching.liveness, 0);
+        for (uint64_t round = 0; round < more; round++)
+            ring_round(&watching, round, 3);
+        kith_liveness_finish(watching.liveness, AFTER_NS + 60 * KITH_S);
+        end(&watching, more == 10, more == 10 ? "" : "in 11 rounds");
+    }
 
     start(&watching, ring,
           "faults: [{at: 5s, partition: \"peer(3) <-> peer(4)\"}]");

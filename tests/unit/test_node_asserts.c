@@ -116,9 +116,10 @@ static void round_without_its_list(void)
     wake();
 }
 
-static void round_running_without_an_item(void)
+static void deserted_without_rounds(void)
 {
-    node->round->running = true;
+    node->round->deserted = true;
+    node->mode = &kith_mode_mailbox;
     wake();
 }
 
@@ -204,9 +205,8 @@ static void test_pair(void **state)
 static void test_round(void **state)
 {
     static void (*const plants[])(void) = {
-        round_without_its_list, round_running_without_an_item,
-        closed_with_a_deadline, dropped_twice,
-        committed_after_a_drop, edge_of_another_list,
+        round_without_its_list, deserted_without_rounds, closed_with_a_deadline,
+        dropped_twice,          committed_after_a_drop,  edge_of_another_list,
         mutual_edge_of_one_way, passed_more_than_heard};
     (void)state;
     for (size_t i = 0; i < sizeof plants / sizeof *plants; i++) {

@@ -249,6 +249,81 @@ static void test_round_one_is_ahead(void **state)
     }
 }
 
+static uint64_t rounds(void)
+{
+    struct kith_node_counters counters;
+    kith_node_counters(node, &counters);
+    return counters.rounds;
+}
+
+static void open_round(void)
+{
+    effects.has_work = true;
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+}
+
+/* Who is alone counts no rounds: in no time its numbers would be beyond what
+ * the others believe. Nor does it go on with the first that is heard, while
+ * that one is still on its way. */
+static void test_round_alone(void **state)
+{
+    (void)state;
+    open_node("dpsgd-atc", "ring", 3, 1, false);
+    config.save_period_ns = 0;
+    config.steps = 1000;
+    start();
+    open_round();
+    const struct kith_send to0 = effects.sends[0], to2 = effects.sends[1];
+    expire();
+    open_round();
+    expire();
+    assert_int_equal(rounds(), 2);
+    for (int i = 0; i < 100; i++)
+        open_round();
+    assert_int_equal(rounds(), 2);
+
+    struct kith_message word = about(&to0, KITH_MESSAGE_ABORT);
+    word.step = 1;
+    say(0, word);
+    open_round();
+    assert_int_equal(effects.send_count, 0);
+
+    word = about(&to2, KITH_MESSAGE_ABORT);
+    word.step = 2;
+    say(2, word);
+    open_round();
+    assert_int_equal(effects.send_count, 2); /* for both */
+    assert_int_equal(rounds(), 2);
+}
+
+/* One that lets every round lapse and says so is given longer, up to a bound
+ * that is one of all waiting for a step; where that did not help it costs
+ * little. */
+static void test_round_patience_ends(void **state)
+{
+    (void)state;
+    kith_ns most_ns = 0, least_ns = KITH_NEVER;
+    open_node("dpsgd-atc", "complete", 2, 1, false);
+    config.save_period_ns = 0;
+    config.steps = 1000;
+    start();
+    for (uint64_t i = 0; i < 16; i++) {
+        open_round();
+        const struct kith_send to0 = effects.sends[0];
+        const kith_ns wait_ns = effects.deadline_ns - now_ns;
+        most_ns = wait_ns > most_ns ? wait_ns : most_ns;
+        least_ns = i > 5 && wait_ns < least_ns ? wait_ns : least_ns;
+        struct kith_message word = about(&to0, KITH_MESSAGE_REQUEST);
+        word.id.counter = i + 1;
+        word.step = i;
+        say(0, word);
+        expire();
+    }
+    assert_true(most_ns > 8 * KITH_S && most_ns <= 20 * KITH_S);
+    assert_true(least_ns <= 4 * KITH_S + 10 * KITH_MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +336,8 @@ int main(void)
         cmocka_unit_test(test_round_leave_of_many_neighbours),
         cmocka_unit_test(test_round_trailing_peer_catches_up),
         cmocka_unit_test(test_round_one_is_ahead),
+        cmocka_unit_test(test_round_alone),
+        cmocka_unit_test(test_round_patience_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

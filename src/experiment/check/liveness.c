@@ -15,8 +15,10 @@
 #include "kith/assert.h"
 #include "kith/fault.h"
 
-#define ROUNDS_MORE 4u
-#define RANDOM_ROUNDS 6u
+/* A slower end is met after two rounds in silence and five that double the
+ * deadline. A liar's claims cost an edge a quarter of its rounds. */
+#define ROUNDS_MORE 6u
+#define RANDOM_ROUNDS 8u
 #define LOSS_PATIENCE 8u
 /* A connection is dialled anew, a restarted peer adopts a model: rounds that
  * nobody waits in may be shorter than that. */
@@ -58,8 +60,9 @@ struct kith_liveness {
     uint32_t peers;
     uint32_t edge_rounds; /* without a merge; 0: edges are drawn for ever */
     uint32_t patience;    /* so many times as long */
-    kith_ns settle_ns;    /* of any silence: no violation */
-    uint64_t rounds;      /* of all */
+    bool lied_to;
+    kith_ns settle_ns; /* of any silence: no violation */
+    uint64_t rounds;   /* of all */
     kith_ns from_ns, standstill_ns, now_ns;
     struct watched *watched; /* (peers) */
     struct closed *closed;   /* (peers) */
@@ -280,6 +283,7 @@ void kith_liveness_exempt(struct kith_liveness *liveness, kith_id peer)
 {
     KITH_ASSERT(peer < liveness->peers);
     liveness->watched[peer].exempt = true;
+    liveness->lied_to = true;
 }
 
 /* ---- what is promised */
@@ -290,6 +294,12 @@ static bool settling(const struct kith_liveness *liveness, kith_ns since_ns)
     if (since_ns < liveness->from_ns)
         since_ns = liveness->from_ns;
     return liveness->now_ns - since_ns < liveness->settle_ns;
+}
+
+static uint32_t allowed(const struct kith_liveness *liveness, uint32_t rounds)
+{
+    KITH_ASSERT(liveness->patience >= 1);
+    return (liveness->lied_to ? 4 * rounds / 3 : rounds) * liveness->patience;
 }
 
 static void check_edge(struct kith_liveness *liveness, kith_id peer,
@@ -303,19 +313,19 @@ static void check_edge(struct kith_liveness *liveness, kith_id peer,
     const uint32_t mine = liveness->closed[peer].rounds - edge->own;
     const uint32_t other = liveness->closed[edge->source].rounds - edge->theirs;
     const uint32_t slower = mine < other ? mine : other;
-    if (slower > liveness->edge_rounds * liveness->patience)
+    const uint32_t most = allowed(liveness, liveness->edge_rounds);
+    if (slower > most)
         snprintf(liveness->text, sizeof liveness->text,
                  "peer %" PRIu32 " merged nothing of peer %" PRIu32
                  " in %" PRIu32 " rounds of both by %.3f s; allowed: %" PRIu32,
                  peer, edge->source, slower, 1e-9 * (double)liveness->now_ns,
-                 liveness->edge_rounds * liveness->patience);
+                 most);
 }
 
 static void check_misses(struct kith_liveness *liveness, kith_id peer,
                          uint32_t most, const char *what)
 {
     const struct watched *watched = &liveness->watched[peer];
-    most *= liveness->patience;
     if (watched->misses <= most || settling(liveness, watched->came_ns) ||
         watched->exempt || watched->cut || broken(liveness))
         return;
@@ -375,7 +385,8 @@ static void step_round(struct kith_liveness *liveness, kith_id peer,
             has_source(liveness, peer, mark->value)) {
             watched->misses++;
             if (others_rounds(liveness, peer) > RANDOM_ROUNDS)
-                check_misses(liveness, peer, RANDOM_ROUNDS, "rounds");
+                check_misses(liveness, peer, allowed(liveness, RANDOM_ROUNDS),
+                             "rounds");
         }
     } else if (mark->kind == KITH_MARK_MERGED) {
         struct edge *edge = find_edge(liveness, peer, mark->peer);
@@ -400,7 +411,8 @@ static void step_attempt(struct kith_liveness *liveness, kith_id peer,
         watched->came_ns = liveness->now_ns;
     } else if (mark->kind == KITH_MARK_ATTEMPT && mark->peer != KITH_NOBODY &&
                !liveness->watched[mark->peer].exempt) {
-        check_misses(liveness, peer, TRIES_PER_NEIGHBOUR * watched->degree,
+        check_misses(liveness, peer,
+                     TRIES_PER_NEIGHBOUR * watched->degree * liveness->patience,
                      "attempts");
         watched->misses++;
     }

@@ -179,18 +179,23 @@ static bool pulls(const struct kith_node *node)
            (node->adopting || kith_exchange_is_pulled(node));
 }
 
+kith_ns kith_node_first_timeout(const struct kith_node *node)
+{
+    const struct kith_node_config *config = node->config;
+    const uint64_t bits =
+        8 * (pulls(node) ? config->model_bytes : config->payload_bytes);
+    const kith_ns first_ns =
+        2 * KITH_TIMEOUT_INITIAL_NS +
+        (kith_ns)(bits / (KITH_INITIAL_BITS_PER_S / 1000u)) * KITH_MS;
+    KITH_ASSERT(first_ns > 0);
+    return first_ns;
+}
+
 kith_ns kith_node_turn_timeout(const struct kith_node *node, uint32_t tries)
 {
     static const struct kith_estimate unknown;
-    const struct kith_node_config *config = node->config;
-    const bool pull = pulls(node);
-    const uint64_t bits =
-        8 * (pull ? config->model_bytes : config->payload_bytes);
-    const kith_ns initial =
-        2 * KITH_TIMEOUT_INITIAL_NS +
-        (kith_ns)(bits / (KITH_INITIAL_BITS_PER_S / 1000u)) * KITH_MS;
-    KITH_ASSERT(initial > 0);
-    return kith_estimate_timeout(pull ? &unknown : &node->turn, initial, tries);
+    return kith_estimate_timeout(pulls(node) ? &unknown : &node->turn,
+                                 kith_node_first_timeout(node), tries);
 }
 
 /* A save may hold more steps than this run asks for. */
@@ -392,9 +397,12 @@ static void step_message(struct kith_node *node, kith_id from,
         return;
     }
     /* Whatever it says, it is alive. */
-    kith_node_forgive(node, from);
+    const bool round =
+        message->pattern == KITH_PATTERN_ROUND && node->round != NULL;
+    if (!round || !kith_round_is_awaited(node, message->step))
+        kith_node_forgive(node, from);
     if (message->kind != KITH_MESSAGE_BYE) {
-        if (message->pattern == KITH_PATTERN_ROUND && node->round != NULL)
+        if (round)
             node->mode->message(node, from, message);
         else
             kith_exchange_message(node, from, message);

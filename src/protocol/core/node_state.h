@@ -146,6 +146,8 @@ static inline void kith_node_work(struct kith_node *node, uint32_t owner,
 void kith_node_cancel(const struct kith_node *node, uint32_t slot);
 /* Until an answer to a REQUEST, to a MODEL is overdue. */
 kith_ns kith_node_control_timeout(const struct kith_node *node, uint32_t tries);
+/* Of one that is not measured yet. */
+kith_ns kith_node_first_timeout(const struct kith_node *node);
 kith_ns kith_node_turn_timeout(const struct kith_node *node, uint32_t tries);
 /* Scalars of a MODEL are sane, all of them, and its values are finite. */
 bool kith_node_sane(const struct kith_node *node,

@@ -19,20 +19,24 @@
 
 /* Deadlines are doubled so often at most. */
 #define PATIENCE_MAX 5
+/* A neighbour that lapses all the same lengthens none for as many rounds. */
+#define LAPSES_MAX (PATIENCE_MAX + 3)
+#define PATIENCE_NS (20 * KITH_S)
+#define PATIENCE_PERIODS 16
 
 /* Checked after every event, as for exchanges. */
 void kith_round_check(const struct kith_node *node)
 {
     const struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
-    KITH_ASSERT(round->running == (node->owner == OWNER_ROUND));
-    KITH_ASSERT(!round->running || round->state == ROUND_SNAPSHOT ||
-                round->state == ROUND_MERGE);
+    KITH_ASSERT(!kith_round_is_running(node) ||
+                round->state == ROUND_SNAPSHOT || round->state == ROUND_MERGE);
     KITH_ASSERT(round->state != ROUND_CLOSED ||
                 round->deadline_ns == KITH_NEVER);
     KITH_ASSERT(list->round == round->round || node->mode->list_mask == 0);
     KITH_ASSERT(round->patience <= PATIENCE_MAX);
     KITH_ASSERT(round->passed <= round->generations);
+    KITH_ASSERT(!round->deserted || node->mode->says_round);
 }
 
 bool kith_round_is_open(const struct kith_node *node)
@@ -59,7 +63,7 @@ bool kith_round_is_committed(const struct kith_round_edge *edge)
 
 bool kith_round_is_quiet(const struct kith_node *node)
 {
-    KITH_ASSERT(node->round->running <= kith_round_is_open(node));
+    KITH_ASSERT(kith_round_is_running(node) <= kith_round_is_open(node));
     return !kith_round_is_open(node);
 }
 
@@ -67,6 +71,7 @@ bool kith_round_is_quiet(const struct kith_node *node)
  * done. */
 bool kith_round_is_finished(const struct kith_node *node)
 {
+    KITH_ASSERT(!node->round->passing || node->mode->list_mask == 0);
     return !kith_round_is_open(node) || node->round->passing;
 }
 
@@ -76,9 +81,10 @@ kith_ns kith_round_deadline(const struct kith_node *node)
 }
 
 /* The snapshot is an item of its own, so a round opens at a step boundary. */
-static void reopen(struct kith_round *round)
+static void reopen(struct kith_node *node)
 {
-    KITH_ASSERT(round->state == ROUND_CLOSED && !round->running);
+    struct kith_round *round = node->round;
+    KITH_ASSERT(round->state == ROUND_CLOSED && !kith_round_is_running(node));
     round->lapsed = false;
     round->merged = false;
     round->state = ROUND_SNAPSHOT;
@@ -89,12 +95,19 @@ void kith_round_open(struct kith_node *node)
     struct kith_round *round = node->round;
     kith_node_mark(node, KITH_MARK_ATTEMPT, NULL, KITH_NOBODY, node->attempts,
                    0);
-    reopen(round);
-    round->opened_ns = node->now_ns;
+    reopen(node);
+    round->opened_ns = round->triggered_ns = node->now_ns;
     if (node->config->topology->kind->is_static &&
         kith_round_current(node)->count == 0 &&
         node->config->algorithm->finish == NULL)
         round->state = ROUND_CLOSED; /* alone, and nothing of its own to do */
+    round->deserted =
+        kith_round_phases(node) > 1 && kith_round_is_deserted(node);
+    if (round->deserted) {
+        round->state = ROUND_CLOSED; /* a mean of one */
+        kith_node_mark(node, KITH_MARK_ROUND, NULL, KITH_NOBODY, round->round,
+                       0);
+    }
 }
 
 void kith_round_go_on(struct kith_node *node, bool catches_up)
@@ -103,13 +116,16 @@ void kith_round_go_on(struct kith_node *node, bool catches_up)
     KITH_ASSERT(round->state == ROUND_CLOSED);
     /* A neighbour may be in the next round already: its model needs an
      * inbox. */
-    kith_round_list_fill(node, round->round + 1);
+    if (!round->deserted)
+        kith_round_list_fill(node, round->round + 1);
+    else if (!node->config->topology->kind->is_static)
+        kith_round_list_review(node);
     if (catches_up) /* join the others, or stay behind for ever */
         kith_round_catch_up(node);
     kith_round_ask_early(node);
     /* A cycle is one exchange: nothing is trained within it. */
     if (kith_round_begins(node, round->round) != round->round && !node->leaving)
-        reopen(round);
+        reopen(node);
 }
 
 /* The open round is over. Was anybody missing? */
@@ -138,7 +154,7 @@ static bool review(struct kith_node *node)
 void kith_round_close(struct kith_node *node)
 {
     struct kith_round *round = node->round;
-    KITH_ASSERT(kith_round_has_begun(node) && !round->running);
+    KITH_ASSERT(kith_round_has_begun(node) && !kith_round_is_running(node));
     const bool missed = review(node);
     kith_round_remember(node);
     kith_node_cancel(node, KITH_SLOT_ROUND_SENT);
@@ -146,7 +162,9 @@ void kith_round_close(struct kith_node *node)
     kith_round_time(node);
     round->state = ROUND_CLOSED;
     round->deadline_ns = KITH_NEVER;
-    round->round++;
+    /* Who is alone counts no rounds: it takes less time for them than those
+     * that wait for each other, and its numbers would become implausible. */
+    round->round += !round->deserted;
     if (node->mode->closed != NULL)
         node->mode->closed(node, missed);
 }
@@ -166,7 +184,7 @@ void kith_round_try_close(struct kith_node *node)
          * is. */
         committed |= edge->decision == EDGE_COMMITTED;
     }
-    KITH_ASSERT(!round->running);
+    KITH_ASSERT(!kith_round_is_running(node));
     const bool merges = committed || node->config->algorithm->finish != NULL;
     round->deadline_ns = KITH_NEVER;
     /* A round that somebody let lapse says nothing of how long one takes
@@ -175,7 +193,7 @@ void kith_round_try_close(struct kith_node *node)
         round->patience++;
     if (!round->lapsed && committed)
         kith_estimate_add(&node->turn, node->now_ns - round->opened_ns);
-    if (!round->lapsed)
+    if (!round->lapsed && committed)
         round->patience = 0;
     if (merges && !round->merged)
         round->state = ROUND_MERGE;
@@ -199,8 +217,7 @@ static void put_work(struct kith_node *node, enum kith_work_kind kind,
                      uint32_t count)
 {
     struct kith_round *round = node->round;
-    KITH_ASSERT(!round->running && count <= KITH_DEGREE_MAX);
-    round->running = true;
+    KITH_ASSERT(!kith_round_is_running(node) && count <= KITH_DEGREE_MAX);
     kith_node_work(node, OWNER_ROUND,
                    (struct kith_work){.kind = kind,
                                       .pattern = KITH_PATTERN_ROUND,
@@ -267,13 +284,52 @@ static void schedule_merge(struct kith_node *node)
 
 bool kith_round_schedule(struct kith_node *node)
 {
-    KITH_ASSERT(!node->round->running);
+    KITH_ASSERT(!kith_round_is_running(node));
     const uint8_t state = node->round->state;
     if (state == ROUND_SNAPSHOT)
         schedule_snapshot(node);
     else if (state == ROUND_MERGE)
         schedule_merge(node);
     return state == ROUND_SNAPSHOT || state == ROUND_MERGE;
+}
+
+static kith_ns longer(kith_ns a, kith_ns b)
+{
+    KITH_ASSERT(a >= 0);
+    return a > b ? a : b;
+}
+
+/* There is a bound on all waiting for a trigger's rounds: whoever is late again
+ * and again may be a liar, and those that wait for one who waits would measure
+ * ever longer rounds. It is more where a model takes longer, or training
+ * does. */
+static kith_ns wait(const struct kith_node *node, uint32_t doublings)
+{
+    const struct kith_round *round = node->round;
+    const kith_ns first_ns = kith_node_first_timeout(node);
+    const kith_ns work_ns = KITH_US * round->period.mean_us;
+    const kith_ns most_ns =
+        longer(4 * first_ns, longer(PATIENCE_NS, PATIENCE_PERIODS * work_ns));
+    const kith_ns spent_ns = node->now_ns - round->triggered_ns;
+    KITH_ASSERT(spent_ns >= 0);
+    return kith_node_earliest(kith_node_turn_timeout(node, doublings),
+                              longer(first_ns / 4, most_ns - spent_ns));
+}
+
+/* A neighbour may lapse as often as it is heard, while rounds without it end
+ * well. */
+static uint32_t patience(const struct kith_node *node)
+{
+    const struct kith_round_list *list = kith_round_current(node);
+    uint32_t most = node->round->patience;
+    KITH_ASSERT(most <= PATIENCE_MAX);
+    for (uint32_t e = 0; e < list->count; e++) {
+        const uint32_t lapses = list->edges[e].lapses;
+        if (!(list->edges[e].flags & EDGE_DOWN) && lapses < LAPSES_MAX &&
+            lapses > most)
+            most = lapses;
+    }
+    return most < PATIENCE_MAX ? most : PATIENCE_MAX;
 }
 
 /* Measured round trips unless the file sets a time; longer after rounds that
@@ -284,10 +340,8 @@ static kith_ns deadline_after(const struct kith_node *node)
     const kith_ns fixed = node->config->round_deadline_ns;
     KITH_ASSERT(fixed >= 0);
     return fixed == KITH_NEVER ? KITH_NEVER
-           : fixed > 0
-               ? node->now_ns + fixed
-               : node->now_ns +
-                     kith_node_turn_timeout(node, node->round->patience);
+           : fixed > 0         ? node->now_ns + fixed
+                               : node->now_ns + wait(node, patience(node));
 }
 
 /* Our snapshot is taken. */
@@ -301,6 +355,8 @@ static void step_snapshot(struct kith_node *node)
     round->deadline_ns = deadline_after(node);
     for (uint32_t e = 0; e < list->count; e++)
         kith_edge_open(node, &list->edges[e]);
+    round->deserted =
+        kith_round_phases(node) == 1 && kith_round_is_deserted(node);
     node->mode->opened(node);
 }
 
@@ -328,9 +384,8 @@ static void step_merged(struct kith_node *node)
 
 void kith_round_worked(struct kith_node *node, enum kith_work_kind kind)
 {
-    KITH_ASSERT(node->round->running);
+    KITH_ASSERT(kith_round_is_open(node));
     KITH_ASSERT(kind == KITH_WORK_SNAPSHOT || kind == KITH_WORK_MERGE);
-    node->round->running = false;
     (kind == KITH_WORK_SNAPSHOT ? step_snapshot : step_merged)(node);
 }
 
@@ -344,7 +399,10 @@ static void count_silent(struct kith_node *node, kith_id peer)
     for (unsigned k = 0; k < 2; k++) {
         struct kith_round_edge *edge =
             kith_round_find(&node->round->lists[k], peer);
-        if (edge == NULL || ++edge->silent < 2)
+        if (edge == NULL)
+            continue;
+        edge->lapses = (uint8_t)((edge->lapses + 1u) % (2 * LAPSES_MAX));
+        if (++edge->silent < 2)
             continue;
         edge->flags |= EDGE_DOWN;
         down = true;
@@ -375,15 +433,15 @@ static void settle_all(struct kith_node *node)
         const bool settled = node->mode->settle(node, edge);
         KITH_ASSERT(settled == (edge->decision != EDGE_OPEN));
         round->lapsed |= settled;
+        if (settled && edge->lapses >= LAPSES_MAX)
+            round->patience = 0;
         if (settled)
             count_silent(node, edge->peer);
         else
             doubts = edge->tries > doubts ? edge->tries : doubts;
     }
     if (doubts > 0)
-        round->deadline_ns =
-            node->now_ns +
-            kith_estimate_timeout(&node->turn, KITH_TIMEOUT_INITIAL_NS, doubts);
+        round->deadline_ns = node->now_ns + wait(node, doubts);
     kith_round_try_close(node);
 }
 

@@ -30,6 +30,7 @@ enum edge_flag {
     EDGE_DOWN = 1u << 6,        /* left out until it is heard again */
     EDGE_GIVEN_UP = 1u << 7,    /* cast: its sender gave this round up before it
                                    began here */
+    EDGE_COMES = 1u << 8,       /* down, and heard on its way to us */
 };
 
 /* One neighbour of one round. */
@@ -45,6 +46,7 @@ struct kith_round_edge {
     uint8_t decision;
     uint8_t tries;  /* PROBEs in doubt */
     uint8_t silent; /* rounds dropped since it was last heard */
+    uint8_t lapses; /* likewise, since one ended well */
     /* Mailbox: which of its two inboxes holds what came last, and which one is
      * being merged. */
     uint8_t held, merging;
@@ -86,12 +88,12 @@ enum round_state {
 
 struct kith_round {
     uint64_t round; /* open, or next to open */
-    kith_ns opened_ns, deadline_ns;
+    kith_ns triggered_ns, opened_ns, deadline_ns;
     uint8_t state;
-    bool running;     /* its work item is out */
     bool merged;      /* mailbox: this round's merge is done */
     bool lapsed;      /* an edge of it was left out at the deadline */
     bool passing;     /* mailbox: it passes on what a peer in training sent */
+    bool deserted;    /* nobody takes part, nobody is known to be further */
     uint8_t patience; /* rounds in a row that lapsed */
     uint8_t wary;     /* rounds in which what is missing is asked for */
     uint32_t early_count;
@@ -115,6 +117,13 @@ static inline const struct kith_round_list *
 kith_round_list_of(const struct kith_node *node, uint64_t number)
 {
     return &node->round->lists[number & node->mode->list_mask];
+}
+
+/* Its work item is out. */
+static inline bool kith_round_is_running(const struct kith_node *node)
+{
+    KITH_ASSERT(node->owner != OWNER_ROUND || node->round != NULL);
+    return node->owner == OWNER_ROUND;
 }
 
 /* The open round's list, or the next one's. */
@@ -170,10 +179,17 @@ static inline bool kith_edge_is_open(const struct kith_node *node,
 
 /* ---- round_neighbours.c */
 
+/* Rounds of a trigger, in which training does not go on. */
+uint32_t kith_round_phases(const struct kith_node *node);
 /* The first round of the trigger after so many own steps. */
 uint64_t kith_round_after(const struct kith_node *node, uint64_t steps);
 /* The first of a trigger's rounds, from this one on. */
 uint64_t kith_round_begins(const struct kith_node *node, uint64_t number);
+/* Nobody takes part in the round that has just opened, or in the cycle that is
+ * about to, and nobody is known to be further. */
+bool kith_round_is_deserted(const struct kith_node *node);
+/* Where neighbours change they are left out as long as they are suspected. */
+void kith_round_list_review(struct kith_node *node);
 /* Will there be a round of that number before our share is done? */
 bool kith_round_comes(const struct kith_node *node, uint64_t number);
 size_t kith_round_size(const struct kith_node_config *config);
@@ -191,6 +207,8 @@ bool kith_round_was_committed(const struct kith_node *node, kith_id peer,
 
 /* ---- round_rejoin.c */
 
+/* Who is alone waits where it is for those that are on their way. */
+bool kith_round_is_awaited(const struct kith_node *node, uint64_t said);
 /* Any message: its sender is alive, and in that round. */
 void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said);
 /* No honest peer is in a later round by now, as far as our own clock says. */

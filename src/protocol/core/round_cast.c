@@ -57,7 +57,7 @@ static void ask(struct kith_node *node, const struct kith_round_edge *edge)
 static void opened(struct kith_node *node)
 {
     const struct kith_round_list *list = kith_round_current(node);
-    KITH_ASSERT(!node->round->running);
+    KITH_ASSERT(!kith_round_is_running(node));
     node->round->state = ROUND_OPEN;
     for (uint32_t e = 0; e < list->count; e++) {
         struct kith_round_edge *edge = &list->edges[e];

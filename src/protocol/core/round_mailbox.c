@@ -67,10 +67,22 @@ static void opened(struct kith_node *node)
     node->round->state = ROUND_MERGE;
 }
 
+/* Those that we only read from would never hear that we are back. */
+static void ask(const struct kith_node *node)
+{
+    const struct kith_round_list *list = kith_round_current(node);
+    KITH_ASSERT(node->round->wary <= KITH_WARY_ROUNDS);
+    for (uint32_t e = 0; node->round->wary > 0 && e < list->count; e++)
+        if ((list->edges[e].flags & (EDGE_IN | EDGE_OUT)) == EDGE_IN)
+            kith_round_tell(node, list->edges[e].peer, KITH_MESSAGE_PROBE,
+                            node->round->round);
+}
+
 static void merged(struct kith_node *node)
 {
     KITH_ASSERT(node->round->merged);
     node->round->state = ROUND_OPEN;
+    ask(node);
     kith_edge_advance_all(node);
     kith_round_try_close(node);
 }
@@ -93,7 +105,8 @@ static uint32_t edge_inbox(const struct kith_node *node, uint32_t e,
     const uint8_t other = edge->held ^ 1;
     (void)number;
     KITH_ASSERT(e < round->lists[0].count);
-    if (round->running && round->state == ROUND_MERGE && edge->merging == other)
+    if (kith_round_is_running(node) && round->state == ROUND_MERGE &&
+        edge->merging == other)
         return KITH_SLOT_NONE;
     return kith_slot_inbox(e, other);
 }

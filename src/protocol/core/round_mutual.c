@@ -24,7 +24,7 @@ static bool is_ours_to_drop(const struct kith_node *node,
 
 static void opened(struct kith_node *node)
 {
-    KITH_ASSERT(!node->round->running);
+    KITH_ASSERT(!kith_round_is_running(node));
     /* Models of this round may be here already. */
     node->round->state = ROUND_OPEN;
     kith_edge_advance_all(node);

@@ -6,6 +6,9 @@
  * and the next one, since a neighbour may be a round ahead. */
 #include "src/protocol/core/round.h"
 
+/* Of graphs that are drawn for ever. */
+#define HORIZON_MAX KITH_OUTCOMES
+
 _Static_assert(KITH_DEGREE_MAX <= 64, "an outcome has a bit for each edge");
 
 /* Out- and in-neighbours of one round together; a graph of so many neighbours
@@ -50,10 +53,14 @@ static void inherit(const struct kith_node *node, struct kith_round_edge *edge,
     if (before != NULL) {
         edge->said = before->said;
         edge->silent = before->silent;
-        edge->flags |= before->flags & EDGE_DOWN;
-    } else if (kith_node_is_suspect(node, edge->peer)) {
-        edge->flags |= EDGE_DOWN;
+        edge->lapses = before->lapses;
+        if (node->config->topology->kind->is_static)
+            edge->flags |= before->flags & EDGE_DOWN;
     }
+    /* Where neighbours change two may leave each other out: until the span is
+     * over. */
+    if (kith_node_is_suspect(node, edge->peer))
+        edge->flags |= EDGE_DOWN;
     KITH_ASSERT(before == NULL || before->peer == edge->peer);
 }
 
@@ -62,7 +69,7 @@ void kith_round_list_fill(struct kith_node *node, uint64_t number)
     struct kith_round_list *list = &node->round->lists[number & 1];
     /* What is known of a neighbour is carried over from the other round. */
     const struct kith_round_list *other = &node->round->lists[~number & 1];
-    KITH_ASSERT(!node->round->running || node->adopting);
+    KITH_ASSERT(!kith_round_is_running(node) || node->adopting);
     list->round = number;
     /* The same neighbours: only what came for the round two before is
      * dropped. */
@@ -76,6 +83,65 @@ void kith_round_list_fill(struct kith_node *node, uint64_t number)
     for (uint32_t e = 0; e < list->count; e++) {
         list->peers[e] = list->edges[e].peer;
         inherit(node, &list->edges[e], other);
+    }
+}
+
+/* Rounds that this peer's neighbours are looked for in. */
+static uint64_t horizon(const struct kith_node *node)
+{
+    const uint64_t period = kith_topology_period(node->config->topology);
+    KITH_ASSERT(kith_round_phases(node) <= 1 ||
+                period == kith_round_phases(node));
+    return period > 0 && period < HORIZON_MAX ? period : HORIZON_MAX;
+}
+
+/* Is everybody suspected whom it will meet? */
+static bool suspects_all(const struct kith_node *node)
+{
+    const uint64_t first = node->round->round, most = horizon(node);
+    struct kith_round_edge edges[KITH_DEGREE_MAX];
+    KITH_ASSERT(!node->config->topology->kind->is_static);
+    for (uint64_t by = 0; by < most; by++) {
+        const uint32_t count =
+            list_neighbours(node->config, node->self, first + by, edges);
+        for (uint32_t e = 0; e < count; e++)
+            if (!kith_node_is_suspect(node, edges[e].peer))
+                return false;
+    }
+    return true;
+}
+
+/* Nothing of the round at hand was sent, or can come. */
+static bool is_dropped(const struct kith_round_list *list)
+{
+    KITH_ASSERT(list->count <= KITH_DEGREE_MAX);
+    for (uint32_t e = 0; e < list->count; e++) {
+        const struct kith_round_edge *edge = &list->edges[e];
+        if ((edge->flags & (EDGE_DOWN | EDGE_MADE)) != EDGE_DOWN ||
+            edge->decision != EDGE_DROPPED)
+            return false;
+    }
+    return list->count > 0;
+}
+
+bool kith_round_is_deserted(const struct kith_node *node)
+{
+    const struct kith_round *round = node->round;
+    const bool cycle = kith_round_phases(node) > 1;
+    KITH_ASSERT(round->state == ROUND_SNAPSHOT);
+    return node->mode->says_round && round->furthest <= round->round &&
+           (cycle || is_dropped(kith_round_current(node))) &&
+           (node->config->topology->kind->is_static || suspects_all(node));
+}
+
+void kith_round_list_review(struct kith_node *node)
+{
+    for (unsigned k = 0; k < 2; k++) {
+        const struct kith_round_list *list = &node->round->lists[k];
+        KITH_ASSERT(list->count <= KITH_DEGREE_MAX);
+        for (uint32_t e = 0; e < list->count; e++)
+            if (!kith_node_is_suspect(node, list->edges[e].peer))
+                list->edges[e].flags &= ~(uint32_t)EDGE_DOWN;
     }
 }
 
@@ -115,7 +181,7 @@ size_t kith_round_size(const struct kith_node_config *config)
                    2 * (sizeof(struct kith_round_edge) + sizeof(kith_id)));
 }
 
-static uint32_t phases(const struct kith_node *node)
+uint32_t kith_round_phases(const struct kith_node *node)
 {
     KITH_ASSERT(node->config->every >= 1);
     return node->config->phases > 1 ? node->config->phases : 1;
@@ -124,7 +190,7 @@ static uint32_t phases(const struct kith_node *node)
 /* More rounds than can be counted: until told to leave. */
 static bool is_endless(const struct kith_node *node)
 {
-    return node->config->steps > UINT64_MAX / phases(node);
+    return node->config->steps > UINT64_MAX / kith_round_phases(node);
 }
 
 void kith_round_init(struct kith_node *node, void *memory)
@@ -152,12 +218,12 @@ void kith_round_init(struct kith_node *node, void *memory)
 
 uint64_t kith_round_after(const struct kith_node *node, uint64_t steps)
 {
-    return steps / node->config->every * phases(node);
+    return steps / node->config->every * kith_round_phases(node);
 }
 
 uint64_t kith_round_begins(const struct kith_node *node, uint64_t number)
 {
-    const uint64_t each = phases(node), rest = number % each;
+    const uint64_t each = kith_round_phases(node), rest = number % each;
     KITH_ASSERT(rest < each);
     return rest == 0 ? number : number - rest + each;
 }
@@ -174,9 +240,10 @@ bool kith_round_comes(const struct kith_node *node, uint64_t number)
      * and of the cycle at hand. */
     uint64_t left = round->share - kith_round_after(node, node->steps);
     if (node->trigger_due)
-        left += phases(node);
+        left += kith_round_phases(node);
     if (round->state != ROUND_CLOSED)
-        left += phases(node) - round->round % phases(node);
+        left +=
+            kith_round_phases(node) - round->round % kith_round_phases(node);
     return number - round->round < left;
 }
 

@@ -12,12 +12,13 @@
  *
  * and tell those that wait for us in between. No word takes us further than
  *
- *   plausible(now) = 4 (first round + work / period) + 64
+ *   plausible(now) = 4 (first round + phases work / period) + 64
  *
  * which nobody reaches honestly whose rounds take a quarter of ours or more.
  * Work is our clock's time but for what training waited, which a liar may draw
- * out; the period is how much of it lies between two rounds. Peers that wait
- * for each other reckon alike, so who follows a claim is followed.
+ * out; the period is how much of it lies between two triggers of so many
+ * phases. Peers that wait for each other reckon alike, so who follows a claim
+ * is followed; who is alone counts no rounds.
  *
  * What liars can do: numbers are labels, and a jump costs an edge one exchange,
  * because the one ahead waits for the one that follows. There is one jump a
@@ -63,8 +64,8 @@ uint64_t kith_round_plausible(const struct kith_node *node)
     if (!node->mode->says_round)
         most += (uint64_t)(node->now_ns - round->begun_ns) / MAILBOX_ROUND_NS;
     else if (period_ns > 0)
-        most += (FASTER - 1) * start +
-                FASTER * ((uint64_t)worked(node) / period_ns);
+        most += (FASTER - 1) * start + FASTER * kith_round_phases(node) *
+                                           ((uint64_t)worked(node) / period_ns);
     return most < KITH_ROUND_NUMBER_MAX ? most : KITH_ROUND_NUMBER_MAX;
 }
 
@@ -77,17 +78,48 @@ void kith_round_time(struct kith_node *node)
     round->closed_ns = now_ns;
 }
 
+bool kith_round_is_awaited(const struct kith_node *node, uint64_t said)
+{
+    KITH_ASSERT(!node->round->deserted || node->mode->says_round);
+    return node->round->deserted && said < node->round->round;
+}
+
+static void set_heard(struct kith_round_edge *edge)
+{
+    KITH_ASSERT(edge->flags & (EDGE_IN | EDGE_OUT));
+    edge->flags &= ~(uint32_t)(EDGE_DOWN | EDGE_COMES);
+    edge->silent = 0;
+}
+
+/* Who is alone waits where it is for those that are on their way; where one of
+ * them arrives, for all of them. */
+static void hear_deserted(struct kith_node *node, kith_id from, bool comes)
+{
+    KITH_ASSERT(node->round->deserted);
+    for (unsigned k = 0; k < 2; k++) {
+        const struct kith_round_list *list = &node->round->lists[k];
+        for (uint32_t e = 0; e < list->count; e++) {
+            struct kith_round_edge *edge = &list->edges[e];
+            if (comes && edge->peer == from)
+                edge->flags |= EDGE_COMES;
+            else if (!comes && edge->flags & EDGE_COMES)
+                set_heard(edge);
+        }
+    }
+}
+
 void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said)
 {
     struct kith_round *round = node->round;
-    KITH_ASSERT(from != node->self);
     const bool claims = node->mode->says_round && said <= KITH_ROUND_NUMBER_MAX;
-    for (unsigned k = 0; k < 2; k++) {
+    const bool comes = kith_round_is_awaited(node, said);
+    if (round->deserted)
+        hear_deserted(node, from, comes);
+    for (unsigned k = 0; !comes && k < 2; k++) {
         struct kith_round_edge *edge = kith_round_find(&round->lists[k], from);
         if (edge == NULL)
             continue;
-        edge->flags &= ~(uint32_t)EDGE_DOWN;
-        edge->silent = 0;
+        set_heard(edge);
         if (claims && said > edge->said)
             edge->said = said;
     }

@@ -73,7 +73,7 @@ bool kith_node_is_suspect(const struct kith_node *node, kith_id peer)
     KITH_ASSERT(peer != KITH_NOBODY);
     for (size_t i = 0; i < KITH_SUSPECTS_MAX; i++)
         if (node->suspects[i].peer == peer)
-            return true;
+            return !is_over(node, &node->suspects[i]);
     return false;
 }
 
