@@ -200,8 +200,8 @@ static void step_marks(struct sim_world *world, kith_id id)
 
 /* Everything that a step asks for, in the order in which a driver with sockets
  * carries it out. */
-static void step_node(struct sim_world *world, kith_id id,
-                      struct kith_event *event)
+static inline void step_node(struct sim_world *world, kith_id id,
+                             struct kith_event *event)
 {
     struct kith_effects *effects = world->nodes.effects;
     KITH_DEBUG_ASSERT(world->peers[id].state == SIM_PEER_RUNS);
@@ -226,12 +226,11 @@ static void step_node(struct sim_world *world, kith_id id,
 static void step_worked(struct sim_world *world, kith_id id)
 {
     KITH_DEBUG_ASSERT(world->peers[id].work != SIM_WORK_NONE);
-    struct kith_work_result result;
-    sim_work_end(world, id, &result);
+    struct kith_event event = {.kind = KITH_EVENT_WORK_DONE,
+                               .from = KITH_NOBODY,
+                               .result = sim_work_end(world, id)};
     if (world->ledger)
         sim_ledger_done(world, id);
-    struct kith_event event = {
-        .kind = KITH_EVENT_WORK_DONE, .from = KITH_NOBODY, .result = &result};
     step_node(world, id, &event);
 }
 

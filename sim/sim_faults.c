@@ -180,10 +180,8 @@ static void crash(struct sim_world *world, kith_id id)
     sim_exempt(world, id);
     /* A crashed process takes its item with it; here the item still runs to its
      * end, because a thread cannot be stopped within a kernel. */
-    if (peer->work != SIM_WORK_NONE) {
-        struct kith_work_result lost;
-        sim_work_end(world, id, &lost);
-    }
+    if (peer->work != SIM_WORK_NONE)
+        (void)sim_work_end(world, id);
     if (world->work) {
         sim_ledger_crash(world, id);
         sim_cancel(world, id, UINT32_MAX);

@@ -22,9 +22,10 @@ struct kith_worker *sim_job_worker(const struct sim_world *world, kith_id peer);
 double sim_job_loss(const struct sim_world *world, kith_id peer);
 void sim_work_start(struct sim_world *world, kith_id peer,
                     const struct kith_work *work);
-/* Virtual time of the item is over: it has run, and this is its result. */
-void sim_work_end(struct sim_world *world, kith_id peer,
-                  struct kith_work_result *result);
+/* Virtual time of the item is over: it has run, and this is its result, which
+ * stands until the peer's next item. */
+const struct kith_work_result *sim_work_end(struct sim_world *world,
+                                            kith_id peer);
 void sim_work_join_all(struct sim_world *world);
 
 #endif

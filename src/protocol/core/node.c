@@ -304,11 +304,10 @@ static void schedule(struct kith_node *node)
 static bool triggers(const struct kith_node *node)
 {
     const struct kith_node_config *config = node->config;
-    /* The draw is a function of the step, so that a replay needs no state of
-     * the stream. */
+    if (!communicates(node) || node->leaving)
+        return false;
     const bool exclusive = kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE);
-    if (node->leaving || !communicates(node) ||
-        (node->steps % config->every != 0 && !exclusive))
+    if (node->steps % config->every != 0 && !exclusive)
         return false;
     double chance = config->chance == 0 ? 1 : config->chance;
     KITH_DEBUG_ASSERT(chance > 0 && chance <= 1);
@@ -316,6 +315,8 @@ static bool triggers(const struct kith_node *node)
         chance /= 2.0 * config->every;
     if (chance >= 1)
         return true;
+    /* The draw is a function of the step, so that a replay needs no state of
+     * the stream. */
     struct kith_rng rng;
     kith_rng_init(&rng, node->config->seed, KITH_STREAM_TRIGGER, node->self);
     rng.block = (uint32_t)node->steps;
@@ -371,7 +372,7 @@ static void step_worked(struct kith_node *node,
                         const struct kith_work_result *result)
 {
     const uint32_t owner = node->owner;
-    KITH_ASSERT(owner < OWNER_EXCHANGE + kith_exchange_count(node));
+    KITH_DEBUG_ASSERT(owner < OWNER_EXCHANGE + kith_exchange_count(node));
     KITH_ASSERT(owner > OWNER_UNSTARTED); /* WORK_DONE without work */
     node->owner = OWNER_NONE;
     node->prepared = 0;
@@ -448,9 +449,10 @@ static void step_started(struct kith_node *node)
 /* Holds after every event, whatever peers and driver did. */
 static void check(const struct kith_node *node)
 {
-    KITH_ASSERT(!node->effects->has_work || node->owner > OWNER_UNSTARTED);
+    KITH_DEBUG_ASSERT(!node->effects->has_work ||
+                      node->owner > OWNER_UNSTARTED);
     KITH_ASSERT(!node->leaving || !node->trigger_due);
-    KITH_ASSERT(node->waited_ns <= node->now_ns);
+    KITH_DEBUG_ASSERT(node->waited_ns <= node->now_ns);
     if (node->round != NULL)
         kith_round_check(node);
 }

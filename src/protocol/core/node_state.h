@@ -134,7 +134,7 @@ static inline void kith_node_work(struct kith_node *node, uint32_t owner,
                                   struct kith_work work)
 {
     KITH_ASSERT(node->owner == OWNER_NONE && owner > OWNER_UNSTARTED);
-    KITH_ASSERT(!node->effects->has_work);
+    KITH_DEBUG_ASSERT(!node->effects->has_work);
     KITH_ASSERT(work.edges != NULL || work.kind == KITH_WORK_TRAIN ||
                 work.kind == KITH_WORK_SAVE);
     node->owner = (uint8_t)owner;
