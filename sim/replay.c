@@ -101,6 +101,8 @@ static void apply(struct sim_replay *replay, kith_id peer)
     state->working = true;
     state->work = effects->work;
     kith_worker_prepare(state->worker, &state->work);
+    if (state->work.edge_count > 0) /* slots that it has filled, or will */
+        sim_replay_forget(state);
     if (state->work.kind == KITH_WORK_SAVE)
         sim_replay_peer_save(replay, peer);
 }

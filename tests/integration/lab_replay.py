@@ -9,7 +9,8 @@ Every run is one of four real peers, dirichlet(0.1), recorded; what the replay
 says is printed, and kept in SCRATCH/replays.json.
 
 Without --algorithms all of them. A+crash is A with a peer that is killed and
-comes back. Without --experiment the experiments are lab_taxonomy.py's.
+comes back, A+loss is A over links that lose packets, so that exchanges fail and
+what was prepared for them is sent never or later. Without --experiment the experiments are lab_taxonomy.py's.
 """
 import argparse
 import json
@@ -21,11 +22,11 @@ import sys
 from lab_taxonomy import Runs, split
 
 RELATIVE, POINTS = 1e-5, 0.3
-CRASH = """save: 100ms
+EXTRA = {"crash": """save: 100ms
 faults:
   - {at: 300ms, crash: "peer(1)", restart: 200ms}
   - {at: 500ms, for: 300ms, partition: "peer(0) <-> peer(2..3)"}
-"""
+""", "loss": "network: {latency: 1ms, loss: 0.05}\n"}
 
 
 def run(arguments):
@@ -61,19 +62,20 @@ class Replays:
 
     def arguments(self, name, seed):
         """What kith lab is told, beside --record."""
-        algorithm, _, crash = (name or "").partition("+")
+        algorithm, _, extra = (name or "").partition("+")
         if self.runs is None:
             return ([self.options.experiment, "--seed", str(seed)] +
                     (["--set", f"gossip.algorithm={algorithm}"]
                      if algorithm else []))
         path = self.runs.write(self.table[algorithm], seed)
-        if crash:
+        if extra:
             with open(path) as file:
                 text = file.read()
-            path = path.replace(".yaml", "-crash.yaml")
+            path = path.replace(".yaml", f"-{extra}.yaml")
             with open(path, "w") as file:
                 # Long enough for the faults to come.
-                file.write(re.sub("step: .*ms", "step: 5ms", text) + CRASH)
+                file.write(re.sub("step: .*ms", "step: 5ms", text) +
+                           EXTRA[extra])
         return [path]
 
     def one(self, name, seed):

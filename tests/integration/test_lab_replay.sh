@@ -3,16 +3,16 @@
 # order, ends with the same floats; and nothing but the journal of a whole run
 # is taken for one.
 # Method: lab_replay.py with pairs, rounds, weights and compressed rounds with
-# vectors of their own, one run with a crash and a partition; SEEDS and
-# ALGORITHMS in the environment choose others. Then databases that are not ours
-# to replay, and damaged ones.
+# vectors of their own, one run with a crash and a partition, one with loss;
+# SEEDS and ALGORITHMS in the environment choose others. Then databases that are
+# not ours to replay, and damaged ones.
 # shellcheck source=tests/integration/lab.sh
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
 
 # shellcheck disable=SC2086
 PYTHONDONTWRITEBYTECODE=1 python3 "$top/tests/integration/lab_replay.py" \
     "$kith" "$data" "$scratch" \
-    --algorithms "${ALGORITHMS:-adpsgd,dpsgd,gosgd,gt,choco,adpsgd+crash}" \
+    --algorithms "${ALGORITHMS:-adpsgd,dpsgd,gosgd,gt,choco,adpsgd+crash,adpsgd+loss}" \
     ${SEEDS:-1} || fail "a replay is off"
 none_left "the labs"
 
