@@ -94,8 +94,10 @@ bool kith_exchange_weigh(const struct kith_node *node,
     if (overlap < 1 || overlap > kith_exchange_count(node))
         return false;
     exchange->overlap = overlap & 15u;
-    exchange->edge.weight =
-        kith_exchange_weight(node, exchange->edge.peer, overlap);
+    /* The edge is the worker's until its item is done. */
+    if (!exchange->running)
+        exchange->edge.weight =
+            kith_exchange_weight(node, exchange->edge.peer, overlap);
     return true;
 }
 

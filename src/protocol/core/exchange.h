@@ -119,7 +119,8 @@ bool kith_exchange_is_single(const struct kith_node *node, kith_id peer);
  * Test: unit/test_overlap.c; measured: docs/validation.md. */
 double kith_exchange_weight(const struct kith_node *node, kith_id peer,
                             uint32_t overlap);
-/* Takes `overlap`, which a peer sent; false: no exchange has that. */
+/* Takes `overlap`, which a peer sent, and its weight, once no item is out;
+ * false: no exchange has that. */
 bool kith_exchange_weigh(const struct kith_node *node,
                          struct kith_exchange *exchange, uint32_t overlap);
 /* Exchanges whose half this peer has still to merge, `exchange` among them. */

@@ -287,6 +287,7 @@ static void worked(struct kith_node *node, struct kith_exchange *exchange,
     }
     if (kind == KITH_WORK_SNAPSHOT && exchange->pattern == KITH_PATTERN_SWAP) {
         send_snapshot(node, exchange);
+        (void)kith_exchange_weigh(node, exchange, exchange->overlap);
         if (exchange->abort_due)
             step_abort(node, exchange);
         return;

@@ -452,7 +452,7 @@ static void check(const struct kith_node *node)
     KITH_DEBUG_ASSERT(!node->effects->has_work ||
                       node->owner > OWNER_UNSTARTED);
     KITH_ASSERT(!node->leaving || !node->trigger_due);
-    KITH_DEBUG_ASSERT(node->waited_ns <= node->now_ns);
+    KITH_ASSERT(node->waited_ns <= node->now_ns);
     if (node->round != NULL)
         kith_round_check(node);
 }
