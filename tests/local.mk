@@ -191,22 +191,24 @@ LONG = \
   tests/long/accept_hash.sh \
   tests/long/accept_lab.sh \
   tests/long/accept_learning.sh \
-  tests/long/accept_loss.sh \
   tests/long/accept_parity.sh \
   tests/long/accept_quality.sh \
   tests/long/accept_replay.sh \
   tests/long/accept_resume.sh \
   tests/long/accept_taxonomy.sh \
+  tests/long/accept_worlds.sh \
   tests/long/check_cuda_code.sh \
   tests/long/check_deploy.sh \
   tests/long/check_matrix.sh \
   tests/long/coverage.sh \
   tests/long/fuzz.sh \
+  tests/long/soak.sh \
   tests/long/theory_table.sh
 LONG_BUILDS = $(PARITY)
 EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept.py \
   tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py \
+  tests/long/accept_worlds.py tests/long/soak.py \
   tests/long/accept_choco.py tests/long/theory_table.py \
   tests/long/accept_quality.py tests/long/accept_taxonomy.py \
   tests/long/accept_learning.py tests/long/accept_choosing.py \

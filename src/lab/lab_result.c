@@ -34,6 +34,13 @@ static void add_speeds(struct lab *lab, struct kith_summary *summary)
     kith_speed_mean(&summary->speed, count);
 }
 
+/* As the simulator's time: until the last exchange in doubt has ended, too. */
+static kith_ns wall_ns(const struct lab *lab)
+{
+    const kith_ns share_ns = lab->ended_ns - lab->start_ns;
+    return lab->marked_ns > share_ns ? lab->marked_ns : share_ns;
+}
+
 /* Time in training steps until the share was done, else the end; a share of
  * each peer's, then their mean. */
 static double utilisation(const struct lab *lab)
@@ -68,7 +75,7 @@ static void add_up(struct lab *lab, struct kith_summary *summary)
     summary->cpu.other_s = sum.cpu_other_s;
     if (lab->start_ns != 0) {
         summary->cpu.other_s += kith_lab_cpu_s() - lab->cpu_start_s;
-        summary->wall_s = (double)(lab->ended_ns - lab->start_ns) / 1e9;
+        summary->wall_s = (double)wall_ns(lab) / 1e9;
         summary->utilisation = utilisation(lab);
     }
     add_speeds(lab, summary);
@@ -91,7 +98,7 @@ static void put_row(struct lab *lab, kith_id peer, uint64_t step,
     else
         row.samples = step * lab->experiment.train.batch * lab->peer_count;
     row.speed.measured = false; /* nothing was trained for this row */
-    row.time_ns = lab->ended_ns - lab->start_ns;
+    row.time_ns = wall_ns(lab);
     row.step = step;
     row.loss = score->loss;
     row.accuracy = score->accuracy;

@@ -72,6 +72,8 @@ static void take_mark(struct lab_peer *peer, kith_ns time_ns,
     }
     if (mark->kind == KITH_MARK_NONFINITE)
         peer->lab->nonfinite = true;
+    if (time_ns > peer->lab->marked_ns)
+        peer->lab->marked_ns = time_ns;
     kith_lab_live_mark(peer, time_ns, mark);
     (void)kith_rundb_mark(peer->lab->options->store, peer->rank, time_ns, mark);
 }
@@ -152,29 +154,6 @@ static void take_record(void *user, const struct lab_record *record)
     case LAB_RECORD_KINDS:
         break;
     }
-}
-
-static void take_score(void *user, const struct lab_record *record)
-{
-    struct lab *lab = user;
-    if (record->kind != LAB_RECORD_SCORE)
-        return;
-    const struct lab_score *score = &record->as.score;
-    lab->accuracy = score->accuracy;
-    struct kith_row row = kith_row_unknown(KITH_NOBODY);
-    row.time_ns = kith_host_now() - lab->start_ns;
-    row.step = score->step;
-    row.loss = score->loss;
-    row.accuracy = score->accuracy;
-    row.consensus_distance = score->consensus_distance;
-    row.samples = score->step * lab->experiment.train.batch * lab->peer_count;
-    (void)kith_rundb_row(lab->options->store, &row);
-    lab->values.accuracy = score->accuracy;
-    lab->values.loss = score->loss;
-    lab->values.consensus_distance = score->consensus_distance;
-    lab->values.correlation = score->correlation;
-    lab->correlation_lowest = fmin(lab->correlation_lowest, score->correlation);
-    kith_lab_check_patience(lab, score->loss, score->accuracy);
 }
 
 enum kith_err kith_lab_peer_start(struct lab_peer *peer)
@@ -281,6 +260,54 @@ static void read_signals(struct lab *lab)
             lab->signals++;
 }
 
+void kith_lab_values(struct lab *lab)
+{
+    struct kith_values *values = &lab->values;
+    values->finite = lab->nonfinite ? 0 : 1;
+    values->live = kith_lab_live_value(lab);
+    struct kith_row sum = {.received = 0};
+    for (uint32_t i = 0; i < lab->peer_count; i++)
+        kith_row_add_peer(&sum, &lab->peers[i].last);
+    kith_values_count(values, &sum);
+    const kith_ns end = lab->ended_ns != 0 ? lab->ended_ns : kith_host_now();
+    const double wall = (double)(end - lab->start_ns) / 1e9;
+    if (wall > 0)
+        values->waiting_share = sum.waiting_s / wall / (double)lab->peer_count;
+}
+
+/* As in the simulator: at evaluations, where there are any, for a value from
+ * before a fault says nothing about what comes after it. */
+static void check_values(struct lab *lab, kith_ns time_ns)
+{
+    kith_lab_values(lab);
+    (void)kith_checks_always(&lab->checks, lab->options->experiment,
+                             &lab->values, time_ns);
+}
+
+static void take_score(void *user, const struct lab_record *record)
+{
+    struct lab *lab = user;
+    if (record->kind != LAB_RECORD_SCORE)
+        return;
+    const struct lab_score *score = &record->as.score;
+    lab->accuracy = score->accuracy;
+    struct kith_row row = kith_row_unknown(KITH_NOBODY);
+    row.time_ns = kith_host_now() - lab->start_ns;
+    row.step = score->step;
+    row.loss = score->loss;
+    row.accuracy = score->accuracy;
+    row.consensus_distance = score->consensus_distance;
+    row.samples = score->step * lab->experiment.train.batch * lab->peer_count;
+    (void)kith_rundb_row(lab->options->store, &row);
+    lab->values.accuracy = score->accuracy;
+    lab->values.loss = score->loss;
+    lab->values.consensus_distance = score->consensus_distance;
+    lab->values.correlation = score->correlation;
+    lab->correlation_lowest = fmin(lab->correlation_lowest, score->correlation);
+    check_values(lab, row.time_ns);
+    kith_lab_check_patience(lab, score->loss, score->accuracy);
+}
+
 /* An evaluation that fails costs one point of the curve. */
 static void read_score(struct lab *lab)
 {
@@ -312,21 +339,6 @@ static void check_score(struct lab *lab, kith_ns now_ns)
                                 .user = &lab->score_child,
                                 .run = kith_lab_child_score};
     lab->scoring = kith_lab_process_start(&lab->score, &job) == KITH_OK;
-}
-
-void kith_lab_values(struct lab *lab)
-{
-    struct kith_values *values = &lab->values;
-    values->finite = lab->nonfinite ? 0 : 1;
-    values->live = kith_lab_live_value(lab);
-    struct kith_row sum = {.received = 0};
-    for (uint32_t i = 0; i < lab->peer_count; i++)
-        kith_row_add_peer(&sum, &lab->peers[i].last);
-    kith_values_count(values, &sum);
-    const kith_ns end = lab->ended_ns != 0 ? lab->ended_ns : kith_host_now();
-    const double wall = (double)(end - lab->start_ns) / 1e9;
-    if (wall > 0)
-        values->waiting_share = sum.waiting_s / wall / (double)lab->peer_count;
 }
 
 static void show_progress(struct lab *lab, kith_ns now_ns)
@@ -364,9 +376,8 @@ static void every_second(struct lab *lab, kith_ns now_ns)
         now_ns < lab->progress_ns)
         return;
     lab->progress_ns = now_ns + LAB_PROGRESS_NS;
-    kith_lab_values(lab);
-    (void)kith_checks_always(&lab->checks, lab->options->experiment,
-                             &lab->values, now_ns - lab->start_ns);
+    if (lab->score_ns == 0)
+        check_values(lab, now_ns - lab->start_ns);
     kith_lab_stored(lab, kith_rundb_flush(lab->options->store));
     if (lab->options->on_progress != NULL)
         show_progress(lab, now_ns);

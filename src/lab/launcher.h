@@ -87,6 +87,7 @@ struct lab {
     int signal_fd;
     uint32_t signals;                      /* SIGINT and SIGTERM so far */
     kith_ns opened_ns, start_ns, ended_ns; /* CLOCK_MONOTONIC; start 0: not */
+    kith_ns marked_ns; /* since the start: the last mark of any peer */
     bool stopping;
 
     uint32_t atom;                 /* the next one */
