@@ -173,7 +173,7 @@ void kith_round_try_close(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
-    bool committed = false;
+    bool committed = false, came = false;
     if (round->state != ROUND_OPEN)
         return;
     for (uint32_t e = 0; e < list->count; e++) {
@@ -183,18 +183,20 @@ void kith_round_try_close(struct kith_node *node)
         /* One edge is enough for a merge; a round without any is over as it
          * is. */
         committed |= edge->decision == EDGE_COMMITTED;
+        came |= edge->decision == EDGE_COMMITTED && edge->flags & EDGE_IN;
     }
     KITH_ASSERT(!kith_round_is_running(node));
     const bool merges = committed || node->config->algorithm->finish != NULL;
     round->deadline_ns = KITH_NEVER;
     /* A round that somebody let lapse says nothing of how long one takes
-     * (Karn's rule): the next one is given longer. */
+     * (Karn's rule): the next one is given longer. Nor does one that brought
+     * nothing. */
     if (round->lapsed && round->patience < PATIENCE_MAX)
         round->patience++;
-    if (!round->lapsed && committed)
+    if (!round->lapsed && came) {
         kith_estimate_add(&node->turn, node->now_ns - round->opened_ns);
-    if (!round->lapsed && committed)
         round->patience = 0;
+    }
     if (merges && !round->merged)
         round->state = ROUND_MERGE;
     else

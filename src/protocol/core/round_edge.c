@@ -100,7 +100,10 @@ void kith_edge_commit(struct kith_node *node, struct kith_round_edge *edge)
 {
     KITH_ASSERT(edge->decision == EDGE_OPEN);
     edge->decision = EDGE_COMMITTED;
-    set_in_time(node, edge->peer);
+    /* READY comes at once, wherever its sender is: it says nothing of how late
+     * that one is. */
+    if (edge->flags & EDGE_IN)
+        set_in_time(node, edge->peer);
     node->done += kith_edge_decides(node, edge->peer);
 }
 
