@@ -98,13 +98,21 @@ static void test_only_sends(void **state)
     heal_all(runs, 3);
 }
 
+/* Met every few rounds, and slower than those in between. */
+static void test_late(void **state)
+{
+    (void)state;
+    static const uint64_t runs[] = {3223, 789, 6855, 8247, 2105, 3336};
+    heal_all(runs, 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alone),      cmocka_unit_test(test_ahead),
         cmocka_unit_test(test_suspected),  cmocka_unit_test(test_patience),
         cmocka_unit_test(test_cycle),      cmocka_unit_test(test_mailbox),
-        cmocka_unit_test(test_only_sends),
+        cmocka_unit_test(test_only_sends), cmocka_unit_test(test_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,25 +85,11 @@ void kith_edge_mark(struct kith_node *node, enum kith_mark_kind kind,
         mark->id.incarnation = ours ? node->incarnation : edge->incarnation;
 }
 
-static void set_in_time(struct kith_node *node, kith_id peer)
-{
-    for (unsigned k = 0; k < 2; k++) {
-        struct kith_round_edge *edge =
-            kith_round_find(&node->round->lists[k], peer);
-        KITH_ASSERT(edge == NULL || edge->peer == peer);
-        if (edge != NULL)
-            edge->lapses = 0;
-    }
-}
-
 void kith_edge_commit(struct kith_node *node, struct kith_round_edge *edge)
 {
     KITH_ASSERT(edge->decision == EDGE_OPEN);
     edge->decision = EDGE_COMMITTED;
-    /* READY comes at once, wherever its sender is: it says nothing of how late
-     * that one is. */
-    if (edge->flags & EDGE_IN)
-        set_in_time(node, edge->peer);
+    kith_late_in_time(node, edge);
     node->done += kith_edge_decides(node, edge->peer);
 }
 

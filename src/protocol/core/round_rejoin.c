@@ -123,6 +123,8 @@ void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said)
         if (claims && said > edge->said)
             edge->said = said;
     }
+    if (claims && said < round->round)
+        kith_late_hear(node, from);
     if (claims && said > round->furthest && said <= kith_round_plausible(node))
         round->furthest = said;
 }
