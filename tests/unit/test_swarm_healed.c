@@ -106,6 +106,13 @@ static void test_late(void **state)
     heal_all(runs, 6);
 }
 
+/* It took its donor's place, and thought that nobody else's is plausible. */
+static void test_adopted(void **state)
+{
+    (void)state;
+    heals(17, 9768);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -113,6 +120,7 @@ int main(void)
         cmocka_unit_test(test_suspected),  cmocka_unit_test(test_patience),
         cmocka_unit_test(test_cycle),      cmocka_unit_test(test_mailbox),
         cmocka_unit_test(test_only_sends), cmocka_unit_test(test_late),
+        cmocka_unit_test(test_adopted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
