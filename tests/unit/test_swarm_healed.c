@@ -113,6 +113,14 @@ static void test_adopted(void **state)
     heals(17, 9768);
 }
 
+/* Behind, alive, and without a word for those that are further. */
+static void test_behind(void **state)
+{
+    (void)state;
+    static const uint64_t runs[] = {232, 7423, 9019};
+    heal_all(runs, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,7 +128,7 @@ int main(void)
         cmocka_unit_test(test_suspected),  cmocka_unit_test(test_patience),
         cmocka_unit_test(test_cycle),      cmocka_unit_test(test_mailbox),
         cmocka_unit_test(test_only_sends), cmocka_unit_test(test_late),
-        cmocka_unit_test(test_adopted),
+        cmocka_unit_test(test_adopted),    cmocka_unit_test(test_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

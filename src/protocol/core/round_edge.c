@@ -153,4 +153,9 @@ void kith_edge_open(struct kith_node *node, struct kith_round_edge *edge)
         kith_edge_send(node, edge);
     else
         node->mode->unsent(node, edge);
+    /* It is further, and takes nothing of this round: without a word it would
+     * leave us out soon, and the next rounds would not wait for us either. */
+    if (!(edge->flags & EDGE_DOWN) && kith_edge_is_past(node, edge))
+        kith_round_tell(node, edge->peer, KITH_MESSAGE_PROBE,
+                        node->round->round);
 }
