@@ -121,6 +121,14 @@ static void test_behind(void **state)
     heal_all(runs, 3);
 }
 
+/* It left a cycle for the next one, before what those behind it waited for. */
+static void test_leapfrog(void **state)
+{
+    (void)state;
+    static const uint64_t runs[] = {5517, 4618, 8292};
+    heal_all(runs, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +137,7 @@ int main(void)
         cmocka_unit_test(test_cycle),      cmocka_unit_test(test_mailbox),
         cmocka_unit_test(test_only_sends), cmocka_unit_test(test_late),
         cmocka_unit_test(test_adopted),    cmocka_unit_test(test_behind),
+        cmocka_unit_test(test_leapfrog),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

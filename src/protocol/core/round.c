@@ -116,7 +116,9 @@ void kith_round_go_on(struct kith_node *node, bool catches_up)
         kith_round_list_fill(node, round->round + 1);
     else if (!node->config->topology->kind->is_static)
         kith_round_list_review(node);
-    if (catches_up) /* join the others, or stay behind for ever */
+    /* Join the others, or stay behind for ever: of a cycle they may have been
+     * missing in any round. */
+    if (catches_up || (kith_round_phases(node) > 1 && round->wary > 0))
         kith_round_catch_up(node);
     kith_round_ask_early(node);
     /* A cycle is one exchange: nothing is trained within it. */
