@@ -59,6 +59,7 @@ libkith_core_a_SOURCES = \
   src/protocol/core/round.h \
   src/protocol/core/round_cast.c \
   src/protocol/core/round_edge.c \
+  src/protocol/core/round_late.c \
   src/protocol/core/round_mailbox.c \
   src/protocol/core/round_message.c \
   src/protocol/core/round_mutual.c \

@@ -324,6 +324,39 @@ static void test_round_patience_ends(void **state)
     assert_true(least_ns <= 4 * KITH_S + 10 * KITH_MS);
 }
 
+/* One word of it says how late it is: the next round waits so long at once, and
+ * goes on doing so while no less would have done. */
+static void test_round_late(void **state)
+{
+    (void)state;
+    open_node("dpsgd-atc", "complete", 2, 1, false);
+    config.save_period_ns = 0;
+    config.steps = 1000;
+    start();
+    open_round();
+    const kith_ns since_ns = now_ns;
+    const struct kith_send to0 = effects.sends[0];
+    const kith_ns first_ns = effects.deadline_ns - now_ns;
+    expire();
+    open_round();
+    struct kith_message word = about(&to0, KITH_MESSAGE_REQUEST);
+    now_ns = effects.deadline_ns - 1;
+    say(0, word); /* still in round 0 */
+    const kith_ns late_ns = now_ns - since_ns;
+    assert_true(late_ns > 2 * first_ns);
+    expire();
+    for (int i = 0; i < 3; i++) {
+        open_round();
+        const struct kith_send model = effects.sends[0];
+        assert_true(effects.deadline_ns - now_ns > 2 * late_ns);
+        now_ns += late_ns;
+        give_model(&model);
+        say(0, about(&model, KITH_MESSAGE_ACK));
+        worked(KITH_WORK_MERGE);
+        assert_true(marked(KITH_MARK_MERGED));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +371,7 @@ int main(void)
         cmocka_unit_test(test_round_one_is_ahead),
         cmocka_unit_test(test_round_alone),
         cmocka_unit_test(test_round_patience_ends),
+        cmocka_unit_test(test_round_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

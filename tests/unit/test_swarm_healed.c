@@ -1,6 +1,6 @@
 /* Goal: what a search found in rounds stays mended.
- * Method: runs of `kith swarm --random --seed 13` that violated liveness, by
- * what was wrong, are simulated once more. */
+ * Method: runs of `kith swarm --random` with seeds 13 and 17 that violated
+ * liveness, by what was wrong, are simulated once more. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #define SEED 13u
 
-static void heals(uint64_t run)
+static void heals(uint64_t seed, uint64_t run)
 {
     uint8_t claims[64];
     char error[SIM_ERROR_BYTES];
@@ -21,15 +21,16 @@ static void heals(uint64_t run)
     struct kith_experiment experiment;
     struct kith_summary summary;
     struct sim_report report;
-    kith_draw(SEED, run, &draw, &experiment);
+    kith_draw(seed, run, &draw, &experiment);
     assert_true(experiment.peers <= sizeof claims);
     assert_true(sim_claims_parse(draw.dishonest, experiment.peers, claims));
     const struct sim_options options = {
         .experiment = &experiment, .claims = claims, .watch = true};
     assert_int_equal(sim_run(&options, &summary, &report, error), KITH_OK);
     if (summary.violations > 0)
-        print_message("kith swarm --random --seed 13 --run %llu: %s\n",
-                      (unsigned long long)run, report.not_live);
+        print_message("kith swarm --random --seed %llu --run %llu: %s\n",
+                      (unsigned long long)seed, (unsigned long long)run,
+                      report.not_live);
     assert_int_equal(summary.violations, 0);
     kith_experiment_close(&experiment);
 }
@@ -37,7 +38,7 @@ static void heals(uint64_t run)
 static void heal_all(const uint64_t runs[], unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
-        heals(runs[i]);
+        heals(SEED, runs[i]);
 }
 
 /* It counted rounds as fast as it trained, and nobody believed them. */
@@ -88,12 +89,55 @@ static void test_mailbox(void **state)
     heal_all(runs, 2);
 }
 
+/* Half of a cycle only sends: READYs, which come at once, said that nobody is
+ * late. */
+static void test_only_sends(void **state)
+{
+    (void)state;
+    static const uint64_t runs[] = {8207, 2789, 7862};
+    heal_all(runs, 3);
+}
+
+/* Met every few rounds, and slower than those in between. */
+static void test_late(void **state)
+{
+    (void)state;
+    static const uint64_t runs[] = {3223, 789, 6855, 8247, 2105, 3336};
+    heal_all(runs, 6);
+}
+
+/* It took its donor's place, and thought that nobody else's is plausible. */
+static void test_adopted(void **state)
+{
+    (void)state;
+    heals(17, 9768);
+}
+
+/* Behind, alive, and without a word for those that are further. */
+static void test_behind(void **state)
+{
+    (void)state;
+    static const uint64_t runs[] = {232, 7423, 9019};
+    heal_all(runs, 3);
+}
+
+/* It left a cycle for the next one, before what those behind it waited for. */
+static void test_leapfrog(void **state)
+{
+    (void)state;
+    static const uint64_t runs[] = {5517, 4618, 8292};
+    heal_all(runs, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone),     cmocka_unit_test(test_ahead),
-        cmocka_unit_test(test_suspected), cmocka_unit_test(test_patience),
-        cmocka_unit_test(test_cycle),     cmocka_unit_test(test_mailbox),
+        cmocka_unit_test(test_alone),      cmocka_unit_test(test_ahead),
+        cmocka_unit_test(test_suspected),  cmocka_unit_test(test_patience),
+        cmocka_unit_test(test_cycle),      cmocka_unit_test(test_mailbox),
+        cmocka_unit_test(test_only_sends), cmocka_unit_test(test_late),
+        cmocka_unit_test(test_adopted),    cmocka_unit_test(test_behind),
+        cmocka_unit_test(test_leapfrog),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

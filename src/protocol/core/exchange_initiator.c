@@ -389,7 +389,8 @@ static void step_model(struct kith_node *node, struct kith_exchange *exchange,
         /* Rounds are numbered by steps: take the donor's place in them. */
         node->steps = message->step < node->config->steps ? message->step
                                                           : node->config->steps;
-        kith_round_rejoin(node, kith_round_after(node, message->step));
+        node->round->start = kith_round_after(node, message->step);
+        kith_round_rejoin(node, node->round->start);
     }
     /* No deadline either: the worker is ours. */
     exchange->state = INITIATOR_MERGE;

@@ -17,10 +17,6 @@
 
 #include <string.h>
 
-/* Deadlines are doubled so often at most. */
-#define PATIENCE_MAX 5
-/* A neighbour that lapses all the same lengthens none for as many rounds. */
-#define LAPSES_MAX (PATIENCE_MAX + 3)
 #define PATIENCE_NS (20 * KITH_S)
 #define PATIENCE_PERIODS 16
 
@@ -34,7 +30,7 @@ void kith_round_check(const struct kith_node *node)
     KITH_ASSERT(round->state != ROUND_CLOSED ||
                 round->deadline_ns == KITH_NEVER);
     KITH_ASSERT(list->round == round->round || node->mode->list_mask == 0);
-    KITH_ASSERT(round->patience <= PATIENCE_MAX);
+    KITH_ASSERT(round->patience <= KITH_PATIENCE_MAX);
     KITH_ASSERT(round->passed <= round->generations);
     KITH_ASSERT(!round->deserted || node->mode->says_round);
 }
@@ -120,7 +116,9 @@ void kith_round_go_on(struct kith_node *node, bool catches_up)
         kith_round_list_fill(node, round->round + 1);
     else if (!node->config->topology->kind->is_static)
         kith_round_list_review(node);
-    if (catches_up) /* join the others, or stay behind for ever */
+    /* Join the others, or stay behind for ever: of a cycle they may have been
+     * missing in any round. */
+    if (catches_up || (kith_round_phases(node) > 1 && round->wary > 0))
         kith_round_catch_up(node);
     kith_round_ask_early(node);
     /* A cycle is one exchange: nothing is trained within it. */
@@ -173,7 +171,7 @@ void kith_round_try_close(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
-    bool committed = false;
+    bool committed = false, came = false;
     if (round->state != ROUND_OPEN)
         return;
     for (uint32_t e = 0; e < list->count; e++) {
@@ -183,18 +181,20 @@ void kith_round_try_close(struct kith_node *node)
         /* One edge is enough for a merge; a round without any is over as it
          * is. */
         committed |= edge->decision == EDGE_COMMITTED;
+        came |= edge->decision == EDGE_COMMITTED && edge->flags & EDGE_IN;
     }
     KITH_ASSERT(!kith_round_is_running(node));
     const bool merges = committed || node->config->algorithm->finish != NULL;
     round->deadline_ns = KITH_NEVER;
     /* A round that somebody let lapse says nothing of how long one takes
-     * (Karn's rule): the next one is given longer. */
-    if (round->lapsed && round->patience < PATIENCE_MAX)
+     * (Karn's rule): the next one is given longer. Nor does one that brought
+     * nothing. */
+    if (round->lapsed && round->patience < KITH_PATIENCE_MAX)
         round->patience++;
-    if (!round->lapsed && committed)
+    if (!round->lapsed && came) {
         kith_estimate_add(&node->turn, node->now_ns - round->opened_ns);
-    if (!round->lapsed && committed)
         round->patience = 0;
+    }
     if (merges && !round->merged)
         round->state = ROUND_MERGE;
     else
@@ -322,14 +322,13 @@ static uint32_t patience(const struct kith_node *node)
 {
     const struct kith_round_list *list = kith_round_current(node);
     uint32_t most = node->round->patience;
-    KITH_ASSERT(most <= PATIENCE_MAX);
+    KITH_ASSERT(most <= KITH_PATIENCE_MAX);
     for (uint32_t e = 0; e < list->count; e++) {
-        const uint32_t lapses = list->edges[e].lapses;
-        if (!(list->edges[e].flags & EDGE_DOWN) && lapses < LAPSES_MAX &&
-            lapses > most)
-            most = lapses;
+        const uint32_t doublings = kith_late_doublings(node, &list->edges[e]);
+        if (doublings > most)
+            most = doublings;
     }
-    return most < PATIENCE_MAX ? most : PATIENCE_MAX;
+    return most;
 }
 
 /* Measured round trips unless the file sets a time; longer after rounds that
@@ -401,7 +400,6 @@ static void count_silent(struct kith_node *node, kith_id peer)
             kith_round_find(&node->round->lists[k], peer);
         if (edge == NULL)
             continue;
-        edge->lapses = (uint8_t)((edge->lapses + 1u) % (2 * LAPSES_MAX));
         if (++edge->silent < 2)
             continue;
         edge->flags |= EDGE_DOWN;
@@ -433,7 +431,7 @@ static void settle_all(struct kith_node *node)
         const bool settled = node->mode->settle(node, edge);
         KITH_ASSERT(settled == (edge->decision != EDGE_OPEN));
         round->lapsed |= settled;
-        if (settled && edge->lapses >= LAPSES_MAX)
+        if (settled && kith_late_lapse(node, edge))
             round->patience = 0;
         if (settled)
             count_silent(node, edge->peer);

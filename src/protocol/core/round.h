@@ -7,6 +7,7 @@
  *   round_mailbox.c     training never waits; what came last is merged
  *   round_edge.c        one neighbour of a round
  *   round_neighbours.c  the neighbours, and how past rounds ended
+ *   round_late.c        how long it waits for one that was late
  *   round_rejoin.c      catching up after crashes and partitions */
 #ifndef KITH_PROTOCOL_CORE_ROUND_H
 #define KITH_PROTOCOL_CORE_ROUND_H
@@ -46,7 +47,6 @@ struct kith_round_edge {
     uint8_t decision;
     uint8_t tries;  /* PROBEs in doubt */
     uint8_t silent; /* rounds dropped since it was last heard */
-    uint8_t lapses; /* likewise, since one ended well */
     /* Mailbox: which of its two inboxes holds what came last, and which one is
      * being merged. */
     uint8_t held, merging;
@@ -73,6 +73,16 @@ struct kith_round_claim {
     kith_id peer;
 };
 #define KITH_EARLY_MAX 16u
+
+/* A peer that let rounds lapse. */
+struct kith_round_late {
+    uint64_t who; /* twice its rank; and 1: it was to bring something */
+    uint8_t lapses;
+    kith_ns since_ns; /* the first one opened; 0: it was heard since */
+};
+#define KITH_LATE_MAX 16u
+/* Deadlines are doubled so often at most. */
+#define KITH_PATIENCE_MAX 5
 /* Larger numbers are nobody's, so that none can wrap. */
 #define KITH_ROUND_NUMBER_MAX (UINT64_C(1) << 62)
 /* Rounds after one that somebody was missing in: where neighbours change, those
@@ -107,7 +117,8 @@ struct kith_round {
     uint64_t furthest;           /* claim that was plausible when said */
     uint64_t generations, passed; /* mailbox: above those heard, passed on */
     /* Models that came more than a round too early: there was no inbox. */
-    struct kith_round_claim early[KITH_EARLY_MAX];     /* (early_count) */
+    struct kith_round_claim early[KITH_EARLY_MAX]; /* (early_count) */
+    struct kith_round_late late[KITH_LATE_MAX];
     struct kith_round_outcome outcomes[KITH_OUTCOMES]; /* round % OUTCOMES */
 };
 
@@ -204,6 +215,20 @@ void kith_round_remember(struct kith_node *node);
 bool kith_round_is_forgotten(const struct kith_node *node, uint64_t number);
 bool kith_round_was_committed(const struct kith_node *node, kith_id peer,
                               uint64_t number);
+
+/* ---- round_late.c */
+
+/* Of the deadline of a round with it. */
+uint32_t kith_late_doublings(const struct kith_node *node,
+                             const struct kith_round_edge *edge);
+/* It let the open round lapse. Has it done so in spite of all patience? */
+bool kith_late_lapse(struct kith_node *node,
+                     const struct kith_round_edge *edge);
+/* It is on its way, in a round that is closed here. */
+void kith_late_hear(struct kith_node *node, kith_id peer);
+/* The open round has what was due from it. */
+void kith_late_in_time(struct kith_node *node,
+                       const struct kith_round_edge *edge);
 
 /* ---- round_rejoin.c */
 

@@ -85,22 +85,11 @@ void kith_edge_mark(struct kith_node *node, enum kith_mark_kind kind,
         mark->id.incarnation = ours ? node->incarnation : edge->incarnation;
 }
 
-static void set_in_time(struct kith_node *node, kith_id peer)
-{
-    for (unsigned k = 0; k < 2; k++) {
-        struct kith_round_edge *edge =
-            kith_round_find(&node->round->lists[k], peer);
-        KITH_ASSERT(edge == NULL || edge->peer == peer);
-        if (edge != NULL)
-            edge->lapses = 0;
-    }
-}
-
 void kith_edge_commit(struct kith_node *node, struct kith_round_edge *edge)
 {
     KITH_ASSERT(edge->decision == EDGE_OPEN);
     edge->decision = EDGE_COMMITTED;
-    set_in_time(node, edge->peer);
+    kith_late_in_time(node, edge);
     node->done += kith_edge_decides(node, edge->peer);
 }
 
@@ -164,4 +153,9 @@ void kith_edge_open(struct kith_node *node, struct kith_round_edge *edge)
         kith_edge_send(node, edge);
     else
         node->mode->unsent(node, edge);
+    /* It is further, and takes nothing of this round: without a word it would
+     * leave us out soon, and the next rounds would not wait for us either. */
+    if (!(edge->flags & EDGE_DOWN) && kith_edge_is_past(node, edge))
+        kith_round_tell(node, edge->peer, KITH_MESSAGE_PROBE,
+                        node->round->round);
 }

@@ -53,7 +53,6 @@ static void inherit(const struct kith_node *node, struct kith_round_edge *edge,
     if (before != NULL) {
         edge->said = before->said;
         edge->silent = before->silent;
-        edge->lapses = before->lapses;
         if (node->config->topology->kind->is_static)
             edge->flags |= before->flags & EDGE_DOWN;
     }

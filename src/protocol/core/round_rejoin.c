@@ -123,6 +123,8 @@ void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said)
         if (claims && said > edge->said)
             edge->said = said;
     }
+    if (claims && said < round->round)
+        kith_late_hear(node, from);
     if (claims && said > round->furthest && said <= kith_round_plausible(node))
         round->furthest = said;
 }
@@ -171,7 +173,10 @@ void kith_round_catch_up(struct kith_node *node)
     if (round->furthest / STRETCH > round->round / STRETCH)
         most = round->furthest;
     const uint64_t further = kith_round_begins(node, most);
-    if (further > round->round && !node->leaving)
+    /* A cycle that is under way is gone through: those behind us in it wait for
+     * what it still brings them. */
+    const bool begins = kith_round_begins(node, round->round) == round->round;
+    if (further > round->round && begins && !node->leaving)
         kith_round_rejoin(node, further);
 }
 

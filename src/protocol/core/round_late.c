@@ -1,0 +1,99 @@
+/* Peers that are late: how often the deadline of a round with them is doubled.
+ *
+ *   one more      it let a round lapse
+ *   as needed     it comes so long after the first of those was opened
+ *   one less      it was in time, and less would do, too
+ *
+ * Kept by peer, not by edge: of a graph that changes two meet every few rounds,
+ * and rounds with others end well in between. One that lapses all the same
+ * lengthens none for as many rounds: whoever is late again and again may be a
+ * liar. */
+#include "src/protocol/core/round.h"
+
+#define LAPSES_MAX (KITH_PATIENCE_MAX + 3)
+
+/* Who only takes something says READY at once, wherever it is: that says
+ * nothing of when it brings something. */
+static uint64_t who(const struct kith_round_edge *edge)
+{
+    KITH_ASSERT(edge->flags & (EDGE_IN | EDGE_OUT));
+    return (uint64_t)edge->peer << 1 | ((edge->flags & EDGE_IN) != 0);
+}
+
+/* Its place, else that of the one that is to make room. */
+static struct kith_round_late *place_of(const struct kith_node *node,
+                                        const struct kith_round_edge *edge)
+{
+    struct kith_round_late *place = &node->round->late[0];
+    KITH_ASSERT(edge->peer != node->self);
+    for (uint32_t i = 0; i < KITH_LATE_MAX; i++) {
+        struct kith_round_late *late = &node->round->late[i];
+        if (late->who == who(edge))
+            return late;
+        if (late->lapses < place->lapses)
+            place = late;
+    }
+    return place;
+}
+
+/* Doublings of the deadline within which twice that time lies. */
+static uint8_t enough(const struct kith_node *node, kith_ns time_ns)
+{
+    uint8_t doublings = 0;
+    KITH_ASSERT(time_ns >= 0);
+    while (doublings < KITH_PATIENCE_MAX &&
+           kith_node_turn_timeout(node, doublings) < 2 * time_ns)
+        doublings++;
+    return doublings;
+}
+
+uint32_t kith_late_doublings(const struct kith_node *node,
+                             const struct kith_round_edge *edge)
+{
+    const struct kith_round_late *late = place_of(node, edge);
+    KITH_ASSERT(late->lapses < 2 * LAPSES_MAX);
+    if (late->who != who(edge) || edge->flags & EDGE_DOWN ||
+        late->lapses >= LAPSES_MAX)
+        return 0;
+    return late->lapses < KITH_PATIENCE_MAX ? late->lapses : KITH_PATIENCE_MAX;
+}
+
+bool kith_late_lapse(struct kith_node *node, const struct kith_round_edge *edge)
+{
+    struct kith_round_late *late = place_of(node, edge);
+    if (late->who != who(edge))
+        *late = (struct kith_round_late){.who = who(edge)};
+    if (late->since_ns == 0)
+        late->since_ns = node->round->opened_ns;
+    KITH_ASSERT(late->since_ns <= node->now_ns);
+    const bool hopeless = late->lapses >= LAPSES_MAX;
+    late->lapses = (uint8_t)((late->lapses + 1u) % (2 * LAPSES_MAX));
+    return hopeless;
+}
+
+void kith_late_hear(struct kith_node *node, kith_id peer)
+{
+    KITH_ASSERT(peer != node->self);
+    for (uint32_t i = 0; i < KITH_LATE_MAX; i++) {
+        struct kith_round_late *late = &node->round->late[i];
+        if (late->who >> 1 != peer || late->since_ns == 0)
+            continue;
+        const uint8_t needed = enough(node, node->now_ns - late->since_ns);
+        if (needed > late->lapses)
+            late->lapses = needed;
+        late->since_ns = 0;
+    }
+}
+
+void kith_late_in_time(struct kith_node *node,
+                       const struct kith_round_edge *edge)
+{
+    struct kith_round_late *late = place_of(node, edge);
+    KITH_ASSERT(node->round->opened_ns <= node->now_ns);
+    if (late->who != who(edge))
+        return;
+    late->since_ns = 0;
+    if (enough(node, node->now_ns - node->round->opened_ns) < late->lapses)
+        late->lapses = late->lapses > KITH_PATIENCE_MAX ? KITH_PATIENCE_MAX
+                                                        : late->lapses - 1;
+}
