@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "kith/assert.h"
+#include "kith/text.h"
 
 /* Buffers of one child drained in one go after its end: a pipe holds 1 MiB. */
 #define DRAIN_READS 256
@@ -31,6 +32,18 @@ void kith_lab_say(struct lab *lab, const char *format, ...)
     vsnprintf(line, sizeof line, format, list);
     va_end(list);
     lab->options->on_line(lab->options->user, line);
+}
+
+void kith_lab_mourn(struct lab *lab, const char *format, ...)
+{
+    char line[sizeof lab->report.died];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(line, sizeof line, format, list);
+    va_end(list);
+    if (lab->report.died[0] == '\0')
+        (void)kith_text_copy(lab->report.died, sizeof line, line);
+    kith_lab_say(lab, "%s", line);
 }
 
 enum kith_err kith_lab_fail(struct lab *lab, enum kith_err err,
@@ -74,6 +87,7 @@ static void take_mark(struct lab_peer *peer, kith_ns time_ns,
         peer->lab->nonfinite = true;
     if (time_ns > peer->lab->marked_ns)
         peer->lab->marked_ns = time_ns;
+    peer->lab->report.marks[mark->kind]++;
     kith_lab_live_mark(peer, time_ns, mark);
     (void)kith_rundb_mark(peer->lab->options->store, peer->rank, time_ns, mark);
 }
@@ -230,8 +244,8 @@ static void peer_ended(struct lab_peer *peer)
     if (lab->start_ns == 0)
         kith_lab_fail(lab, KITH_EDEVICE, "peer %u %s before the start%s%s",
                       (unsigned)peer->rank, text, why[0] != 0 ? ": " : "", why);
-    kith_lab_say(lab, "peer %u died: %s%s%s; the others go on",
-                 (unsigned)peer->rank, text, why[0] != 0 ? ": " : "", why);
+    kith_lab_mourn(lab, "peer %u died: %s%s%s; the others go on",
+                   (unsigned)peer->rank, text, why[0] != 0 ? ": " : "", why);
 }
 
 static void read_peer(struct lab_peer *peer)
