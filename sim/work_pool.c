@@ -289,7 +289,7 @@ static void start_item(struct sim_world *world, kith_id peer,
     KITH_ASSERT(job->state == JOB_FREE);
     job->work = *work;
     if (world->peers[peer].fault != 0)
-        kith_worker_spoil(job->worker, sim_fault_huge(world, peer));
+        sim_fault_prepare(world, peer, job->worker);
     if (work->kind != KITH_WORK_TRAIN || work->edge_count > 0)
         sim_copy_forget(world, peer); /* it may fill its snapshots anew */
     kith_worker_prepare(job->worker, &job->work);

@@ -115,9 +115,11 @@ void kith_worker_prepare(struct kith_worker *worker, struct kith_work *work);
 void kith_worker_run(struct kith_worker *worker, struct kith_work *work,
                      struct kith_work_result *result);
 
-/* From now on what SNAPSHOT fills is of that magnitude, but for a PULL's; 0: as
- * it is. The fault `huge`: an insider's models. */
-void kith_worker_spoil(struct kith_worker *worker, double magnitude);
+/* From now on what SNAPSHOT fills is of that magnitude, but for a PULL's: the
+ * next `models` of them, 0: all. Magnitude 0: as it is. The fault `huge`: an
+ * insider's models. */
+void kith_worker_spoil(struct kith_worker *worker, double magnitude,
+                       uint32_t models);
 
 /* The two halves of TRAIN, for a driver that moves gradients (sim/central/);
  * of algorithms whose z is x alone. gradient: of the next batch at the live

@@ -122,10 +122,12 @@ bool kith_worker_is_stale(const struct kith_worker *worker, uint32_t sent)
 }
 
 /* The fault `huge`: what leaves is of that magnitude, sign by sign. */
-void kith_worker_spoil(struct kith_worker *worker, double magnitude)
+void kith_worker_spoil(struct kith_worker *worker, double magnitude,
+                       uint32_t models)
 {
     KITH_ASSERT(magnitude >= 0);
     worker->recovery.magnitude = magnitude;
+    worker->recovery.models = models;
 }
 
 void kith_worker_spoil_sent(struct kith_worker *worker, void *sent)
@@ -141,4 +143,6 @@ void kith_worker_spoil_sent(struct kith_worker *worker, void *sent)
             chunk[i] = copysign(worker->recovery.magnitude, chunk[i]);
         worker->backend->write(count, chunk, place);
     }
+    if (worker->recovery.models > 0 && --worker->recovery.models == 0)
+        worker->recovery.magnitude = 0;
 }

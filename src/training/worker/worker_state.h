@@ -18,6 +18,7 @@ struct kith_recovery {
     bool is_fresh;             /* x is good: nothing merged, no step ended */
     bool stale[KITH_SLOT_ROUND_EDGES]; /* snapshots of a spoilt x */
     double magnitude;                  /* of what is sent; 0: as it is */
+    uint32_t models;                   /* so many yet; 0: no end */
 };
 
 struct kith_worker {

@@ -1,0 +1,27 @@
+#!/bin/sh
+# Goal: a member that sends models of 1e19 stops no process of any method.
+# Method: five real peers of the digits, eleven such models; the rest refuses
+# what it sees, names nobody else, and all do their steps as good as ever.
+# In full: tests/long/accept_freeze.sh.
+# shellcheck source=tests/integration/lab.sh
+. "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
+
+for method in "adpsgd, every: 2, topology: random" \
+    "dpsgd, every: 2, topology: ring" "sgp, every: 2, topology: random" \
+    "diloco, every: 5, topology: complete"; do
+    experiment 5 500 "compute: {step: 4ms}" \
+        "faults: [{at: 200ms, models: 11, huge: \"peer(4)\", by: 1e19}]" \
+        "assert: [\"always finite(model)\", \"finally accuracy >= 0.9\"]" |
+        sed "s/^gossip:.*/gossip: {algorithm: $method}/" >"$scratch/huge.yaml"
+    lab 0 "$scratch/huge.yaml"
+    none_left "$method"
+    database=$(json database)
+    [ "$(json steps)" -eq 2500 ] || fail "$method: $(json steps) steps of 2500"
+    refused=$(sql "$database" "SELECT count(*) FROM marks JOIN mark_kinds
+        USING (kind) WHERE mark_kinds.name IN ('gated', 'recovered')")
+    [ "$refused" -gt 0 ] || fail "$method: nobody refused anything"
+    wrong=$(sql "$database" "SELECT count(*) FROM marks JOIN mark_kinds
+        USING (kind) WHERE mark_kinds.name = 'gated' AND other != 4")
+    [ "$wrong" -eq 0 ] || fail "$method: $wrong honest models were refused"
+done
+finish
