@@ -28,8 +28,10 @@
 #define WORSE 1e6
 #define FAR 1e6
 
-static void keep_good(struct kith_worker *worker)
+static void keep_good(struct kith_worker *worker,
+                      struct kith_work_result *result)
 {
+    result->kept = true;
     worker->backend->copy(worker->dim, worker->recovery.good,
                           worker->slots[KITH_SLOT_LIVE]);
     worker->recovery.factor = kith_worker_factor(worker);
@@ -64,7 +66,7 @@ void kith_worker_judge_step(struct kith_worker *worker,
             worker->recovery.first_loss = fabs(result->loss);
         worker->recovery.is_fresh = false;
         if (!worker->recovery.is_there || ++worker->recovery.age >= EVERY)
-            keep_good(worker);
+            keep_good(worker, result);
         return;
     }
     result->finite = false;
@@ -77,13 +79,13 @@ void kith_worker_judge_step(struct kith_worker *worker,
     result->recovered = true;
 }
 
-/* Is it further from the good state than any honest model? */
-static bool is_far(const struct kith_worker *worker, const void *vector)
+/* From the good state, an element. */
+static double distance(const struct kith_worker *worker, const void *vector)
 {
     const size_t n = worker->layout->gossiped;
-    const double squared =
-        worker->backend->distance_squared(n, vector, worker->recovery.good);
-    return !(squared <= FAR * FAR * (double)n);
+    return sqrt(
+        worker->backend->distance_squared(n, vector, worker->recovery.good) /
+        (double)n);
 }
 
 /* A message that begins with a model is looked at before it is merged. Where
@@ -94,12 +96,15 @@ static bool is_model(const struct kith_worker *worker)
            worker->payload >= worker->bytes;
 }
 
-bool kith_worker_is_far(struct kith_worker *worker,
-                        const struct kith_work_edge *edge)
+bool kith_worker_is_far(struct kith_worker *worker, struct kith_work_edge *edge)
 {
     KITH_ASSERT(edge->inbox != KITH_SLOT_NONE);
-    return is_model(worker) &&
-           is_far(worker, kith_worker_slot(worker, edge->inbox));
+    edge->far = KITH_FAR_UNKNOWN;
+    if (!is_model(worker))
+        return false;
+    const double far = distance(worker, kith_worker_slot(worker, edge->inbox));
+    edge->far = (int16_t)(far > 0 ? fmin(logb(far), INT16_MAX) : INT16_MIN + 1);
+    return !(far <= FAR);
 }
 
 /* Called at the end of a merge of what was not, or whose sum is. */
@@ -108,7 +113,7 @@ void kith_worker_judge_merge(struct kith_worker *worker,
 {
     const bool known = is_model(worker) && worker->algorithm->finish == NULL;
     if (known || !worker->recovery.is_there ||
-        !is_far(worker, worker->slots[KITH_SLOT_LIVE]))
+        distance(worker, worker->slots[KITH_SLOT_LIVE]) <= FAR)
         return;
     go_back(worker);
     result->recovered = true;

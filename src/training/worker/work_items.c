@@ -427,6 +427,7 @@ static void run_merge(struct kith_worker *worker, struct kith_work *work,
         struct kith_work_edge *edge = &work->edges[i];
         edge->delta_sum = 0;
         edge->refused = false;
+        edge->far = KITH_FAR_UNKNOWN;
         if (edge->inbox == KITH_SLOT_NONE ||
             kith_worker_is_stale(worker, edge->sent))
             continue;

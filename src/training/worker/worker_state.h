@@ -99,7 +99,7 @@ void kith_worker_judge_merge(struct kith_worker *worker,
 /* What this edge received is further from the good state than any honest model.
  */
 bool kith_worker_is_far(struct kith_worker *worker,
-                        const struct kith_work_edge *edge);
+                        struct kith_work_edge *edge);
 bool kith_worker_is_stale(const struct kith_worker *worker, uint32_t sent);
 void kith_worker_spoil_sent(struct kith_worker *worker, void *sent);
 
