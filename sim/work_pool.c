@@ -164,6 +164,7 @@ enum kith_err sim_worker_open(struct sim_world *world, kith_id self,
         .steps = world->steps,
         .edges_max = config->algorithm ? kith_node_edges(config, self) : 0,
         .peers = world->peer_count,
+        .keeps = true,
         /* Those that start over find room where they stood. */
         .together = world->work->opened ? 1 : world->peer_count,
     };

@@ -45,7 +45,8 @@ void kith_senders_worked(struct kith_driver *driver,
 {
     const struct kith_work *work = &driver->thread.work;
     KITH_ASSERT(work->kind == result->kind);
-    if (result->kept)
+    const bool from_save = driver->options->experiment->train.recover_from_save;
+    if (result->kept || (from_save && result->kind == KITH_WORK_SAVE))
         memset(&driver->senders, 0, sizeof driver->senders);
     for (uint32_t i = 0;
          result->kind == KITH_WORK_MERGE && i < work->edge_count; i++) {

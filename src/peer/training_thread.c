@@ -22,6 +22,9 @@ static void run_item(struct kith_thread *thread)
     memset(&thread->result, 0, sizeof thread->result);
     if (work->kind != KITH_WORK_SAVE) {
         kith_worker_run(options->worker, work, &thread->result);
+        if (work->kind == KITH_WORK_TRAIN && options->save != NULL)
+            kith_worker_go_back(options->worker, options->save,
+                                &thread->result);
         return;
     }
     thread->result.kind = KITH_WORK_SAVE;

@@ -33,4 +33,18 @@ for method in "adpsgd, every: 2, topology: random" \
             "$scratch/err" || fail "$method: no sender of what was merged" ;;
     esac
 done
+
+# What no peer refuses (below 1e6 an element), of all at once: most go bad, and
+# go back to what they saved, alone.
+experiment 5 700 "compute: {step: 4ms}" "save: 300ms" \
+    "faults: [{at: 1350ms, models: 1, huge: all, by: 9e5}]" \
+    "assert: [\"always finite(model)\", \"finally accuracy >= 0.85\"]" |
+    sed "s/^gossip:.*/gossip: {algorithm: sgp, topology: complete}/
+        s/^train: {/&recover_from_save: true, /" >"$scratch/all.yaml"
+lab 0 --log "$scratch/all.yaml"
+back=$(sql "$(json database)" "SELECT count(DISTINCT peer) FROM marks
+    JOIN mark_kinds USING (kind) WHERE mark_kinds.name = 'recovered'")
+holds "$back >= 2" || fail "only $back of 5 peers went back to their saves"
+grep -q 'recovered step=.*, far [1-9].[0-9]e+05' "$scratch/err" ||
+    fail "the log does not say how far off models were"
 finish
