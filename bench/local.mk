@@ -12,6 +12,7 @@ BENCHES = \
   bench/bench_merge \
   bench/bench_ops \
   bench/bench_record \
+  bench/bench_recovery \
   bench/bench_rules \
   bench/bench_train \
   bench/bench_transport \

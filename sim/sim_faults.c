@@ -7,7 +7,8 @@
  *   slow     training steps cost `factor` times as much
  *   link     one direction's terms change (links.c); a cut one stalls, in
  * order, until it heals
- *   huge     every value that the peer sends has the magnitude `factor` */
+ *   huge     every value that the peer sends has the magnitude `factor`, of
+ *            all models or of the next so many */
 #include "sim/sim_faults.h"
 
 #include <string.h>
@@ -18,10 +19,11 @@
 
 /* What only peers named by a fault need. */
 struct sim_fault_state {
-    double slow, huge;
-    kith_ns paused_ns, shift_ns; /* pause began; WORK_DONE is late by this */
-    uint32_t held;               /* packets kept while paused */
-    bool restarts, saved, work_held;
+    double slow;
+    const struct kith_atom *huge; /* in force, or NULL */
+    kith_ns paused_ns, shift_ns;  /* pause began; WORK_DONE is late by this */
+    uint32_t held;                /* packets kept while paused */
+    bool restarts, saved, work_held, huge_told;
     kith_ns work_ns; /* the WORK_DONE that was held */
     uint64_t step;   /* of the image */
     void *image;     /* last save: the vector */
@@ -43,11 +45,24 @@ double sim_fault_slow(const struct sim_world *world, kith_id peer)
     return state ? state->slow : 1;
 }
 
-double sim_fault_huge(const struct sim_world *world, kith_id peer)
+static void begin_huge(struct sim_fault_state *state,
+                       const struct kith_atom *atom)
+{
+    KITH_ASSERT(atom == NULL || atom->factor > 1);
+    state->huge = atom;
+    state->huge_told = false;
+}
+
+void sim_fault_prepare(const struct sim_world *world, kith_id peer,
+                       struct kith_worker *worker)
 {
     KITH_ASSERT(peer < world->peer_count);
-    const struct sim_fault_state *state = state_of(world, peer);
-    return state ? state->huge : 0;
+    struct sim_fault_state *state = state_of(world, peer);
+    if (!state || state->huge_told)
+        return;
+    state->huge_told = true;
+    kith_worker_spoil(worker, state->huge ? state->huge->factor : 0,
+                      state->huge ? state->huge->models : 0);
 }
 
 bool sim_alive(const struct sim_world *world, kith_id peer)
@@ -192,6 +207,9 @@ static void crash(struct sim_world *world, kith_id id)
     sim_packet_free_all(world, &state->held);
     state->work_held = false;
     state->shift_ns = 0;
+    /* What was to be so many models ends with their sender. */
+    begin_huge(state,
+               state->huge && state->huge->models > 0 ? NULL : state->huge);
     sim_link_crash(world, id);
 }
 
@@ -273,7 +291,7 @@ static void execute(struct sim_world *world, const struct kith_atom *atom)
         state_of(world, atom->peer)->slow = atom->factor;
         break;
     case KITH_EFFECT_HUGE:
-        state_of(world, atom->peer)->huge = begins ? atom->factor : 0;
+        begin_huge(state_of(world, atom->peer), begins ? atom : NULL);
         break;
     case KITH_EFFECT_LINK:
         sim_link_act(world, atom);

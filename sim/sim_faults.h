@@ -12,6 +12,7 @@ struct sim_faults {
     uint32_t next; /* atom */
 };
 
+struct kith_worker;
 struct sim_world;
 
 enum kith_err sim_fault_open(struct sim_world *world);
@@ -19,7 +20,9 @@ enum kith_err sim_fault_open(struct sim_world *world);
 void sim_fault_due(struct sim_world *world);
 /* A step of training costs so many times as much. */
 double sim_fault_slow(const struct sim_world *world, kith_id peer);
-double sim_fault_huge(const struct sim_world *world, kith_id peer);
+/* Before an item: what a fault does to the models that are sent. */
+void sim_fault_prepare(const struct sim_world *world, kith_id peer,
+                       struct kith_worker *worker);
 /* True when the item is not done yet, because its peer stood still. */
 bool sim_fault_delays_work(struct sim_world *world, kith_id peer);
 /* The packet waits until the peer resumes. */

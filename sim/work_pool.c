@@ -164,6 +164,7 @@ enum kith_err sim_worker_open(struct sim_world *world, kith_id self,
         .steps = world->steps,
         .edges_max = config->algorithm ? kith_node_edges(config, self) : 0,
         .peers = world->peer_count,
+        .keeps = true,
         /* Those that start over find room where they stood. */
         .together = world->work->opened ? 1 : world->peer_count,
     };
@@ -289,7 +290,7 @@ static void start_item(struct sim_world *world, kith_id peer,
     KITH_ASSERT(job->state == JOB_FREE);
     job->work = *work;
     if (world->peers[peer].fault != 0)
-        kith_worker_spoil(job->worker, sim_fault_huge(world, peer));
+        sim_fault_prepare(world, peer, job->worker);
     if (work->kind != KITH_WORK_TRAIN || work->edge_count > 0)
         sim_copy_forget(world, peer); /* it may fill its snapshots anew */
     kith_worker_prepare(job->worker, &job->work);

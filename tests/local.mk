@@ -168,6 +168,7 @@ INTEGRATION = \
   tests/integration/test_lab_ends.sh \
   tests/integration/test_lab_faults.sh \
   tests/integration/test_lab_full_disk.sh \
+  tests/integration/test_lab_huge.sh \
   tests/integration/test_lab_learns.sh \
   tests/integration/test_lab_refuses.sh \
   tests/integration/test_lab_replay.sh \
@@ -189,6 +190,7 @@ LONG = \
   tests/long/accept_6.sh \
   tests/long/accept_choco.sh \
   tests/long/accept_choosing.sh \
+  tests/long/accept_freeze.sh \
   tests/long/accept_hash.sh \
   tests/long/accept_lab.sh \
   tests/long/accept_learning.sh \

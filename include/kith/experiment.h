@@ -37,6 +37,7 @@ struct kith_atom {
     kith_id other;      /* of a link, from `peer` to `other`; or KITH_NOBODY */
     double factor;      /* of a fault that takes one; 1 ends it */
     uint32_t statement; /* index in `faults:`; UINT32_MAX: compute.slow */
+    uint32_t models;    /* it is over after so many; 0: at an atom of its own */
 };
 
 enum kith_check_when {

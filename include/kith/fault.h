@@ -58,7 +58,8 @@ struct kith_atoms {
 #define KITH_FAULT_KEYS(X)                                                     \
     X(FOR, "for")         /* how long; without it: to the end */               \
     X(RESTART, "restart") /* the same, of a peer that comes back */            \
-    X(BY, "by")           /* factor, > 1; required where taken */
+    X(BY, "by")           /* factor, > 1; required where taken */              \
+    X(MODELS, "models")   /* in place of `for`: of so many models, then over */
 enum kith_fault_key {
 #define KITH_X(name, word) KITH_FAULT_KEY_##name,
     KITH_FAULT_KEYS(KITH_X)
@@ -74,7 +75,9 @@ struct kith_fault_statement {
     char target[256];
     struct kith_spread at, length; /* length: `for` or `restart` */
     double by;
+    uint32_t models; /* 0: not given */
 };
+#define KITH_FAULT_MODELS_MAX 1000000u
 
 /* What is done to a peer or a link as long as a fault is in force. Each driver
  * carries each of these out; a fault whose own code adds atoms of other kinds

@@ -20,6 +20,13 @@
 /* Scalars that travel with one model: push-sum's weight. Every idle peer holds
  * four times as many, 8 bytes each. */
 #define KITH_SCALARS_MAX 1u
+/* A model from which nobody can go on costs its receiver one vector more, of
+ * the last good one: kept after so many good steps, gone back to where the loss
+ * is so many times (1 + the first one). What is further from it an element is
+ * not merged: honest models are within 1e3, values from 1e10 on end a step. */
+#define KITH_KEEP_STEPS 16u
+#define KITH_LOSS_WORSE 1e6
+#define KITH_MODEL_FAR 1e6
 /* Suspected neighbours a peer remembers; the oldest is forgotten. */
 #define KITH_SUSPECTS_MAX 6u
 /* A control frame: its headers are under 100 bytes, lists travel as bulk. */

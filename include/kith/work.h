@@ -118,12 +118,16 @@ enum kith_work_kind {
 };
 const char *kith_work_name(enum kith_work_kind kind);
 
+#define KITH_FAR_UNKNOWN INT16_MIN
+
 /* One neighbour's part in an item. */
 struct kith_work_edge {
     kith_id peer;
     uint32_t sent;  /* slot of our snapshot for this exchange */
     uint32_t inbox; /* slot of what was received, KITH_SLOT_NONE if nothing */
     bool refused;   /* set by MERGE: what came is malformed, nothing merged */
+    int16_t far;    /* set by MERGE: what came is 2^far an element away from
+                       the last good model; KITH_FAR_UNKNOWN: not looked at */
     double weight;  /* W_ij, or the share p_ji that a push gives away */
     double scalars_sent[KITH_SCALARS_MAX];     /* filled by SNAPSHOT */
     double scalars_received[KITH_SCALARS_MAX]; /* from the MODEL message */
@@ -149,6 +153,7 @@ struct kith_work_result {
     bool finite;    /* TRAIN: loss and model are finite; others: true */
     bool recovered; /* TRAIN, MERGE: x had been spoilt, and is that of an
                        earlier step again */
+    bool kept;      /* TRAIN: x is the last good model now */
     double loss;    /* TRAIN: mean loss of the batch */
 };
 

@@ -51,10 +51,11 @@ struct kith_training {
     const struct kith_optimiser *optimiser;
     struct kith_optimiser_config config;
     struct kith_schedule_config schedule;
-    uint32_t batch;      /* rows of a step */
-    uint32_t accumulate; /* micro-batches of a step; 0: 1 */
-    double smoothing;    /* of labels */
-    bool recompute;      /* keep activations between blocks alone */
+    uint32_t batch;         /* rows of a step */
+    uint32_t accumulate;    /* micro-batches of a step; 0: 1 */
+    double smoothing;       /* of labels */
+    bool recompute;         /* keep activations between blocks alone */
+    bool recover_from_save; /* keep no vector of the last good model */
     struct kith_augment augment;
 };
 
@@ -85,6 +86,8 @@ struct kith_worker_config {
     uint32_t edges_max; /* most neighbours of a `round`; 0 for others */
     uint32_t together;  /* workers like this that the process opens; 0: one */
     uint32_t peers;     /* for the split */
+    bool keeps; /* a vector of the last good model whatever training says: there
+                   is no save to go back to */
     bool ahead; /* a thread of its own prepares the next batch; same batches */
 };
 
@@ -115,9 +118,18 @@ void kith_worker_prepare(struct kith_worker *worker, struct kith_work *work);
 void kith_worker_run(struct kith_worker *worker, struct kith_work *work,
                      struct kith_work_result *result);
 
-/* From now on what SNAPSHOT fills is of that magnitude, but for a PULL's; 0: as
- * it is. The fault `huge`: an insider's models. */
-void kith_worker_spoil(struct kith_worker *worker, double magnitude);
+/* After a TRAIN that left a spoilt x and found no earlier one: the save's takes
+ * its place, and the result says `recovered`; where that does not last, that of
+ * the save before it; nothing where neither helps or can be read. Test:
+ * unit/test_save.c. */
+void kith_worker_go_back(struct kith_worker *worker, const char *path,
+                         struct kith_work_result *result);
+
+/* From now on what SNAPSHOT fills is of that magnitude, but for a PULL's: the
+ * next `models` of them, 0: all. Magnitude 0: as it is. The fault `huge`: an
+ * insider's models. */
+void kith_worker_spoil(struct kith_worker *worker, double magnitude,
+                       uint32_t models);
 
 /* The two halves of TRAIN, for a driver that moves gradients (sim/central/);
  * of algorithms whose z is x alone. gradient: of the next batch at the live

@@ -63,6 +63,22 @@ static enum kith_err read_by(struct reading *reading,
                           kith_yaml_show(item, found));
 }
 
+static enum kith_err read_models(struct reading *reading,
+                                 const struct tree_item *item)
+{
+    char found[TREE_SHOWN_BYTES];
+    uint64_t models;
+    if (item->kind != TREE_SCALAR ||
+        kith_text_u64(item->text, &models) != KITH_OK || models < 1 ||
+        models > KITH_FAULT_MODELS_MAX)
+        return kith_yaml_fail(reading->tree, item, reading->where, KITH_EINVAL,
+                              "models: found %s; allowed: 1 to %u",
+                              kith_yaml_show(item, found),
+                              KITH_FAULT_MODELS_MAX);
+    reading->statement.models = (uint32_t)models;
+    return KITH_OK;
+}
+
 static enum kith_err unknown_word(const struct reading *reading,
                                   const struct tree_item *item)
 {
@@ -121,8 +137,9 @@ static enum kith_err read_word(struct reading *reading,
     }
     for (unsigned i = 0; i < KITH_FAULT_KEY_COUNT; i++)
         if (strcmp(item->key, words[i]) == 0)
-            return i == KITH_FAULT_KEY_BY
-                       ? read_by(reading, item)
+            return i == KITH_FAULT_KEY_BY ? read_by(reading, item)
+                   : i == KITH_FAULT_KEY_MODELS
+                       ? read_models(reading, item)
                        : read_spread(reading, item, &statement->length);
     return read_fault_name(reading, item);
 }
@@ -151,6 +168,11 @@ static enum kith_err check_words(const struct reading *reading)
         !(reading->statement.by > 0))
         return kith_yaml_fail(tree, reading->map, reading->where, KITH_EINVAL,
                               "by: not given; allowed: a number above 1");
+    if (reading->statement.models > 0 &&
+        reading->statement.length.kind != KITH_SPREAD_NONE)
+        return kith_yaml_fail(tree, reading->map, reading->where, KITH_EINVAL,
+                              "found both for and models; allowed: one of "
+                              "them, which says when it is over");
     if (reading->fault->effect == KITH_EFFECT_SLOW &&
         reading->statement.by > 1e6)
         return kith_yaml_fail(tree, reading->map, reading->where, KITH_EINVAL,

@@ -279,6 +279,8 @@ const struct key kith_experiment_keys[] = {
             "0", "of labels, towards all classes alike"),
     SWITCH("train.recompute", KEY_LOCAL, train.recompute,
            "less memory: blocks run forward once more on the way back"),
+    SWITCH("train.recover_from_save", KEY_LOCAL, train.recover_from_save,
+           "one vector less: a spoilt model makes way for the last save"),
     {"train.augment", KEY_CUSTOM, .show = show_augment,
      .allowed = "a mapping such as {crop: 4, flip: true}",
      .help = "images: pad and cut back at random, turn left to right"},

@@ -4,7 +4,8 @@
  *   pause   SIGSTOP          resume   SIGCONT
  *   slow    control line `slow F`
  *   link    control line `link RANK FAULT BEGINS F`: the fault acts there
- *   huge    control line `huge F`, 0: no more
+ *   huge    control line `huge F N`, of the next N models, 0: of all;
+ *           F 0: no more
  *
  * Atoms come sorted; overlapping statements were merged when the file was
  * loaded, so each one is carried out as it stands. What happened is written
@@ -65,6 +66,18 @@ static void slow(struct lab_peer *peer, double factor)
     tell(peer, "slow %.17g", factor);
 }
 
+static void huge(struct lab_peer *peer, const struct kith_atom *atom)
+{
+    tell(peer, "huge %.17g %u", atom->begins ? atom->factor : 0,
+         (unsigned)atom->models);
+}
+
+/* So many models end with the process that sends them. */
+static void set_huge(struct lab_peer *peer, const struct kith_atom *atom)
+{
+    peer->huge = atom->begins && atom->models == 0 ? atom : NULL;
+}
+
 static void tell_link(struct lab_peer *peer, const struct kith_atom *atom)
 {
     tell(peer, "link %u %s %d %.17g", (unsigned)atom->other, atom->fault->name,
@@ -86,8 +99,8 @@ static bool carry_out(struct lab *lab, const struct kith_atom *atom)
         slow(peer, atom->factor);
         return true;
     case KITH_EFFECT_HUGE:
-        peer->huge = begins ? atom->factor : 0;
-        tell(peer, "huge %.17g", peer->huge);
+        set_huge(peer, atom);
+        huge(peer, atom);
         return true;
     case KITH_EFFECT_LINK:
         tell_link(peer, atom);
@@ -171,7 +184,7 @@ static void take_over(struct lab_peer *peer, const struct kith_atom *atom)
         peer->slow = atom->factor;
         return;
     case KITH_EFFECT_HUGE:
-        peer->huge = atom->begins ? atom->factor : 0;
+        set_huge(peer, atom);
         return;
     case KITH_EFFECT_LINK:
         return;
@@ -230,8 +243,8 @@ void kith_lab_faults_tell(struct lab_peer *peer)
 {
     if (peer->slow != 1)
         slow(peer, peer->slow);
-    if (peer->huge > 0)
-        tell(peer, "huge %.17g", peer->huge);
+    if (peer->huge != NULL)
+        huge(peer, peer->huge);
     for (uint32_t i = 0; kith_faults[i] != NULL; i++)
         if (kith_faults[i]->effect == KITH_EFFECT_LINK)
             tell_links(peer, kith_faults[i]);

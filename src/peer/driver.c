@@ -18,34 +18,6 @@ kith_ns kith_driver_now(const struct kith_driver *driver)
     return now > 0 ? now : 0;
 }
 
-/* Powers of two: a member that sends nothing else does not fill the log. */
-static void log_gated(struct kith_driver *driver, kith_id peer)
-{
-    const uint64_t count = ++driver->gated;
-    if ((count & (count - 1)) == 0)
-        kith_transport_log(&driver->transport,
-                           "gated rank=%u reason=\"not finite, or no model\" "
-                           "count=%llu",
-                           (unsigned)peer, (unsigned long long)count);
-}
-
-/* Who may have spoilt it: the last senders whose models were merged. */
-static void log_recovered(struct kith_driver *driver, uint64_t step)
-{
-    char merged[16 * DRIVER_MERGED] = "";
-    size_t used = 0;
-    const uint64_t count = driver->merged_count;
-    const uint64_t kept = count < DRIVER_MERGED ? count : DRIVER_MERGED;
-    for (uint64_t i = count - kept; i < count; i++)
-        used += (size_t)snprintf(merged + used, sizeof merged - used, "%s%u",
-                                 used > 0 ? " " : "",
-                                 (unsigned)driver->merged[i % DRIVER_MERGED]);
-    KITH_ASSERT(used < sizeof merged);
-    driver->merged_count = 0;
-    kith_transport_log(&driver->transport, "recovered step=%llu merged=\"%s\"",
-                       (unsigned long long)step, merged);
-}
-
 /* Marks go to the database, and some mean something here: a protocol breach
  * costs its author tokens, others are worth a line. */
 static void apply_mark(struct kith_driver *driver, kith_ns now_ns,
@@ -56,12 +28,7 @@ static void apply_mark(struct kith_driver *driver, kith_ns now_ns,
         options->on_mark(options->user, now_ns, mark);
     if (mark->kind == KITH_MARK_BAD)
         kith_transport_charge(&driver->transport, mark->peer);
-    if (mark->kind == KITH_MARK_MERGED)
-        driver->merged[driver->merged_count++ % DRIVER_MERGED] = mark->peer;
-    if (mark->kind == KITH_MARK_GATED)
-        log_gated(driver, mark->peer);
-    if (mark->kind == KITH_MARK_RECOVERED)
-        log_recovered(driver, mark->value);
+    kith_senders_mark(driver, mark);
     if (mark->kind != KITH_MARK_FINISHED)
         return;
     driver->report->finished = true;
@@ -242,6 +209,7 @@ void kith_driver_worked(void *arg, const struct kith_work_result *result)
     }
     if (result->kind == KITH_WORK_SAVE)
         driver_saved(driver);
+    kith_senders_worked(driver, result);
     const char *notice = kith_worker_notice(driver->worker);
     if (notice != NULL)
         kith_transport_log(&driver->transport, "slow-way reason=\"%s\"",

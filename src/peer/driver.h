@@ -3,6 +3,7 @@
  *   driver.c    effects -> actions, what happened -> events
  *   peer.c      setting up, running, ending, reporting
  *   control_pipe.c   lines from the launcher, signals
+ *   senders.c   who sent what, for the log
  *   event_journal.c   what the node was given, for a replay
  *   series.c      series, CPU accounting, the report */
 #ifndef KITH_PEER_DRIVER_H
@@ -40,7 +41,19 @@ struct kith_overlap {
     kith_ns training_ns;          /* since the start */
 };
 
-#define DRIVER_MERGED 8u
+/* senders.c: whose models went into ours since it was known to be good. */
+#define KITH_SENDERS 8u /* that came last; a line has no room for more */
+struct kith_senders {
+    struct kith_sender {
+        kith_id peer;
+        uint32_t merged;
+        int16_t far;   /* the largest of kith_work_edge */
+        uint64_t last; /* `clock` when it was named last; 0: unused */
+        char name[KITH_NAME_MAX];
+    } list[KITH_SENDERS];
+    uint64_t clock;
+};
+
 struct kith_driver {
     const struct kith_peer_options *options;
     struct kith_peer_report *report;
@@ -68,8 +81,7 @@ struct kith_driver {
     size_t line_bytes;
 
     uint64_t gated; /* models refused */
-    uint64_t merged_count;
-    kith_id merged[DRIVER_MERGED]; /* whose models were merged last */
+    struct kith_senders senders;
 
     double loss_sum; /* of the steps since the last row */
     uint64_t loss_count;
@@ -131,6 +143,13 @@ void kith_journal_stepped(struct kith_driver *driver,
 void kith_journal_ends(struct kith_driver *driver);
 /* Hands on what there is. */
 void kith_journal_flush(struct kith_driver *driver);
+
+/* senders.c. What an item did with the models of its edges; what marks say of
+ * senders. */
+void kith_senders_worked(struct kith_driver *driver,
+                         const struct kith_work_result *result);
+void kith_senders_mark(struct kith_driver *driver,
+                       const struct kith_mark *mark);
 
 /* series.c. At the start, where the node stands; after every step of it. */
 void kith_rows_start(struct kith_driver *driver);

@@ -21,6 +21,7 @@ libkith_peer_a_SOURCES = \
   src/peer/member.c \
   src/peer/peer.c \
   src/peer/peer_settings.c \
+  src/peer/senders.c \
   src/peer/series.c \
   src/peer/revocation.c \
   src/peer/session_expiry.c \

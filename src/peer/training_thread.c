@@ -22,6 +22,9 @@ static void run_item(struct kith_thread *thread)
     memset(&thread->result, 0, sizeof thread->result);
     if (work->kind != KITH_WORK_SAVE) {
         kith_worker_run(options->worker, work, &thread->result);
+        if (work->kind == KITH_WORK_TRAIN && options->save != NULL)
+            kith_worker_go_back(options->worker, options->save,
+                                &thread->result);
         return;
     }
     thread->result.kind = KITH_WORK_SAVE;
@@ -60,7 +63,10 @@ static void thread_main(void *arg)
             uv_cond_wait(&thread->changed, &thread->mutex);
         if (thread->stopping)
             break;
-        kith_worker_spoil(thread->options.worker, thread->huge);
+        if (!thread->huge_told)
+            kith_worker_spoil(thread->options.worker, thread->huge,
+                              thread->models);
+        thread->huge_told = true;
         uv_mutex_unlock(&thread->mutex);
 
         const kith_ns began_ns = (kith_ns)uv_hrtime();
@@ -172,11 +178,14 @@ void kith_thread_slow(struct kith_thread *thread, double factor)
     uv_mutex_unlock(&thread->mutex);
 }
 
-void kith_thread_huge(struct kith_thread *thread, double magnitude)
+void kith_thread_huge(struct kith_thread *thread, double magnitude,
+                      uint32_t models)
 {
     KITH_ASSERT(magnitude >= 0);
     uv_mutex_lock(&thread->mutex);
     thread->huge = magnitude;
+    thread->models = models;
+    thread->huge_told = false;
     uv_mutex_unlock(&thread->mutex);
 }
 

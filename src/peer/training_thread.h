@@ -57,6 +57,8 @@ struct kith_thread {
     struct kith_work work;
     struct kith_work_result result;
     double factor, huge;
+    uint32_t models; /* that are to be huge; 0: all */
+    bool huge_told;  /* the worker knows */
     struct kith_thread_spent spent;
     enum kith_err save_err;
     char save_error[KITH_DATA_ERROR_BYTES];
@@ -68,7 +70,8 @@ kith_thread_start(struct kith_thread *thread, uv_loop_t *loop,
 void kith_thread_submit(struct kith_thread *thread,
                         const struct kith_work *work);
 void kith_thread_slow(struct kith_thread *thread, double factor);
-void kith_thread_huge(struct kith_thread *thread, double magnitude);
+void kith_thread_huge(struct kith_thread *thread, double magnitude,
+                      uint32_t models);
 /* Sums over the items so far. */
 struct kith_thread_spent kith_thread_spent(struct kith_thread *thread);
 /* Waits for the item that is running (not for its padding) and ends. The loop

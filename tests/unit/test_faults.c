@@ -254,6 +254,22 @@ static void test_slow_multiplies(void **state)
     kith_experiment_close(&experiment);
 }
 
+/* Nobody knows when so many models have been sent: each stands as it is. */
+static void test_models_do_not_merge(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment;
+    load("{at: 1s, models: 11, huge: \"peer(3)\", by: 1e19},"
+         "{at: 1s, models: 2, huge: \"peer(3)\", by: 3e38}",
+         &experiment);
+    assert_int_equal(experiment.atom_count, 2);
+    assert_int_equal(experiment.atoms[0].models, 11);
+    assert_int_equal(experiment.atoms[1].models, 2);
+    assert_true(experiment.atoms[1].begins &&
+                experiment.atoms[1].factor > 2e38);
+    kith_experiment_close(&experiment);
+}
+
 /* What makes failing runs shrinkable: the others keep their draws. */
 static void test_removal_shifts_nothing(void **state)
 {
@@ -368,6 +384,10 @@ static void test_refused(void **state)
         {"{at: 1s, slow: all}", "by: not given"},
         {"{at: 1s, slow: all, by: 1}", "above 1"},
         {"{at: 1s, slow: all, by: -2}", "above 1"},
+        {"{at: 1s, huge: all, by: 9, models: 0}", "allowed: 1 to 1000000"},
+        {"{at: 1s, huge: all, by: 9, models: 1.5}", "found \"1.5\""},
+        {"{at: 1s, huge: all, by: 9, for: 1s, models: 2}", "both for and"},
+        {"{at: 1s, slow: all, by: 9, models: 2}", "does not take \"models\""},
         {"{at: 1s, partition: all}", "SELECTOR <-> SELECTOR"},
         {"{at: 1s, partition: \"all <-> n(9)\"}", "n(9)"},
         {"{at: 1s, crash: [all]}", "found a list"},
@@ -421,6 +441,7 @@ int main(void)
         cmocka_unit_test(test_twins_differ),
         cmocka_unit_test(test_atoms_alternate),
         cmocka_unit_test(test_numbers_differ),
+        cmocka_unit_test(test_models_do_not_merge),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_atoms_are_bounded),
     };

@@ -1,8 +1,8 @@
 /* Goal: finite models that are none stop nobody. Method: one of eight peers
- * sends values of 1e19 or 3e38 (the fault `huge`) for a moment, a while and for
- * long; all do their steps in the time that they take without it, are as good
- * as then, and refuse nobody's models but its own. And by hand: a node whose
- * worker went back to an earlier model goes on training with it. */
+ * sends 1, 11 or 100 models of 1e19 or 3e38 (the fault `huge`); all do their
+ * steps in the time that they take without it, are as good as then, and refuse
+ * nobody's models but its own. And by hand: a node whose worker went back to an
+ * earlier model goes on training with it. */
 #include "tests/support/simulate.h"
 #include "tests/support/story.h"
 
@@ -29,20 +29,20 @@ static void test_huge_models(void **state)
     (void)state;
     static const char *const algorithms[] = {
         "adpsgd", "dpsgd, topology: ring", "sgp",
-        "diloco, topology: complete, every: 10"};
+        "diloco, topology: complete, every: 2"};
     static const char *const magnitudes[] = {"1e19", "3e38"};
-    static const unsigned lengths_ms[] = {6, 55, 500};
+    static const unsigned bursts[] = {1, 11, 100};
     for (unsigned a = 0; a < 4; a++) {
         const struct kith_summary calm = run(algorithms[a], "");
         for (unsigned i = 0; i < 6; i++) {
             char fault[128];
             snprintf(fault, sizeof fault,
-                     "faults: [{at: 500ms, for: %ums, huge: peer(7), by: %s}]",
-                     lengths_ms[i % 3], magnitudes[i / 3]);
+                     "faults: [{at: 200ms, models: %u, huge: peer(7), by: %s}]",
+                     bursts[i % 3], magnitudes[i / 3]);
             const struct kith_summary huge = run(algorithms[a], fault);
-            printf("  %-38s %s %3u ms: accuracy %.4f, without %.4f\n",
-                   algorithms[a], magnitudes[i / 3], lengths_ms[i % 3],
-                   huge.accuracy.worst, calm.accuracy.worst);
+            printf("  %-38s %s %3u models: accuracy %.4f, without %.4f\n",
+                   algorithms[a], magnitudes[i / 3], bursts[i % 3],
+                   huge.accuracy.mean, calm.accuracy.mean);
             assert_int_equal(huge.steps, 8 * 300);
             assert_true(huge.virtual_s <= 1.05 * calm.virtual_s);
             assert_true(huge.accuracy.mean >= calm.accuracy.mean - 0.01);

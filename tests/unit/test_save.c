@@ -513,6 +513,52 @@ static int remove_folder(void **state)
     return rmdir(folder);
 }
 
+/* A peer that keeps no vector and whose model is spoilt takes its save's, with
+ * the weight and the place in the data that it has now; the save before, where
+ * that does not last; none where there is none, and nothing after both. */
+static void test_goes_back(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment = make_experiment();
+    experiment.train.recover_from_save = true;
+    struct kith_worker *worker = open_worker(&experiment, 1);
+    const size_t dim = kith_worker_dim(worker);
+    double a[2][64], b[64], worst[64];
+    struct kith_work_result result = {.finite = false};
+    struct kith_work work = {.kind = KITH_WORK_TRAIN, .step = 13};
+    for (size_t i = 0; i < dim; i++)
+        worst[i] = 1e30;
+    kith_worker_go_back(worker, ending(".none"), &result);
+    assert_false(result.recovered);
+    for (unsigned i = 0; i < 2; i++) {
+        train(worker, 5 * i, 5 * i + 5);
+        kith_worker_scalars(worker)[0] = 0.75;
+        kith_worker_read(worker, a[1 - i]);
+        assert_int_equal(save(worker, path, 5 * i + 5), KITH_OK);
+    }
+    train(worker, 10, 13);
+    kith_worker_scalars(worker)[0] = 0.25;
+    for (unsigned round = 0; round < 3; round++) {
+        experiment.backend->write(dim, worst,
+                                  kith_worker_slot(worker, KITH_SLOT_LIVE));
+        kith_worker_run(worker, &work, &result);
+        assert_false(result.finite || result.recovered);
+        const struct kith_place place = kith_worker_place(worker);
+        kith_worker_go_back(worker, path, &result);
+        assert_true(result.recovered == (round < 2));
+        const struct kith_place now = kith_worker_place(worker);
+        assert_int_equal(now.epoch, place.epoch);
+        assert_int_equal(now.cursor, place.cursor);
+        if (round == 2)
+            continue;
+        assert_true(kith_worker_scalars(worker)[0] == 0.25);
+        kith_worker_read(worker, b);
+        for (size_t i = 0; i < dim; i++)
+            assert_true(fabs(b[i] - a[round][i]) <= 1e-6 * (1 + fabs(b[i])));
+    }
+    kith_worker_close(worker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -527,6 +573,7 @@ int main(void)
         cmocka_unit_test(test_elapsed),
         cmocka_unit_test(test_init_width),
         cmocka_unit_test(test_previous_is_kept),
+        cmocka_unit_test(test_goes_back),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -209,6 +209,34 @@ static void test_snapshots_stay(void **state)
     kith_worker_close(b);
 }
 
+/* An insider's next two models: what goes to all of a round is one, and x stays
+ * as it is. */
+static void test_spoils_so_many(void **state)
+{
+    (void)state;
+    const struct kith_experiment experiment =
+        fixture_experiment("consensus", "dpsgd", 3);
+    struct kith_worker *worker = open_worker(&experiment, NULL, 0, 10);
+    struct kith_work_edge edges[2] = {
+        {.peer = 1, .weight = 0.25, .sent = KITH_SLOT_ROUND_SENT},
+        {.peer = 2, .weight = 0.5, .sent = KITH_SLOT_ROUND_SENT}};
+    double x[DIM], got[DIM];
+    kith_worker_read(worker, x);
+    kith_worker_spoil(worker, 1e19, 2);
+    for (unsigned round = 0; round < 4; round++) {
+        run(worker, (struct kith_work){.kind = KITH_WORK_SNAPSHOT,
+                                       .pattern = KITH_PATTERN_ROUND,
+                                       .edges = edges,
+                                       .edge_count = 2});
+        read_slot(worker, KITH_SLOT_ROUND_SENT, got);
+        for (size_t i = 0; i < DIM; i++)
+            assert_true(got[i] == (round < 2 ? copysign(1e19, x[i]) : x[i]));
+        read_slot(worker, KITH_SLOT_LIVE, got);
+        assert_memory_equal(got, x, sizeof x);
+    }
+    kith_worker_close(worker);
+}
+
 /* Three peers of a round: x_0 moves to the weighted mean; an edge that brought
  * nothing moves nothing. */
 static void test_round(void **state)
@@ -590,6 +618,7 @@ int main(void)
         cmocka_unit_test(test_swap),
         cmocka_unit_test(test_undo_is_exact_on_exact_sums),
         cmocka_unit_test(test_snapshots_stay),
+        cmocka_unit_test(test_spoils_so_many),
         cmocka_unit_test(test_round),
         cmocka_unit_test(test_push),
         cmocka_unit_test(test_swap_memory),

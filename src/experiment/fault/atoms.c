@@ -131,6 +131,8 @@ static enum kith_err sweep_subject(struct entry *entries, uint32_t count)
     uint32_t active_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct kith_atom *const atom = &entries[i].atom;
+        if (atom->models > 0)
+            continue; /* nobody knows when it ends: it stands as it is */
         active_count = active_change(active, active_count, atom);
         entries[i].keep = active_count == (atom->begins ? 1 : 0);
         if (!kith_fault_has_factor(atom->fault))

@@ -20,6 +20,7 @@ static enum kith_err add_interval(const struct kith_fault *fault,
     atom.fault = fault;
     atom.begins = true;
     atom.factor = kith_fault_has_factor(fault) ? statement->by : 1;
+    atom.models = statement->models;
     const enum kith_err err = kith_atoms_add(atoms, &atom);
     if (err != KITH_OK || to_ns == KITH_NEVER)
         return err;

@@ -15,21 +15,25 @@
  * them is not merged, or x would move by the difference. Where the very step
  * after going back fails, too, that state was none: another peer's is adopted,
  * as where there has been no good step yet. One vector more, copied once in 16
- * steps.
+ * steps (bench/bench_recovery.c: what that costs).
+ *
+ * With `train.recover_from_save` there is no such vector: the peer's last save
+ * takes its place, and distances are from x. In float64 theory is tested, which
+ * lets methods diverge on purpose: there a value that is not finite counts
+ * alone, and the save.
  *
  * Test: unit/test_recovery.c. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "kith/assert.h"
 #include "worker_state.h"
 
-#define EVERY 16u
-#define WORSE 1e6
-#define FAR 1e6
-
-static void keep_good(struct kith_worker *worker)
+static void keep_good(struct kith_worker *worker,
+                      struct kith_work_result *result)
 {
+    result->kept = true;
     worker->backend->copy(worker->dim, worker->recovery.good,
                           worker->slots[KITH_SLOT_LIVE]);
     worker->recovery.factor = kith_worker_factor(worker);
@@ -38,52 +42,94 @@ static void keep_good(struct kith_worker *worker)
     worker->recovery.is_fresh = false;
 }
 
-static void go_back(struct kith_worker *worker)
+/* x is a good state, of when z was `factor` x. */
+static void start_over(struct kith_worker *worker, double factor)
 {
-    const struct kith_backend *backend = worker->backend;
-    void *x = kith_worker_own_live(worker, false);
-    const double factor = worker->recovery.factor / kith_worker_factor(worker);
-    KITH_ASSERT(worker->recovery.is_there);
-    backend->copy(worker->dim, x, worker->recovery.good);
     if (worker->algorithm->factor != NULL)
-        backend->scale(worker->layout->gossiped, factor, x);
+        worker->backend->scale(worker->layout->gossiped,
+                               factor / kith_worker_factor(worker),
+                               worker->slots[KITH_SLOT_LIVE]);
     kith_worker_forget(worker);
     worker->recovery.is_fresh = true;
+}
+
+static void go_back(struct kith_worker *worker)
+{
+    void *x = kith_worker_own_live(worker, false);
+    KITH_ASSERT(worker->recovery.is_there && worker->recovery.good != NULL);
+    worker->backend->copy(worker->dim, x, worker->recovery.good);
+    start_over(worker, worker->recovery.factor);
+}
+
+static void recovered(struct kith_worker *worker,
+                      struct kith_work_result *result)
+{
+    memset(worker->recovery.stale, true, sizeof worker->recovery.stale);
+    result->recovered = true;
 }
 
 /* Called at the end of a step, whose result it may change. */
 void kith_worker_judge_step(struct kith_worker *worker,
                             struct kith_work_result *result)
 {
-    const double most = WORSE * (1 + worker->recovery.first_loss);
-    if (worker->recovery.good == NULL)
-        return;
-    if (result->finite &&
-        (!worker->recovery.is_there || result->loss <= most)) {
-        if (!worker->recovery.is_there)
-            worker->recovery.first_loss = fabs(result->loss);
-        worker->recovery.is_fresh = false;
-        if (!worker->recovery.is_there || ++worker->recovery.age >= EVERY)
-            keep_good(worker);
+    struct kith_recovery *recovery = &worker->recovery;
+    const double most = KITH_LOSS_WORSE * (1 + recovery->first_loss);
+    if (result->finite && (!recovery->is_there || result->loss <= most)) {
+        if (!recovery->is_there)
+            recovery->first_loss = fabs(result->loss);
+        recovery->is_fresh = false;
+        recovery->wary -= recovery->wary > 0;
+        if (recovery->good != NULL &&
+            (!recovery->is_there || ++recovery->age >= KITH_KEEP_STEPS))
+            keep_good(worker, result);
+        recovery->is_there = recovery->is_on;
         return;
     }
     result->finite = false;
-    worker->recovery.is_there &=
-        !worker->recovery.is_fresh; /* it was not good after all */
-    if (!worker->recovery.is_there)
+    recovery->is_there &= !recovery->is_fresh; /* it was not good after all */
+    if (!recovery->is_there || recovery->good == NULL)
         return;
     go_back(worker);
-    memset(worker->recovery.stale, true, sizeof worker->recovery.stale);
-    result->recovered = true;
+    recovered(worker, result);
 }
 
-/* Is it further from the good state than any honest model? */
-static bool is_far(const struct kith_worker *worker, const void *vector)
+/* A save may be of a model that was spoilt since its last step: where one comes
+ * to nothing soon, the save before it is taken. Place in the data and weight
+ * are those of now. */
+void kith_worker_go_back(struct kith_worker *worker, const char *path,
+                         struct kith_work_result *result)
+{
+    struct kith_recovery *recovery = &worker->recovery;
+    char why[KITH_DATA_ERROR_BYTES], name[KITH_PATH_BYTES_MAX + 16];
+    struct kith_standing standing;
+    double scalars[KITH_SCALARS_MAX];
+    const struct kith_place place = kith_worker_place(worker);
+    const bool again = recovery->wary > 0;
+    if (result->finite || result->recovered ||
+        (recovery->is_fresh && recovery->wary > KITH_KEEP_STEPS))
+        return;
+    (void)kith_worker_own_live(worker, true);
+    memcpy(scalars, worker->scalars, sizeof scalars);
+    (void)snprintf(name, sizeof name, "%s%s", path, again ? ".previous" : "");
+    if (kith_save_read(worker, name, &standing, why) != KITH_OK)
+        return; /* there is none yet, or it is damaged: a neighbour's */
+    const double factor = kith_worker_factor(worker);
+    memcpy(worker->scalars, scalars, sizeof scalars);
+    if (kith_worker_go_to(worker, place) != KITH_OK)
+        return;
+    recovery->wary = again ? 2 * KITH_KEEP_STEPS : KITH_KEEP_STEPS;
+    start_over(worker, factor);
+    recovered(worker, result);
+}
+
+/* From the good state, an element. */
+static double distance(const struct kith_worker *worker, const void *vector)
 {
     const size_t n = worker->layout->gossiped;
-    const double squared =
-        worker->backend->distance_squared(n, vector, worker->recovery.good);
-    return !(squared <= FAR * FAR * (double)n);
+    const void *const good = worker->recovery.good != NULL
+                                 ? worker->recovery.good
+                                 : worker->slots[KITH_SLOT_LIVE];
+    return sqrt(worker->backend->distance_squared(n, vector, good) / (double)n);
 }
 
 /* A message that begins with a model is looked at before it is merged. Where
@@ -94,12 +140,15 @@ static bool is_model(const struct kith_worker *worker)
            worker->payload >= worker->bytes;
 }
 
-bool kith_worker_is_far(struct kith_worker *worker,
-                        const struct kith_work_edge *edge)
+bool kith_worker_is_far(struct kith_worker *worker, struct kith_work_edge *edge)
 {
     KITH_ASSERT(edge->inbox != KITH_SLOT_NONE);
-    return is_model(worker) &&
-           is_far(worker, kith_worker_slot(worker, edge->inbox));
+    edge->far = KITH_FAR_UNKNOWN;
+    if (!is_model(worker))
+        return false;
+    const double far = distance(worker, kith_worker_slot(worker, edge->inbox));
+    edge->far = (int16_t)(far > 0 ? fmin(logb(far), INT16_MAX) : INT16_MIN + 1);
+    return !(far <= KITH_MODEL_FAR);
 }
 
 /* Called at the end of a merge of what was not, or whose sum is. */
@@ -108,7 +157,7 @@ void kith_worker_judge_merge(struct kith_worker *worker,
 {
     const bool known = is_model(worker) && worker->algorithm->finish == NULL;
     if (known || !worker->recovery.is_there ||
-        !is_far(worker, worker->slots[KITH_SLOT_LIVE]))
+        distance(worker, worker->slots[KITH_SLOT_LIVE]) <= KITH_MODEL_FAR)
         return;
     go_back(worker);
     result->recovered = true;
@@ -122,10 +171,12 @@ bool kith_worker_is_stale(const struct kith_worker *worker, uint32_t sent)
 }
 
 /* The fault `huge`: what leaves is of that magnitude, sign by sign. */
-void kith_worker_spoil(struct kith_worker *worker, double magnitude)
+void kith_worker_spoil(struct kith_worker *worker, double magnitude,
+                       uint32_t models)
 {
     KITH_ASSERT(magnitude >= 0);
     worker->recovery.magnitude = magnitude;
+    worker->recovery.models = models;
 }
 
 void kith_worker_spoil_sent(struct kith_worker *worker, void *sent)
@@ -141,4 +192,6 @@ void kith_worker_spoil_sent(struct kith_worker *worker, void *sent)
             chunk[i] = copysign(worker->recovery.magnitude, chunk[i]);
         worker->backend->write(count, chunk, place);
     }
+    if (worker->recovery.models > 0 && --worker->recovery.models == 0)
+        worker->recovery.magnitude = 0;
 }

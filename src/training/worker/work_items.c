@@ -325,12 +325,17 @@ static void take_snapshots(struct kith_worker *worker, struct kith_work *work)
 static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
 {
     take_snapshots(worker, work);
-    if (worker->recovery.magnitude == 0 || work->pattern == KITH_PATTERN_PULL)
+    uint32_t spoilt = KITH_SLOT_NONE; /* edges of a round may share one */
+    if (work->pattern == KITH_PATTERN_PULL)
         return;
-    for (uint32_t i = 0; i < work->edge_count; i++) {
+    for (uint32_t i = 0; i < work->edge_count && worker->recovery.magnitude > 0;
+         i++) {
         void **const sent = &worker->slots[work->edges[i].sent];
         void *const x = *sent;
-        if (is_shared(worker, work->edges[i].sent)) {
+        if (work->edges[i].sent == spoilt)
+            continue;
+        spoilt = work->edges[i].sent;
+        if (is_shared(worker, spoilt)) {
             *sent = spare(worker);
             worker->backend->copy(worker->layout->gossiped, *sent, x);
         }
@@ -422,6 +427,7 @@ static void run_merge(struct kith_worker *worker, struct kith_work *work,
         struct kith_work_edge *edge = &work->edges[i];
         edge->delta_sum = 0;
         edge->refused = false;
+        edge->far = KITH_FAR_UNKNOWN;
         if (edge->inbox == KITH_SLOT_NONE ||
             kith_worker_is_stale(worker, edge->sent))
             continue;

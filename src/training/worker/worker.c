@@ -179,9 +179,9 @@ static void carve_all(struct kith_worker *worker, struct carver *shared,
     if (!kith_model_learns(worker->model))
         return;
     worker->gradient = carve(carver, trained);
-    /* In float64 theory is tested, which lets methods diverge on purpose. */
-    if (worker->algorithm->pattern != KITH_PATTERN_NONE &&
-        element < sizeof(double))
+    worker->recovery.is_on = worker->algorithm->pattern != KITH_PATTERN_NONE &&
+                             element < sizeof(double);
+    if (worker->recovery.is_on && worker->keeps)
         worker->recovery.good = carve(carver, whole);
     if (worker->algorithm->factor != NULL &&
         !(worker->algorithm->flags & KITH_STEPS_AT_Z))
@@ -230,8 +230,8 @@ static enum kith_err check_memory(const struct kith_worker *worker,
         return KITH_OK;
     return REFUSE(KITH_ENOMEM,
                   "%u times the model's vectors, %.2f GiB each, need %.1f GiB "
-                  "of memory, %.1f GiB are free; take a smaller model or fewer "
-                  "peers",
+                  "of memory, %.1f GiB are free; take a smaller model, fewer "
+                  "peers, or train.recover_from_save (one vector less)",
                   together > 0 ? together : 1, (double)own / 0x1p30,
                   needed / 0x1p30, (double)found / 0x1p30);
 }
@@ -442,6 +442,7 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
     worker->slot_count = slot_count;
     worker->edge_count = config->edges_max;
     worker->peers = config->peers;
+    worker->keeps = config->keeps || !task->training->recover_from_save;
     memcpy(worker->scalars, worker->algorithm->scalars_start,
            sizeof worker->scalars);
     err = open_network(worker, error);

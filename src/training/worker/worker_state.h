@@ -10,14 +10,17 @@
 
 /* recovery.c */
 struct kith_recovery {
-    void *good; /* (dim) x as it was after a good step; NULL: no exchanges,
-                   or float64 */
+    void *good; /* (dim) x as it was after a good step; NULL: none is kept */
     double factor, first_loss; /* of good; of the first good step */
     uint32_t age;              /* good steps since then */
-    bool is_there;             /* good has been filled */
-    bool is_fresh;             /* x is good: nothing merged, no step ended */
+    uint32_t wary; /* good steps until a save is good, too; more than
+                     KITH_KEEP_STEPS: x is of the save before the last */
+    bool is_on;    /* there are exchanges, and not in float64 */
+    bool is_there; /* there has been a good step: good is filled */
+    bool is_fresh; /* x is good: nothing merged, no step ended */
     bool stale[KITH_SLOT_ROUND_EDGES]; /* snapshots of a spoilt x */
     double magnitude;                  /* of what is sent; 0: as it is */
+    uint32_t models;                   /* so many yet; 0: no end */
 };
 
 struct kith_worker {
@@ -63,6 +66,7 @@ struct kith_worker {
      * item may fill another. */
     bool not_finite, not_finite_slots[KITH_SLOT_ROUND_EDGES];
 
+    bool keeps; /* recovery.good, where that is on */
     struct kith_recovery recovery;
 
     uint32_t slot_count;
@@ -98,7 +102,7 @@ void kith_worker_judge_merge(struct kith_worker *worker,
 /* What this edge received is further from the good state than any honest model.
  */
 bool kith_worker_is_far(struct kith_worker *worker,
-                        const struct kith_work_edge *edge);
+                        struct kith_work_edge *edge);
 bool kith_worker_is_stale(const struct kith_worker *worker, uint32_t sent);
 void kith_worker_spoil_sent(struct kith_worker *worker, void *sent);
 
