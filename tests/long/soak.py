@@ -4,7 +4,7 @@ Every five seconds each peer process is asked for its resident memory, its
 descriptors and the bytes in the queues of its sockets. Of each, a line is laid
 through the samples of every process that lived for a third of the run, after
 its first two minutes: it must not rise by more than 2 % of its level over the
-whole run (descriptors, queues: nor by one, nor by 64 KiB)."""
+whole run (descriptors, queues: nor by one, nor by 64 KiB). soak.csv has the samples."""
 import os
 import random
 import subprocess
@@ -124,6 +124,12 @@ with open(os.path.join(OUT, "soak.out"), "w", encoding="utf-8") as log:
     process = subprocess.Popen([KITH, "lab", experiment, "--out", OUT],
                                stdout=log, stderr=log)
     history = watch(process)
+with open(os.path.join(OUT, "soak.csv"), "w", encoding="utf-8") as file:
+    file.write("process,time_s,resident_kib,descriptors,queued_kib\n")
+    for pid, rows in history.items():
+        for at, values in rows:
+            file.write(f"{pid},{at:.0f},{values[0]},{values[1]},"
+                       f"{values[2]:.1f}\n")
 table = Table(f"Soak, {MINUTES:g} minutes, seed {SEED}")
 table.add("kith lab", "status 0", f"status {process.returncode}",
           process.returncode == 0)
