@@ -104,7 +104,6 @@ void kith_round_open(struct kith_node *node)
         kith_node_mark(node, KITH_MARK_ROUND, NULL, KITH_NOBODY, round->round,
                        0);
     }
-    kith_round_ask_down(node);
 }
 
 void kith_round_go_on(struct kith_node *node, bool catches_up)

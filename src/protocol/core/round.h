@@ -244,8 +244,6 @@ void kith_round_time(struct kith_node *node);
 void kith_round_catch_up(struct kith_node *node);
 /* Go on with round `number`, and tell those that wait for us in ours. */
 void kith_round_rejoin(struct kith_node *node, uint64_t number);
-/* Of those that are left out one is asked where it is, every few triggers. */
-void kith_round_ask_down(struct kith_node *node);
 /* Where models came too early: there is an inbox for them now, or their round
  * is left out. */
 void kith_round_ask_early(struct kith_node *node);

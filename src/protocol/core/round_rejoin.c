@@ -36,7 +36,6 @@
 #define FASTER 4u
 #define SLACK KITH_OUTCOMES
 #define STRETCH 16u
-#define ASK_EVERY 8u /* triggers */
 #define START_MAX (KITH_ROUND_NUMBER_MAX / 16)
 /* No mailbox's round is shorter: nobody waits there, so that periods differ. */
 #define MAILBOX_ROUND_NS KITH_US
@@ -179,27 +178,6 @@ void kith_round_catch_up(struct kith_node *node)
     const bool begins = kith_round_begins(node, round->round) == round->round;
     if (further > round->round && begins && !node->leaving)
         kith_round_rejoin(node, further);
-}
-
-/* Where a link is gone at both ends each may have left the other out: neither
- * would ever speak. So of those left out one is asked now and then, but not who
- * said goodbye. */
-void kith_round_ask_down(struct kith_node *node)
-{
-    const struct kith_round_list *list = kith_round_current(node);
-    const struct kith_round_edge *down[KITH_DEGREE_MAX];
-    uint32_t count = 0;
-    KITH_ASSERT(list->count <= KITH_DEGREE_MAX);
-    if (node->attempts % ASK_EVERY != 0 ||
-        !node->config->topology->kind->is_static)
-        return;
-    for (uint32_t e = 0; e < list->count; e++)
-        if (list->edges[e].flags & EDGE_DOWN &&
-            !kith_node_is_suspect(node, list->edges[e].peer))
-            down[count++] = &list->edges[e];
-    if (count > 0)
-        kith_round_tell(node, down[node->attempts / ASK_EVERY % count]->peer,
-                        KITH_MESSAGE_PROBE, node->round->round);
 }
 
 void kith_round_ask_early(struct kith_node *node)
