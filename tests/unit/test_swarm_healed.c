@@ -129,6 +129,14 @@ static void test_leapfrog(void **state)
     heal_all(runs, 3);
 }
 
+/* Both had left the other out, and neither said a word again. */
+static void test_left_out(void **state)
+{
+    (void)state;
+    heals(SEED, 4987);
+    heals(17, 5121);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,7 +145,7 @@ int main(void)
         cmocka_unit_test(test_cycle),      cmocka_unit_test(test_mailbox),
         cmocka_unit_test(test_only_sends), cmocka_unit_test(test_late),
         cmocka_unit_test(test_adopted),    cmocka_unit_test(test_behind),
-        cmocka_unit_test(test_leapfrog),
+        cmocka_unit_test(test_leapfrog),   cmocka_unit_test(test_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+/* A neighbour that is left out is asked every so many triggers. */
+#define ASK_AGAIN 8u
+
 static struct kith_message *say(const struct kith_node *node, kith_id peer,
                                 enum kith_message_kind kind, uint64_t number)
 {
@@ -153,9 +156,10 @@ void kith_edge_open(struct kith_node *node, struct kith_round_edge *edge)
         kith_edge_send(node, edge);
     else
         node->mode->unsent(node, edge);
-    /* It is further, and takes nothing of this round: without a word it would
-     * leave us out soon, and the next rounds would not wait for us either. */
-    if (!(edge->flags & EDGE_DOWN) && kith_edge_is_past(node, edge))
+    /* Without a word one that is further would leave us out soon and wait for
+     * us no more; two that have left each other out would do so for good. */
+    if (edge->flags & EDGE_DOWN ? node->attempts % ASK_AGAIN == 0
+                                : kith_edge_is_past(node, edge))
         kith_round_tell(node, edge->peer, KITH_MESSAGE_PROBE,
                         node->round->round);
 }
