@@ -88,6 +88,7 @@ UNIT = \
   tests/unit/test_session_provider \
   tests/unit/test_session_refusals \
   tests/unit/test_session_spoiled \
+  tests/unit/test_shares \
   tests/unit/test_sim_conservation \
   tests/unit/test_recovery \
   tests/unit/test_sim_faults \
@@ -377,6 +378,7 @@ tests_unit_test_sim_conservation_SOURCES = \
 tests_unit_test_overlap_SOURCES = \
   tests/unit/test_overlap.c $(SIMULATE)
 tests_unit_test_recovery_SOURCES = tests/unit/test_recovery.c $(SIMULATE)
+tests_unit_test_shares_SOURCES = tests/unit/test_shares.c $(SIMULATE)
 tests_unit_test_sim_faults_SOURCES = tests/unit/test_sim_faults.c $(SIMULATE)
 tests_unit_test_sim_network_SOURCES = tests/unit/test_sim_network.c $(SIMULATE)
 EXTRA_DIST += \

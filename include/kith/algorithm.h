@@ -169,7 +169,7 @@ struct kith_algorithm {
     unsigned scalar_count;
     double scalars_start[KITH_SCALARS_MAX];
     double scalars_low, scalars_high; /* what a sane one is; 0, 0: a share of a
-                                         weight, in [SHARE_LEAST, peers] */
+                                         weight, in [SHARE_LEAST, 2 peers] */
     double scalars_least;             /* 0 or no less than that; 0: whole */
     unsigned vectors;                 /* of its own, (dim), 0 at the start */
     unsigned edge_vectors; /* for each neighbour, (dim), 0 at the start */
@@ -229,13 +229,23 @@ kith_algorithm_payload(const struct kith_algorithm *algorithm,
  */
 #define KITH_SHARE_LEAST 0x1p-64
 
+/* The most weight that a peer or a message has, in weights that all begin with.
+ * Shares are split and added, never made, so what all of n peers hold and what
+ * is under way stays n, and nobody ever holds more. A restarted peer begins at
+ * 1 again, and a torn hand-over may count twice: twice n allows n of these. */
+static inline double kith_algorithm_weight_most(uint32_t peers)
+{
+    return 2.0 * peers;
+}
+
 /* May one of its scalars be this, on the wire or in a checkpoint? */
 static inline bool
 kith_algorithm_is_sane(const struct kith_algorithm *algorithm, uint32_t peers,
                        double scalar)
 {
     const bool is_share = algorithm->scalars_high == algorithm->scalars_low;
-    const double high = is_share ? (double)peers : algorithm->scalars_high;
+    const double high =
+        is_share ? kith_algorithm_weight_most(peers) : algorithm->scalars_high;
     if (!(scalar >= algorithm->scalars_low && scalar <= high))
         return false;
     const double least = is_share ? KITH_SHARE_LEAST : algorithm->scalars_least;

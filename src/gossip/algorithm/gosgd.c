@@ -10,7 +10,7 @@
  *
  * Source: Blot et al., "Gossip training for deep learning", 2016, Alg. 3.
  * Test: unit/test_rules.c, unit/test_taxonomy_mass.c (T8.2). */
-#include "updates.h"
+#include "push_sum.h"
 
 #define SHARES 1099511627776.0 /* 2^40 */
 /* Sums of doubles are exact up to here. */
@@ -40,6 +40,8 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
+    if (!kith_push_sum_fits(algebra, edge, SHARES))
+        return;
     edge->delta_sum =
         join(algebra, edge->scalars_received[0], algebra->received);
 }

@@ -26,10 +26,21 @@ void kith_push_sum_make(struct kith_algebra *algebra,
     algebra->scalars[0] -= edge->scalars_sent[0];
 }
 
+bool kith_push_sum_fits(const struct kith_algebra *algebra,
+                        struct kith_work_edge *edge, double start)
+{
+    const double most = kith_algorithm_weight_most(algebra->peers) * start;
+    const double sum = algebra->scalars[0] + edge->scalars_received[0];
+    edge->refused = algebra->peers > 0 && !(sum <= most);
+    return !edge->refused;
+}
+
 void kith_push_sum_merge(struct kith_algebra *algebra,
                          struct kith_work_edge *edge)
 {
     const struct kith_term taken = {1, algebra->received, NULL};
+    if (!kith_push_sum_fits(algebra, edge, 1))
+        return;
     algebra->scalars[0] += edge->scalars_received[0];
     edge->delta_sum = kith_algorithm_combine(algebra->backend, algebra->dim, 1,
                                              algebra->live, 1, &taken);

@@ -20,6 +20,19 @@
 double kith_push_sum_fraction(const struct kith_algebra *algebra,
                               const struct kith_work_edge *edge);
 kith_edge_work kith_push_sum_make, kith_push_sum_merge;
+/* The account of a receiver: w_i + share <= kith_algorithm_weight_most start,
+ * where every w begins at `start`; else edge->refused is set. No peers: an
+ * algebra by hand, without one.
+ *
+ * Of a sender j alone nothing tighter holds. Let i have had r from j, given g
+ * to j and out to all others: w_i = 1 + sum (r - g). For any history in which
+ * w_i <= n there are honest peers which could have sent it: one peer k holds
+ * all that i does not, n - w_i, and hands j what j is to hand i; what i gives
+ * away goes on to k. So r - g may grow without end (in a directed ring it does)
+ * and only the sum over all senders, which is i's own weight, proves a lie:
+ * somebody's. Test: unit/test_shares.c. */
+bool kith_push_sum_fits(const struct kith_algebra *algebra,
+                        struct kith_work_edge *edge, double start);
 /* 1 / w */
 double kith_push_sum_factor(const double *scalars);
 /* Shares to all out-neighbours of a round. */
