@@ -21,6 +21,8 @@
 #include "kith/err.h"
 #include "kith/experiment.h"
 #include "kith/limits.h"
+#include "kith/liveness.h"
+#include "kith/node.h"
 #include "kith/rundb.h"
 #include "kith/types.h"
 
@@ -40,6 +42,14 @@ struct kith_lab_progress {
     double accuracy; /* of the averaged model; NaN: not evaluated yet */
 };
 
+/* What a search asks of a run, beyond kith_summary. */
+struct kith_lab_report {
+    uint64_t marks[KITH_MARK_COUNT]; /* how often each was reached */
+    char died[160]; /* the first peer that ended without a fault, or not in
+                       time; "": none did */
+    char not_live[KITH_LIVENESS_TEXT_BYTES]; /* "": all that must happen did */
+};
+
 struct kith_lab_options {
     const struct kith_experiment *experiment; /* read only */
     const struct kith_dataset *dataset; /* NULL where the model needs none */
@@ -50,6 +60,8 @@ struct kith_lab_options {
     bool resume;   /* go on from those saves, and from the rows in the store */
     bool record;   /* keep a journal of it: kith/journal.h; not with resume */
     uint16_t port; /* peer i listens on 127.0.0.1:port + i; 0: any free ones */
+    /* May be NULL; else liveness is watched, whatever the file asserts. */
+    struct kith_lab_report *report;
     void *user;
     /* Any may be NULL. Lines are for people and have no newline. on_line: a
      * fault as it happened, a peer that died; on_peer_line: what a peer logs

@@ -242,7 +242,8 @@ static bool any_alive(const struct lab *lab)
     return false;
 }
 
-/* A second Ctrl-C does not wait for saves. */
+/* A second Ctrl-C does not wait for saves. Who cannot be told is ending by
+ * itself, its pipe closed; if not, the deadline ends it. */
 static void stop(struct lab *lab)
 {
     lab->stopping = true;
@@ -253,16 +254,15 @@ static void stop(struct lab *lab)
         if (!kith_lab_peer_is_alive(peer))
             continue;
         kith_lab_process_signal(&peer->process, SIGCONT);
-        if (!kith_lab_process_tell(&peer->process, "stop"))
-            kith_lab_process_signal(&peer->process, SIGKILL);
+        (void)kith_lab_process_tell(&peer->process, "stop");
     }
     while (any_alive(lab) && lab->err == KITH_OK && lab->signals == signals &&
            kith_host_now() < deadline_ns)
         kith_lab_turn(lab, deadline_ns);
     for (uint32_t i = 0; i < lab->peer_count; i++)
         if (kith_lab_peer_is_alive(&lab->peers[i]) && lab->err == KITH_OK)
-            kith_lab_say(lab, "peer %u did not stop in time: killed",
-                         (unsigned)i);
+            kith_lab_mourn(lab, "peer %u did not stop in time: killed",
+                           (unsigned)i);
 }
 
 static void close_lab(struct lab *lab)
@@ -300,6 +300,8 @@ enum kith_err kith_lab_run(const struct kith_lab_options *options,
             stop(lab);
     }
     kith_lab_result(lab, summary);
+    if (options->report != NULL)
+        *options->report = lab->report;
     err = lab->err;
     /* Kept from the first step to the end of the run. */
     lab->cluster.folder.keep = options->saves != NULL && !summary->completed &&

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "kith/liveness.h"
+#include "kith/text.h"
 #include "src/lab/launcher.h"
 
 enum kith_err kith_lab_live_open(struct lab *lab)
@@ -11,8 +12,9 @@ enum kith_err kith_lab_live_open(struct lab *lab)
     const enum kith_err err = kith_experiment_node_config(
         &lab->experiment, lab->steps, &lab->live.topology, &lab->live.config);
     lab->live.config.topology = &lab->live.topology;
-    return err != KITH_OK || lab->options->resume ||
-                   !kith_liveness_wanted(&lab->experiment)
+    const bool is_wanted =
+        lab->options->report != NULL || kith_liveness_wanted(&lab->experiment);
+    return err != KITH_OK || lab->options->resume || !is_wanted
                ? err
                : kith_liveness_open(&lab->live.config, &lab->experiment,
                                     &lab->live.watch);
@@ -36,8 +38,10 @@ void kith_lab_live_mark(struct lab_peer *peer, kith_ns time_ns,
 void kith_lab_live_row(struct lab_peer *peer, const struct kith_row *row)
 {
     const struct kith_mark step = {.kind = KITH_MARK_STEP, .peer = KITH_NOBODY};
-    if (row->step > peer->last.step)
-        kith_lab_live_mark(peer, row->time_ns, &step);
+    if (row->step <= peer->last.step)
+        return;
+    peer->lab->report.marks[step.kind] += row->step - peer->last.step;
+    kith_lab_live_mark(peer, row->time_ns, &step);
 }
 
 double kith_lab_live_value(const struct lab *lab)
@@ -51,7 +55,10 @@ void kith_lab_live_finish(struct lab *lab)
     if (lab->live.watch == NULL || lab->signals > 0)
         return;
     kith_liveness_finish(lab->live.watch, lab->ended_ns - lab->start_ns);
-    if (kith_lab_live_value(lab) <= 0)
-        kith_lab_say(lab, "not live after the last fault: %s",
-                     kith_liveness_text(lab->live.watch));
+    (void)kith_text_copy(lab->report.not_live, sizeof lab->report.not_live,
+                         kith_liveness_text(lab->live.watch));
+    if (lab->report.not_live[0] == '\0')
+        return;
+    kith_lab_say(lab, "not live after the last fault: %s",
+                 lab->report.not_live);
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "kith/assert.h"
+#include "kith/text.h"
 
 /* Buffers of one child drained in one go after its end: a pipe holds 1 MiB. */
 #define DRAIN_READS 256
@@ -31,6 +32,18 @@ void kith_lab_say(struct lab *lab, const char *format, ...)
     vsnprintf(line, sizeof line, format, list);
     va_end(list);
     lab->options->on_line(lab->options->user, line);
+}
+
+void kith_lab_mourn(struct lab *lab, const char *format, ...)
+{
+    char line[1024];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(line, sizeof line, format, list);
+    va_end(list);
+    if (lab->report.died[0] == '\0')
+        (void)kith_text_copy(lab->report.died, sizeof lab->report.died, line);
+    kith_lab_say(lab, "%s", line);
 }
 
 enum kith_err kith_lab_fail(struct lab *lab, enum kith_err err,
@@ -72,6 +85,7 @@ static void take_mark(struct lab_peer *peer, kith_ns time_ns,
     }
     if (mark->kind == KITH_MARK_NONFINITE)
         peer->lab->nonfinite = true;
+    peer->lab->report.marks[mark->kind]++;
     kith_lab_live_mark(peer, time_ns, mark);
     (void)kith_rundb_mark(peer->lab->options->store, peer->rank, time_ns, mark);
 }
@@ -251,8 +265,8 @@ static void peer_ended(struct lab_peer *peer)
     if (lab->start_ns == 0)
         kith_lab_fail(lab, KITH_EDEVICE, "peer %u %s before the start%s%s",
                       (unsigned)peer->rank, text, why[0] != 0 ? ": " : "", why);
-    kith_lab_say(lab, "peer %u died: %s%s%s; the others go on",
-                 (unsigned)peer->rank, text, why[0] != 0 ? ": " : "", why);
+    kith_lab_mourn(lab, "peer %u died: %s%s%s; the others go on",
+                   (unsigned)peer->rank, text, why[0] != 0 ? ": " : "", why);
 }
 
 static void read_peer(struct lab_peer *peer)

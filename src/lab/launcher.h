@@ -109,6 +109,7 @@ struct lab {
         struct kith_node_config config;
         struct kith_liveness *watch; /* NULL: nobody watches */
     } live;
+    struct kith_lab_report report;
     struct kith_checks checks;
     struct kith_values values;
     double correlation_lowest; /* NaN: never evaluated */
@@ -125,6 +126,8 @@ enum kith_err kith_lab_peer_start(struct lab_peer *peer);
 /* After SIGKILL: collects the process and what it still had said. */
 void kith_lab_peer_collect(struct lab_peer *peer);
 void kith_lab_say(struct lab *lab, const char *format, ...) KITH_PRINTF(2, 3);
+/* The same of a peer that ended as it should not: the first one is kept. */
+void kith_lab_mourn(struct lab *lab, const char *format, ...) KITH_PRINTF(2, 3);
 /* The first failure is kept; returns err. */
 enum kith_err kith_lab_fail(struct lab *lab, enum kith_err err,
                             const char *format, ...) KITH_PRINTF(3, 4);

@@ -79,4 +79,13 @@ start && {
     lab 0 --set "stop={steps: 20}" "$scratch/long.yaml"
     no_saves "the run after kill -9"
 }
+# With stop.time peers end by themselves, as they are told to.
+experiment 12 1 "compute: {step: 5ms}" |
+    sed 's/^stop:.*/stop: {time: 300ms}/' >"$scratch/time.yaml"
+for _ in 1 2 3 4 5 6 7 8; do
+    lab 0 "$scratch/time.yaml"
+    if grep "died\|in the average" "$scratch/err" >&2; then
+        fail "a peer that ended by itself"
+    fi
+done
 finish
