@@ -2,6 +2,7 @@
  * message.
  *
  *   rounds  half of the messages of a round name another, mostly a far one
+ *   ahead   half of them say that it is in a later round than it is
  *   silent  asks and accepts, and never sends a model
  *   probes  asks four times over what became of an exchange, and answers every
  *           question with "still at it"
@@ -67,7 +68,9 @@ static void name_another_round(struct sim_world *world, kith_id from,
         return;
     const uint32_t bits = kith_rng_below(&rng, 48);
     const uint64_t by = kith_rng_u64(&rng) >> (63 - bits);
-    if (kith_rng_below(&rng, 4) != 0)
+    if (world->options.claims[from] == SIM_CLAIM_AHEAD)
+        message->step += by;
+    else if (kith_rng_below(&rng, 4) != 0)
         message->id.counter += by;
     else
         message->id.counter -= by < message->id.counter ? by : 0;
@@ -84,6 +87,7 @@ bool sim_dishonest_send(struct sim_world *world, kith_id from,
     *extra = 0;
     switch ((enum sim_claim)world->options.claims[from]) {
     case SIM_CLAIM_ROUNDS:
+    case SIM_CLAIM_AHEAD:
         name_another_round(world, from, message);
         return true;
     case SIM_CLAIM_SILENT:

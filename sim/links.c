@@ -286,6 +286,19 @@ void sim_link_dial(struct sim_world *world, kith_id from, kith_id to)
     sim_link_post(world, index);
 }
 
+/* Of a link that is not as usual. */
+static kith_ns law_of(struct sim_world *world, struct kith_link_flow *flow,
+                      const struct kith_link_piece *piece)
+{
+    if (!sim_is_watched(world))
+        return kith_link_arrival(flow, piece);
+    const struct kith_link_flow before = *flow;
+    const kith_ns arrives_ns = kith_link_arrival(flow, piece);
+    if (!kith_link_agrees(&before, piece, arrives_ns))
+        sim_watch_unlawful(world, flow->from, flow->to, arrives_ns);
+    return arrives_ns;
+}
+
 /* A retransmission delays all that was sent behind it: arrivals on one
  * connection never overtake. */
 kith_ns sim_link_arrival(struct sim_world *world, uint32_t index,
@@ -301,11 +314,10 @@ kith_ns sim_link_arrival(struct sim_world *world, uint32_t index,
                                         world->experiment->seed, packet->from,
                                         packet->to, link->sent[side]++);
     else
-        arrives_ns =
-            kith_link_arrival(&flows_of(world, link)->flow[side],
-                              &(struct kith_link_piece){leaves_ns, left_ns,
-                                                        packet->bytes, 0}) -
-            (left_ns - leaves_ns);
+        arrives_ns = law_of(world, &flows_of(world, link)->flow[side],
+                            &(struct kith_link_piece){leaves_ns, left_ns,
+                                                      packet->bytes, 0}) -
+                     (left_ns - leaves_ns);
     if (arrives_ns < link->last_ns[side])
         arrives_ns = link->last_ns[side];
     if (packet->kind != SIM_PACKET_SYN) /* may be of another connection */

@@ -2,7 +2,9 @@
  * search calls coverage: how often each mark was reached. */
 #include "sim/watch.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "kith/assert.h"
@@ -38,6 +40,18 @@ void sim_watch_mark(struct sim_world *world, kith_id peer,
     kith_liveness_mark(world->watch.liveness, sim_time(world), peer, mark);
 }
 
+void sim_watch_unlawful(struct sim_world *world, kith_id from, kith_id to,
+                        kith_ns arrives_ns)
+{
+    char *text = world->report.not_live;
+    KITH_ASSERT(sim_is_watched(world));
+    if (text[0] == '\0')
+        (void)snprintf(text, sizeof world->report.not_live,
+                       "a message of peer %" PRIu32 " for peer %" PRIu32
+                       " arrives at %.6f s, which is not the law of links",
+                       from, to, 1e-9 * (double)arrives_ns);
+}
+
 void sim_watch_wind_up(struct sim_world *world)
 {
     KITH_ASSERT(world->watch.until_ns == 0);
@@ -59,7 +73,11 @@ bool sim_watch_finish(struct sim_world *world, struct kith_values *values)
     if (world->watch.until_ns == 0) /* stopped, or nothing left to happen */
         sim_watch_wind_up(world);
     values->live = kith_liveness_value(world->watch.liveness);
-    memcpy(world->report.not_live, kith_liveness_text(world->watch.liveness),
-           sizeof world->report.not_live);
-    return values->live <= 0 && !kith_liveness_asserted(world->experiment);
+    const bool is_lawful = world->report.not_live[0] == '\0';
+    if (is_lawful)
+        memcpy(world->report.not_live,
+               kith_liveness_text(world->watch.liveness),
+               sizeof world->report.not_live);
+    return !is_lawful ||
+           (values->live <= 0 && !kith_liveness_asserted(world->experiment));
 }

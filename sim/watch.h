@@ -19,12 +19,15 @@ void sim_watch_close(struct sim_world *world);
 /* Not of a run that is winding up: nothing is promised of it. */
 void sim_watch_mark(struct sim_world *world, kith_id peer,
                     const struct kith_mark *mark);
+/* A message arrives at another time than the law of links says. */
+void sim_watch_unlawful(struct sim_world *world, kith_id from, kith_id to,
+                        kith_ns arrives_ns);
 /* From now on nothing is promised. */
 void sim_watch_wind_up(struct sim_world *world);
 /* As far as it is known. */
 double sim_watch_live(const struct sim_world *world);
-/* The run is over: into the report. True when nobody asserted `live`, and it
- * was not. */
+/* The run is over: into the report. True when the law of links was broken, or
+ * nobody asserted `live`, and it was not. */
 bool sim_watch_finish(struct sim_world *world, struct kith_values *values);
 
 #endif

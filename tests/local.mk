@@ -224,7 +224,10 @@ EXTRA_DIST += tests/support/dataset.h tests/support/story.h
 tests_unit_test_store_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sqlite3_step \
   -Wl,--wrap=sqlite3_exec,--wrap=sqlite3_busy_timeout
 tests_unit_test_swarm_finds_LDFLAGS = $(AM_LDFLAGS) \
-  -Wl,--wrap=kith_round_hear
+  -Wl,--wrap=kith_worker_judge_step,--wrap=kith_worker_judge_merge \
+  -Wl,--wrap=kith_worker_is_far,--wrap=kith_node_charge \
+  -Wl,--wrap=kith_exchange_overslept,--wrap=kith_exchange_tell \
+  -Wl,--wrap=kith_round_hear,--wrap=kith_link_arrival
 tests_unit_test_rules_rounds_SOURCES = tests/unit/test_rules_rounds.c \
   tests/support/trial.c tests/support/trial.h
 tests_unit_test_acid_SOURCES = tests/unit/test_acid.c \

@@ -63,6 +63,10 @@ struct kith_link_piece {
 };
 kith_ns kith_link_arrival(struct kith_link_flow *flow,
                           const struct kith_link_piece *piece);
+/* Is it what the law says of this flow, as it was before this piece? For who
+ * watches what another piece of code makes of it. */
+bool kith_link_agrees(const struct kith_link_flow *before,
+                      const struct kith_link_piece *piece, kith_ns arrives_ns);
 /* How long the n-th message of i -> j is under way where none is lost: all
  * that there is to know of a link with jitter alone. */
 kith_ns kith_link_delay(const struct kith_link_terms *terms, uint64_t seed,

@@ -51,6 +51,7 @@ struct sim_balance {
 #define SIM_CLAIMS(X)                                                          \
     X(NONE, "none")                                                            \
     X(ROUNDS, "rounds")                                                        \
+    X(AHEAD, "ahead")                                                          \
     X(SILENT, "silent")                                                        \
     X(PROBES, "probes")                                                        \
     X(HUGE, "huge")

@@ -24,9 +24,11 @@ struct kith_draw {
     kith_ns end_ns;     /* stop.time */
 };
 
-/* The draw, and what the loader makes of it, which is the caller's to close. */
-void kith_draw(uint64_t seed, uint64_t run, struct kith_draw *draw,
-               struct kith_experiment *experiment);
+/* The draw, and what the loader makes of it, which is the caller's to close.
+ * For KITH_WORLD_LAB the same without what needs virtual time or peers that
+ * lie, its steps long enough for a core, and over after two minutes. */
+void kith_draw(uint64_t seed, uint64_t run, enum kith_world world,
+               struct kith_draw *draw, struct kith_experiment *experiment);
 /* The file, at most KITH_DRAW_TEXT_BYTES; its length. */
 size_t kith_draw_text(const struct kith_draw *draw,
                       char text[KITH_DRAW_TEXT_BYTES]);

@@ -67,7 +67,7 @@
     X(RANK, "--rank", "N", "place in the list of members, from 0")             \
     X(ROLES, "--roles", "LIST", "of train, observe, seed [train]")             \
     X(DISHONEST, "--dishonest", "I=CLAIM,...",                                 \
-      "peers whose word is not true: rounds, silent, probes or huge")          \
+      "peers whose word is not true: rounds, ahead, silent, probes or huge")   \
     X(RANDOM, "--random", NULL, "everything at random, in place of a file")    \
     X(RUNS, "--runs", "N", "how many runs the search takes [1000]")            \
     X(RUN, "--run", "K", "this one run of the search alone, here")             \

@@ -158,7 +158,7 @@ int kith_swarm_run(const struct swarm_search *search, uint32_t run,
     int code = KITH_EXIT_OK;
     memset(outcome, 0, sizeof *outcome);
     if (search->file == NULL)
-        kith_draw(search->seed, run, &draw, &experiment);
+        kith_draw(search->seed, run, KITH_WORLD_SIM, &draw, &experiment);
     else
         code = open_file(search, run, &draw, &experiment);
     if (code != KITH_EXIT_OK)

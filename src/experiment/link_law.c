@@ -242,3 +242,11 @@ kith_ns kith_link_arrival(struct kith_link_flow *flow,
     KITH_ASSERT(leaves_ns >= piece->ends_ns);
     return leaves_ns + delay_ns;
 }
+
+bool kith_link_agrees(const struct kith_link_flow *before,
+                      const struct kith_link_piece *piece, kith_ns arrives_ns)
+{
+    struct kith_link_flow flow = *before;
+    KITH_ASSERT(arrives_ns >= 0);
+    return kith_link_arrival(&flow, piece) == arrives_ns;
+}

@@ -13,6 +13,10 @@
 #define TRIES_MAX 255u
 #define FAULT_MS_MAX 4000u
 #define PEER_STEPS_MAX 500000 /* of all peers: what a run may cost */
+/* The lab: at most 500 steps a second, of all peers, are a tenth of a core, so
+ * that a core carries several runs; what is not live by then is so by now. */
+#define LAB_STEP_MS_PER_PEER 2
+#define LAB_MS_MAX 120000
 
 static uint32_t between(struct kith_rng *rng, uint32_t low, uint32_t high)
 {
@@ -124,6 +128,42 @@ static void (*const kinds[])(const struct place *place, struct kith_rng *rng,
                                                 partition};
 #define KIND_COUNT ((uint32_t)(sizeof kinds / sizeof *kinds))
 
+/* Of so few, one word against all others' is one too many. */
+#define HONEST_LEAST 4u
+
+/* What the other figures hang on. */
+struct base {
+    const struct kith_algorithm *algorithm;
+    const struct kith_topology_kind *topology;
+    enum kith_world world;
+    bool is_huge; /* somebody sends values that overflow */
+    uint32_t peers, latency_ms, jitter_ms, step_ms, every, slowest;
+};
+
+/* What is not drawn with the rest, so that it shifts nothing of it. */
+enum { OWN_CLAIMS = 1000, OWN_AHEAD, OWN_SIZE, OWN_HUGE };
+
+static struct kith_rng own_stream(uint64_t seed, uint64_t run, uint64_t what)
+{
+    struct kith_rng rng;
+    kith_rng_init(&rng, seed, KITH_STREAM_SWARM, kith_hash_word(run, what));
+    return rng;
+}
+
+static void draw_huge(uint64_t seed, uint64_t run, const struct place *place,
+                      struct kith_draw *draw)
+{
+    char selector[48];
+    struct kith_rng rng = own_stream(seed, run, OWN_HUGE + 1);
+    KITH_ASSERT(draw->fault_count < KITH_DRAW_FAULTS_MAX);
+    char *text = draw->faults[draw->fault_count++];
+    const size_t at = begin(place, &rng, text);
+    some(place, &rng, selector);
+    (void)kith_text_add(
+        text, 192, at, ", for: %" PRIu32 "ms, huge: \"%s\", by: %s}",
+        length_ms(&rng), selector, one_in(&rng, 2) ? "1e19" : "3e38");
+}
+
 static void draw_faults(uint64_t seed, uint64_t run, const struct place *place,
                         struct kith_draw *draw)
 {
@@ -154,9 +194,6 @@ void kith_draw_faults(uint64_t seed, uint64_t run, uint32_t peers,
     draw_faults(seed, run, &place, draw);
 }
 
-/* Of so few, one word against all others' is one too many. */
-#define HONEST_LEAST 4u
-
 /* One way to lie a run, by a quarter of the peers at most; one alone where
  * rounds are numbered, because two that agree are believed. */
 static void draw_dishonest(uint64_t seed, uint64_t run, uint32_t peers,
@@ -165,11 +202,13 @@ static void draw_dishonest(uint64_t seed, uint64_t run, uint32_t peers,
 {
     static const char *const claims[] = {"rounds", "silent", "probes", "huge"};
     const bool rounds = algorithm->pattern == KITH_PATTERN_ROUND;
-    struct kith_rng rng;
-    kith_rng_init(&rng, seed, KITH_STREAM_SWARM, kith_hash_word(run, 1000));
+    struct kith_rng rng = own_stream(seed, run, OWN_CLAIMS);
     if (peers < HONEST_LEAST || !one_in(&rng, 4))
         return;
     const char *claim = claims[kith_rng_below(&rng, 4)];
+    struct kith_rng own = own_stream(seed, run, OWN_AHEAD);
+    if (rounds && claim == claims[0] && one_in(&own, 2))
+        claim = "ahead";
     const uint32_t count = rounds ? 1 : between(&rng, 1, peers / 4);
     const uint32_t first = kith_rng_below(&rng, peers - count + 1);
     size_t at = 0;
@@ -181,10 +220,12 @@ static void draw_dishonest(uint64_t seed, uint64_t run, uint32_t peers,
 
 /* ---- the base */
 
-/* What the other figures hang on. */
-struct base {
-    uint32_t peers, latency_ms, jitter_ms, step_ms, every, slowest;
-};
+/* Mostly one packet, at times many: what is lost of one is not all of it. */
+static uint32_t draw_dim(uint64_t seed, uint64_t run, uint32_t few)
+{
+    struct kith_rng rng = own_stream(seed, run, OWN_SIZE);
+    return one_in(&rng, 8) ? octave(&rng, 512, 8192) : few;
+}
 
 static const struct kith_algorithm *draw_algorithm(struct kith_rng *rng)
 {
@@ -224,15 +265,14 @@ static bool conserves(const struct kith_algorithm *algorithm,
             algorithm->pattern != KITH_PATTERN_ROUND || !topology->directed);
 }
 
-static size_t add_gossip(const struct base *base,
-                         const struct kith_algorithm *algorithm,
-                         const struct kith_topology_kind *topology, char *text,
-                         size_t size, size_t at)
+static size_t add_gossip(const struct base *base, char *text, size_t size,
+                         size_t at)
 {
     at = kith_text_add(text, size, at, "gossip: {algorithm: %s",
-                       algorithm->name);
-    if (algorithm->schedule == NULL)
-        at = kith_text_add(text, size, at, ", topology: %s", topology->name);
+                       base->algorithm->name);
+    if (base->algorithm->schedule == NULL)
+        at = kith_text_add(text, size, at, ", topology: %s",
+                           base->topology->name);
     return kith_text_add(text, size, at, ", every: %" PRIu32 "}\n",
                          base->every);
 }
@@ -261,7 +301,7 @@ static size_t add_compute(struct kith_rng *rng, const struct base *base,
 {
     at = kith_text_add(text, size, at, "compute:\n  step: %" PRIu32 "ms\n",
                        base->step_ms);
-    if (one_in(rng, 4))
+    if (one_in(rng, 4) && base->world == KITH_WORLD_SIM)
         at = kith_text_add(text, size, at, "  spread: exponential\n");
     if (base->slowest > 1)
         at = kith_text_add(
@@ -272,9 +312,20 @@ static size_t add_compute(struct kith_rng *rng, const struct base *base,
     return at;
 }
 
-static struct base draw_base(struct kith_rng *rng)
+/* Values that overflow: not where mass is split, for what is refused of it is
+ * lost, and steps grow as the share that is left shrinks. */
+static bool is_huge(uint64_t seed, uint64_t run, const struct base *base)
 {
-    return (struct base){
+    struct kith_rng rng = own_stream(seed, run, OWN_HUGE);
+    return one_in(&rng, 8) && base->peers >= HONEST_LEAST &&
+           !(base->algorithm->flags & KITH_SPLITS_MASS);
+}
+
+static struct base draw_base(uint64_t seed, uint64_t run, struct kith_rng *rng,
+                             enum kith_world world)
+{
+    struct base base = {
+        .world = world,
         .peers = octave(rng, 2, 24),
         .latency_ms = octave(rng, 1, 200),
         .jitter_ms = one_in(rng, 2) ? octave(rng, 1, 50) : 0,
@@ -282,40 +333,51 @@ static struct base draw_base(struct kith_rng *rng)
         .every = octave(rng, 1, 4),
         .slowest = one_in(rng, 3) ? between(rng, 2, 10) : 1,
     };
+    if (world == KITH_WORLD_LAB &&
+        base.step_ms < LAB_STEP_MS_PER_PEER * base.peers)
+        base.step_ms = LAB_STEP_MS_PER_PEER * base.peers;
+    base.algorithm = draw_algorithm(rng);
+    const char *schedule = base.algorithm->schedule;
+    base.topology =
+        schedule ? kith_topology_find(schedule) : draw_topology(rng);
+    base.is_huge = is_huge(seed, run, &base);
+    return base;
 }
 
 static bool write_base(uint64_t seed, uint64_t run, struct kith_rng *rng,
                        const struct base *base, struct kith_draw *draw)
 {
-    const struct kith_algorithm *algorithm = draw_algorithm(rng);
-    const struct kith_topology_kind *topology =
-        algorithm->schedule ? kith_topology_find(algorithm->schedule)
-                            : draw_topology(rng);
     char *text = draw->base;
     const size_t size = sizeof draw->base;
-    draw_dishonest(seed, run, base->peers, algorithm, draw);
+    const bool in_lab = base->world == KITH_WORLD_LAB;
+    if (!in_lab)
+        draw_dishonest(seed, run, base->peers, base->algorithm, draw);
+    const uint32_t dim = draw_dim(seed, run, octave(rng, 1, 64));
     size_t at = kith_text_add(
         text, size, 0,
-        "# kith swarm --random --seed %" PRIu64 " --run %" PRIu64 "\n"
+        "# kith swarm --random --seed %" PRIu64 " --run %" PRIu64 "%s\n"
         "%s%s%s"
         "name: swarm\nseed: %" PRIu64 "\npeers: %" PRIu32 "\n"
-        "model: {kind: consensus, dim: %" PRIu32 "}\n",
-        seed, run, draw->dishonest[0] ? "# kith sim THIS --dishonest " : "",
+        "model: {kind: %s, dim: %" PRIu32 "}\n",
+        seed, run, in_lab ? " --lab" : "",
+        draw->dishonest[0] ? "# kith sim THIS --dishonest " : "",
         draw->dishonest, draw->dishonest[0] ? "\n" : "",
-        kith_rng_u64(rng) >> 16, base->peers, octave(rng, 1, 64));
-    at = add_gossip(base, algorithm, topology, text, size, at);
+        kith_rng_u64(rng) >> 16, base->peers,
+        base->is_huge ? "quadratic" : "consensus", dim);
+    at = add_gossip(base, text, size, at);
     at = add_network(rng, base, !draw->dishonest[0], text, size, at);
     at = add_compute(rng, base, text, size, at);
     at = kith_text_add(text, size, at, "save: %" PRIu32 "ms\n",
                        octave(rng, 200, 5000));
+    const bool counts =
+        !in_lab && !base->is_huge && conserves(base->algorithm, base->topology);
     at = kith_text_add(text, size, at,
                        "assert: [\"always finite(model)\", %s\"finally "
                        "live\"]\n",
-                       conserves(algorithm, topology) && !draw->dishonest[0]
-                           ? "\"finally conserved\", "
-                           : "");
+                       counts && !draw->dishonest[0] ? "\"finally conserved\", "
+                                                     : "");
     KITH_ASSERT(at + 1 < size);
-    return converges(algorithm, topology);
+    return converges(base->algorithm, base->topology);
 }
 
 /* Long enough for what is promised to happen a few times. */
@@ -334,7 +396,7 @@ static kith_ns healed_ns(const struct base *base,
     return (wanted_ms < most_ms ? wanted_ms : most_ms) * KITH_MS;
 }
 
-static enum kith_err load(const struct kith_draw *draw,
+static enum kith_err load(const struct kith_draw *draw, enum kith_world world,
                           struct kith_experiment *experiment)
 {
     char text[KITH_DRAW_TEXT_BYTES], error[KITH_EXPERIMENT_ERROR_BYTES];
@@ -343,14 +405,14 @@ static enum kith_err load(const struct kith_draw *draw,
                                               0, experiment, error);
     if (err != KITH_OK)
         return err;
-    err = kith_experiment_check_world(experiment, KITH_WORLD_SIM, error);
+    err = kith_experiment_check_world(experiment, world, error);
     if (err != KITH_OK)
         kith_experiment_close(experiment);
     return err;
 }
 
-void kith_draw(uint64_t seed, uint64_t run, struct kith_draw *draw,
-               struct kith_experiment *experiment)
+void kith_draw(uint64_t seed, uint64_t run, enum kith_world world,
+               struct kith_draw *draw, struct kith_experiment *experiment)
 {
     enum kith_err err = KITH_EINVAL;
     for (uint64_t try = 0; err != KITH_OK; try++) {
@@ -358,21 +420,25 @@ void kith_draw(uint64_t seed, uint64_t run, struct kith_draw *draw,
         struct kith_rng rng;
         kith_rng_init(&rng, seed, KITH_STREAM_SWARM,
                       kith_hash_word(kith_hash_word(run, UINT64_MAX), try));
-        const struct base base = draw_base(&rng);
+        const struct base base = draw_base(seed, run, &rng, world);
         const struct place place = {.peers = base.peers,
                                     .from_ms = 1,
                                     .to_ms = 3000 + 40 * base.step_ms};
         memset(draw, 0, sizeof *draw);
         const bool sound = write_base(seed, run, &rng, &base, draw);
         draw_faults(seed, run, &place, draw);
+        if (base.is_huge)
+            draw_huge(seed, run, &place, draw);
         draw->end_ns = 3600 * KITH_S; /* for now */
-        err = sound ? load(draw, experiment) : KITH_EINVAL;
+        err = sound ? load(draw, world, experiment) : KITH_EINVAL;
         if (err != KITH_OK)
             continue;
         draw->end_ns = (place.to_ms + FAULT_MS_MAX) * KITH_MS +
                        healed_ns(&base, experiment);
+        if (world == KITH_WORLD_LAB && draw->end_ns > LAB_MS_MAX * KITH_MS)
+            draw->end_ns = LAB_MS_MAX * KITH_MS;
         kith_experiment_close(experiment);
-        err = load(draw, experiment);
+        err = load(draw, world, experiment);
     }
 }
 

@@ -21,7 +21,7 @@ static void heals(uint64_t run)
     struct kith_experiment experiment;
     struct kith_summary summary;
     struct sim_report report;
-    kith_draw(SEED, run, &draw, &experiment);
+    kith_draw(SEED, run, KITH_WORLD_SIM, &draw, &experiment);
     assert_true(experiment.peers <= sizeof claims);
     assert_true(sim_claims_parse(draw.dishonest, experiment.peers, claims));
     const struct sim_options options = {
