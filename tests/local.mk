@@ -179,7 +179,8 @@ INTEGRATION = \
   tests/integration/test_report.sh \
   tests/integration/test_resume.sh \
   tests/integration/test_sim_sweep.sh \
-  tests/integration/test_swarm.sh
+  tests/integration/test_swarm.sh \
+  tests/integration/test_swarm_lab.sh
 
 # Slow tests, scripts only; programs that they run go to LONG_BUILDS.
 LONG = \
@@ -196,6 +197,7 @@ LONG = \
   tests/long/accept_quality.sh \
   tests/long/accept_replay.sh \
   tests/long/accept_resume.sh \
+  tests/long/accept_swarm_lab.sh \
   tests/long/accept_taxonomy.sh \
   tests/long/check_cuda_code.sh \
   tests/long/check_deploy.sh \

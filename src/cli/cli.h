@@ -54,7 +54,8 @@
     X(SWEEP, "--sweep", "KEY=V1,V2,...",                                       \
       "a run for each value; repeatable: each combination")                    \
     X(SEEDS, "--seeds", "K", "seeds of each, from the file's on [1]")          \
-    X(JOBS, "--jobs", "N", "simulations at a time [all cores]")                \
+    X(JOBS, "--jobs", "N",                                                     \
+      "runs at a time [one a core; swarm --lab: 8 a core]")                    \
     X(ALL_CELLS, "--all-cells", NULL, "every preset of the taxonomy, 8 nodes") \
     X(CELLS, "--cells", "DIR", "its files [examples/taxonomy]")                \
     X(TARGET_LOSS, "--target-loss", "X",                                       \
@@ -71,6 +72,7 @@
     X(RANDOM, "--random", NULL, "everything at random, in place of a file")    \
     X(RUNS, "--runs", "N", "how many runs the search takes [1000]")            \
     X(RUN, "--run", "K", "this one run of the search alone, here")             \
+    X(LAB, "--lab", NULL, "real processes in place of simulations")            \
     X(KEEP, "--keep", "FILE", "write the run's experiment, for kith sim")      \
     X(HELP, "--help", NULL, "print this")
 

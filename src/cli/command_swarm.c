@@ -23,6 +23,8 @@
 #include "swarm_command.h"
 
 #define JOBS_MAX 256u
+/* Peers that are paced take a tenth of a core a run. */
+#define LAB_JOBS_PER_CORE 8u
 /* A run takes a second; one that takes so many turns in a circle. */
 #define CPU_SECONDS_MAX 300u
 #define SHOWN_MAX 20u
@@ -110,6 +112,10 @@ static void collect(struct swarm *swarm, unsigned at, int status)
     const uint32_t run = swarm->jobs[at].run;
     swarm->jobs[at].pid = 0;
     swarm->running--;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == KITH_EXIT_INTERRUPTED) {
+        kith_cli_stop = 1; /* a lab reads signals itself */
+        return;
+    }
     if (WIFEXITED(status) && WEXITSTATUS(status) != KITH_EXIT_OK) {
         swarm->code = WEXITSTATUS(status); /* it has said why */
         return;
@@ -152,11 +158,14 @@ static void run_all(struct swarm *swarm)
         if (ended > 0)
             reap(swarm, ended, status);
     }
+    /* A lab has processes and files to take back, all of them at once. */
+    const int end = swarm->search.lab ? SIGTERM : SIGKILL;
     for (unsigned i = 0; i < swarm->job_count; i++)
-        if (swarm->jobs[i].pid != 0) {
-            kill(swarm->jobs[i].pid, SIGKILL);
+        if (swarm->jobs[i].pid != 0)
+            kill(swarm->jobs[i].pid, end);
+    for (unsigned i = 0; i < swarm->job_count; i++)
+        if (swarm->jobs[i].pid != 0)
             (void)waitpid(swarm->jobs[i].pid, NULL, 0);
-        }
     kith_cli_progress_end();
 }
 
@@ -202,10 +211,26 @@ static void show_json(const struct swarm *swarm)
     kith_json_print(document, 9);
 }
 
+/* A run with real processes takes minutes: nobody waits for its end. */
+static void catch_signals(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM};
+    kith_cli_catch_signals();
+    for (unsigned i = 0; i < 2; i++) {
+        struct sigaction action;
+        (void)sigaction(numbers[i], NULL, &action);
+        action.sa_flags &= ~SA_RESTART;
+        (void)sigaction(numbers[i], &action, NULL);
+    }
+}
+
 static int search_all(struct swarm *swarm)
 {
     const struct cli_arguments *arguments = swarm->search.arguments;
-    uint64_t jobs = kith_cli_cores();
+    uint64_t jobs =
+        kith_cli_cores() * (swarm->search.lab ? LAB_JOBS_PER_CORE : 1);
+    if (jobs > JOBS_MAX)
+        jobs = JOBS_MAX;
     int code = kith_cli_number(arguments, CLI_JOBS, 1, JOBS_MAX, &jobs);
     if (code == KITH_EXIT_OK)
         code = kith_swarm_journal_open(&swarm->search, &swarm->journal);
@@ -217,7 +242,7 @@ static int search_all(struct swarm *swarm)
              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (swarm->outcomes == MAP_FAILED)
         return kith_cli_fail(arguments, KITH_EXIT_RESOURCES, "out of memory");
-    kith_cli_catch_signals();
+    catch_signals();
     signal(SIGXFSZ, SIG_IGN);
     run_all(swarm);
     if (kith_cli_given(arguments, CLI_JSON))
@@ -242,9 +267,12 @@ static int replay(const struct swarm_search *search, uint32_t run)
         search, run, search->arguments->values[CLI_KEEP], &outcome);
     if (code != KITH_EXIT_OK)
         return code;
-    printf("swarm: run %" PRIu32 ", seed %" PRIu64 ", trace %016" PRIx64
-           ": %s\n",
-           run, search->seed, outcome.hash,
+    char trace[32] = "";
+    if (!search->lab)
+        (void)snprintf(trace, sizeof trace, ", trace %016" PRIx64,
+                       outcome.hash);
+    printf("swarm: run %" PRIu32 ", seed %" PRIu64 "%s: %s\n", run,
+           search->seed, trace,
            outcome.what[0] == '\0' ? "no violation" : outcome.what);
     return kith_cli_flush(search->arguments, outcome.what[0] == '\0'
                                                  ? KITH_EXIT_OK
@@ -264,6 +292,11 @@ int kith_cli_swarm(const struct cli_arguments *arguments)
                  kith_cli_given(arguments, CLI_TRACE)))
         return kith_cli_fail(arguments, KITH_EXIT_USAGE,
                              "--keep and --trace go with --run K");
+    if (kith_cli_given(arguments, CLI_LAB) &&
+        kith_cli_given(arguments, CLI_TRACE))
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--trace is of simulations; a --lab run has its "
+                             "rows and marks in a run database");
     if (random && arguments->set_count > 0)
         return kith_cli_fail(arguments, KITH_EXIT_USAGE,
                              "--set goes with an experiment, not --random");
@@ -279,6 +312,8 @@ int kith_cli_swarm(const struct cli_arguments *arguments)
         .file = random ? NULL : arguments->words[0],
         .seed = seed,
         .runs = (uint32_t)runs,
+        .one = one,
+        .lab = kith_cli_given(arguments, CLI_LAB),
     };
     if (one)
         return replay(&search, (uint32_t)run);

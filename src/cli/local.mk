@@ -30,6 +30,7 @@ libkith_cli_a_SOURCES = \
   src/cli/run_open.c \
   src/cli/swarm_command.h \
   src/cli/swarm_journal.c \
+  src/cli/swarm_lab.c \
   src/cli/swarm_one.c \
   src/cli/sweep_command.h \
   src/cli/sweep_cells.c \

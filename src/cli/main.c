@@ -105,7 +105,8 @@ static const struct cli_command commands[] = {
     {
         COMMAND(swarm, 0, 1),
         .summary = "search simulations with random faults for a violation",
-        .usage = "EXPERIMENT.yaml | --random [--runs N] [--seed S] [--jobs N]\n"
+        .usage = "EXPERIMENT.yaml | --random [--lab] [--runs N] [--seed S] "
+                 "[--jobs N]\n"
                  "                  [--json] | ... --run K [--keep FILE] "
                  "[--trace FILE]",
         .details =
@@ -113,13 +114,14 @@ static const struct cli_command commands[] = {
             "time to heal, in which\nwhat is promised must happen. --random "
             "draws algorithm, graph, sizes, links and speeds,\ntoo. A "
             "violation comes with the command that repeats it. Interrupted, "
-            "the same command\ngoes on. Exit code 1 where something was "
+            "the same command\ngoes on. --lab runs the same draws with real "
+            "processes, on the clock. Exit code 1 where something was "
             "violated.\n\n"
             "Example: kith swarm --random --runs 10000 --seed 7\n"
             "         kith swarm --random --seed 7 --run 17 --keep 17.yaml",
         .options = CLI_BIT(JSON) | CLI_BIT(OUT) | CLI_BIT(SEED) | CLI_BIT(SET) |
                    CLI_BIT(JOBS) | CLI_BIT(RANDOM) | CLI_BIT(RUNS) |
-                   CLI_BIT(RUN) | CLI_BIT(KEEP) | CLI_BIT(TRACE),
+                   CLI_BIT(RUN) | CLI_BIT(KEEP) | CLI_BIT(TRACE) | CLI_BIT(LAB),
     },
     {
         COMMAND(lab, 0, 1),

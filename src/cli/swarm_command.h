@@ -4,6 +4,7 @@
 
 #include "cli.h"
 #include "kith/node.h"
+#include "kith/rundb.h"
 
 #define SWARM_RUNS_MAX 100000000u
 #define SWARM_WHAT_BYTES 512
@@ -20,6 +21,8 @@ struct swarm_search {
     const char *file; /* NULL: --random */
     uint64_t seed;
     uint32_t runs;
+    bool one; /* --run K */
+    bool lab; /* --lab: real processes */
 };
 
 /* Runs that are done, and what they came to. A line each, in the order in which
@@ -46,6 +49,18 @@ void kith_swarm_journal_close(struct swarm_journal *journal);
  * file cannot be read or written. */
 int kith_swarm_run(const struct swarm_search *search, uint32_t run,
                    const char *keep, struct swarm_outcome *outcome);
+/* What a run of real processes came to, as the simulator's report says it; the
+ * rows of one that violates are kept. KITH_EXIT_INTERRUPTED: Ctrl-C. */
+int kith_swarm_lab(const struct swarm_search *search,
+                   const struct kith_experiment *experiment,
+                   struct swarm_outcome *outcome);
+/* What was violated, into outcome->what, after "ALGORITHM on GRAPH, n peers, n
+ * faults: ". error: why it ended, ""; more: beside the file's assertions, "".
+ */
+void kith_swarm_judge(const struct kith_experiment *experiment,
+                      const struct kith_summary *summary, const char *error,
+                      const char *more, const char *dishonest,
+                      struct swarm_outcome *outcome);
 /* The command that does it again. */
 void kith_swarm_replay(const struct swarm_search *search, uint32_t run,
                        char *text, size_t size);

@@ -105,10 +105,11 @@ int kith_swarm_journal_open(const struct swarm_search *search,
         return kith_cli_fail(search->arguments, KITH_EXIT_RESOURCES,
                              "out of memory");
     (void)snprintf(journal->path, sizeof journal->path,
-                   "%s/swarm-%.100s-%" PRIu64 ".log", folder, name_of(search),
-                   search->seed);
-    (void)snprintf(title, sizeof title, "swarm %" PRIu64 " %s %s\n",
-                   search->seed, name_of(search), kith_build());
+                   "%s/swarm-%.100s%s-%" PRIu64 ".log", folder, name_of(search),
+                   search->lab ? "-lab" : "", search->seed);
+    (void)snprintf(title, sizeof title, "swarm%s %" PRIu64 " %s %s\n",
+                   search->lab ? " --lab" : "", search->seed, name_of(search),
+                   kith_build());
     journal->file = fopen(journal->path, "r+");
     if (journal->file == NULL && errno == ENOENT)
         journal->file = fopen(journal->path, "w+");

@@ -1,4 +1,5 @@
-/* One run of a search: drawn, simulated, judged. */
+/* One run of a search: drawn, simulated (swarm_lab.c: with real processes),
+ * judged. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +18,10 @@
 void kith_swarm_replay(const struct swarm_search *search, uint32_t run,
                        char *text, size_t size)
 {
-    (void)snprintf(
-        text, size, "kith swarm %s --seed %" PRIu64 " --run %" PRIu32,
-        search->file == NULL ? "--random" : search->file, search->seed, run);
+    (void)snprintf(text, size,
+                   "kith swarm %s --seed %" PRIu64 " --run %" PRIu32 "%s",
+                   search->file == NULL ? "--random" : search->file,
+                   search->seed, run, search->lab ? " --lab" : "");
 }
 
 /* The caller's file, with a seed and faults of this run. */
@@ -50,6 +52,8 @@ static int open_file(const struct swarm_search *search, uint32_t run,
     settings.texts[settings.count++] = faults;
     err = kith_experiment_load(search->file, settings.texts, settings.count,
                                experiment, error);
+    if (err == KITH_OK && search->lab)
+        err = kith_experiment_check_world(experiment, KITH_WORLD_LAB, error);
     return kith_cli_check(search->arguments, err, error);
 }
 
@@ -65,13 +69,13 @@ static int keep_file(const struct swarm_search *search, const char *path,
     return code;
 }
 
-/* What was violated, after "ALGORITHM on GRAPH, n peers, n faults: ". */
-static void judge(const struct kith_experiment *experiment, enum kith_err err,
-                  const char *error, const struct kith_summary *summary,
-                  const struct sim_report *report, const char *dishonest,
-                  struct swarm_outcome *outcome)
+void kith_swarm_judge(const struct kith_experiment *experiment,
+                      const struct kith_summary *summary, const char *error,
+                      const char *more, const char *dishonest,
+                      struct swarm_outcome *outcome)
 {
     char *text = outcome->what;
+    const bool failed = error[0] != '\0';
     const size_t size = sizeof outcome->what;
     const size_t start = kith_text_add(
         text, size, 0,
@@ -80,13 +84,12 @@ static void judge(const struct kith_experiment *experiment, enum kith_err err,
         experiment->peers, experiment->atom_count,
         dishonest[0] == '\0' ? "" : ", dishonest ", dishonest);
     size_t at = start;
-    if (err != KITH_OK)
-        at = kith_text_add(text, size, at, " %s", error);
-    else if (report->stalled || !summary->completed)
-        at = kith_text_add(text, size, at, " not completed");
-    if (err == KITH_OK && report->not_live[0] != '\0')
-        at = kith_text_add(text, size, at, " %s", report->not_live);
-    for (uint32_t i = 0; err == KITH_OK && i < experiment->check_count; i++)
+    if (failed || !summary->completed)
+        at = kith_text_add(text, size, at, " %s",
+                           failed ? error : "not completed");
+    if (!failed && more[0] != '\0')
+        at = kith_text_add(text, size, at, " %s", more);
+    for (uint32_t i = 0; !failed && i < experiment->check_count; i++)
         if (summary->checks.results[i].verdict == KITH_VERDICT_BROKEN &&
             strcmp(experiment->checks[i].quantity, "live") != 0)
             at = kith_text_add(text, size, at, " broken: %s",
@@ -142,7 +145,9 @@ static void simulate(const struct swarm_search *search,
     const enum kith_err err = sim_run(&options, &summary, &report, error);
     memcpy(outcome->marks, report.marks, sizeof outcome->marks);
     outcome->hash = summary.trace_hash;
-    judge(experiment, err, error, &summary, &report, draw->dishonest, outcome);
+    summary.completed = summary.completed && !report.stalled;
+    kith_swarm_judge(experiment, &summary, err == KITH_OK ? "" : error,
+                     report.not_live, draw->dishonest, outcome);
     if (outcome->what[0] == '\0' && run % TWICE_EVERY == 0)
         check_hash(&options, outcome);
     if (has)
@@ -158,7 +163,9 @@ int kith_swarm_run(const struct swarm_search *search, uint32_t run,
     int code = KITH_EXIT_OK;
     memset(outcome, 0, sizeof *outcome);
     if (search->file == NULL)
-        kith_draw(search->seed, run, KITH_WORLD_SIM, &draw, &experiment);
+        kith_draw(search->seed, run,
+                  search->lab ? KITH_WORLD_LAB : KITH_WORLD_SIM, &draw,
+                  &experiment);
     else
         code = open_file(search, run, &draw, &experiment);
     if (code != KITH_EXIT_OK)
@@ -166,7 +173,9 @@ int kith_swarm_run(const struct swarm_search *search, uint32_t run,
     if (keep != NULL)
         code =
             keep_file(search, keep, experiment.source, experiment.source_bytes);
-    if (code == KITH_EXIT_OK)
+    if (code == KITH_EXIT_OK && search->lab)
+        code = kith_swarm_lab(search, &experiment, outcome);
+    else if (code == KITH_EXIT_OK)
         simulate(search, &experiment, &draw, run, outcome);
     kith_experiment_close(&experiment);
     return code;
