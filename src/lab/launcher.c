@@ -36,13 +36,13 @@ void kith_lab_say(struct lab *lab, const char *format, ...)
 
 void kith_lab_mourn(struct lab *lab, const char *format, ...)
 {
-    char line[sizeof lab->report.died];
+    char line[1024];
     va_list list;
     va_start(list, format);
     vsnprintf(line, sizeof line, format, list);
     va_end(list);
     if (lab->report.died[0] == '\0')
-        (void)kith_text_copy(lab->report.died, sizeof line, line);
+        (void)kith_text_copy(lab->report.died, sizeof lab->report.died, line);
     kith_lab_say(lab, "%s", line);
 }
 
