@@ -129,6 +129,14 @@ static void test_leapfrog(void **state)
     heal_all(runs, 3);
 }
 
+/* Who asked a liar what became of an exchange held back those that wait. */
+static void test_doubted(void **state)
+{
+    (void)state;
+    static const uint64_t runs[] = {400, 2137, 4615, 6235};
+    heal_all(runs, 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,7 +145,7 @@ int main(void)
         cmocka_unit_test(test_cycle),      cmocka_unit_test(test_mailbox),
         cmocka_unit_test(test_only_sends), cmocka_unit_test(test_late),
         cmocka_unit_test(test_adopted),    cmocka_unit_test(test_behind),
-        cmocka_unit_test(test_leapfrog),
+        cmocka_unit_test(test_leapfrog),   cmocka_unit_test(test_doubted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

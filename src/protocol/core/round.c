@@ -417,7 +417,7 @@ static void settle_all(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
-    uint32_t doubts = 0;
+    bool doubts = false;
     KITH_ASSERT(list->count <= KITH_DEGREE_MAX);
     round->deadline_ns = KITH_NEVER;
     if (round->state != ROUND_OPEN)
@@ -435,11 +435,12 @@ static void settle_all(struct kith_node *node)
             round->patience = 0;
         if (settled)
             count_silent(node, edge->peer);
-        else
-            doubts = edge->tries > doubts ? edge->tries : doubts;
+        doubts |= !settled;
     }
-    if (doubts > 0)
-        round->deadline_ns = node->now_ns + wait(node, doubts);
+    /* Who is asked answers at once, so that all of its doubt takes no longer
+     * than it was waited for: nor may those that wait for us. */
+    if (doubts)
+        round->deadline_ns = node->now_ns + wait(node, 0) / KITH_TRIES_MAX;
     kith_round_try_close(node);
 }
 
