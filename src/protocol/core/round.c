@@ -311,8 +311,11 @@ static kith_ns wait(const struct kith_node *node, uint32_t doublings)
     const kith_ns most_ns =
         longer(4 * first_ns, longer(PATIENCE_NS, PATIENCE_PERIODS * work_ns));
     const kith_ns spent_ns = node->now_ns - round->triggered_ns;
+    const kith_ns turn_ns = kith_node_turn_timeout(node, doublings);
+    /* Those before us in a cycle may each have waited as long. */
+    const kith_ns place = (kith_ns)(round->round % kith_round_phases(node)) + 1;
     KITH_ASSERT(spent_ns >= 0);
-    return kith_node_earliest(kith_node_turn_timeout(node, doublings),
+    return kith_node_earliest(longer(turn_ns, place * turn_ns - spent_ns),
                               longer(first_ns / 4, most_ns - spent_ns));
 }
 
