@@ -395,6 +395,29 @@ static void test_round_asks_those_left_out(void **state)
     assert_int_equal(sent(KITH_MESSAGE_MODEL)->to, asked_last);
 }
 
+/* Who holds the model and never says how it ended is asked four times, and that
+ * takes no longer than the first wait: those that wait for us give us as
+ * long. */
+static void test_round_doubt_is_short(void **state)
+{
+    (void)state;
+    open_node("dpsgd-atc", "complete", 2, 1, false);
+    config.save_period_ns = 0;
+    start();
+    open_round();
+    const struct kith_send to0 = effects.sends[0];
+    const kith_ns opened_ns = now_ns;
+    const kith_ns first_ns = effects.deadline_ns - now_ns;
+    give_model(&to0);
+    uint32_t probes = 0;
+    for (bool torn = false; !torn; torn = marked(KITH_MARK_TORN)) {
+        expire();
+        probes += sent(KITH_MESSAGE_PROBE) != NULL;
+    }
+    assert_int_equal(probes, 4);
+    assert_true(now_ns - opened_ns <= 2 * first_ns + 10 * KITH_MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -411,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_round_patience_ends),
         cmocka_unit_test(test_round_late),
         cmocka_unit_test(test_round_asks_those_left_out),
+        cmocka_unit_test(test_round_doubt_is_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

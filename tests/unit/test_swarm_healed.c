@@ -137,6 +137,23 @@ static void test_left_out(void **state)
     heals(17, 5121);
 }
 
+/* Who asked a liar what became of an exchange held back those that wait. */
+static void test_doubted(void **state)
+{
+    (void)state;
+    static const uint64_t runs[] = {400, 2137, 4615, 6235};
+    heal_all(runs, 4);
+}
+
+/* Late because those before it in a cycle had waited for a liar. */
+static void test_earlier(void **state)
+{
+    (void)state;
+    heals(13, 2854);
+    heals(17, 2570);
+    heals(17, 7695);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +163,8 @@ int main(void)
         cmocka_unit_test(test_only_sends), cmocka_unit_test(test_late),
         cmocka_unit_test(test_adopted),    cmocka_unit_test(test_behind),
         cmocka_unit_test(test_leapfrog),   cmocka_unit_test(test_left_out),
+        cmocka_unit_test(test_leapfrog),   cmocka_unit_test(test_doubted),
+        cmocka_unit_test(test_earlier),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -311,8 +311,11 @@ static kith_ns wait(const struct kith_node *node, uint32_t doublings)
     const kith_ns most_ns =
         longer(4 * first_ns, longer(PATIENCE_NS, PATIENCE_PERIODS * work_ns));
     const kith_ns spent_ns = node->now_ns - round->triggered_ns;
+    const kith_ns turn_ns = kith_node_turn_timeout(node, doublings);
+    /* Those before us in a cycle may each have waited as long. */
+    const kith_ns place = (kith_ns)(round->round % kith_round_phases(node)) + 1;
     KITH_ASSERT(spent_ns >= 0);
-    return kith_node_earliest(kith_node_turn_timeout(node, doublings),
+    return kith_node_earliest(longer(turn_ns, place * turn_ns - spent_ns),
                               longer(first_ns / 4, most_ns - spent_ns));
 }
 
@@ -417,7 +420,7 @@ static void settle_all(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
-    uint32_t doubts = 0;
+    bool doubts = false;
     KITH_ASSERT(list->count <= KITH_DEGREE_MAX);
     round->deadline_ns = KITH_NEVER;
     if (round->state != ROUND_OPEN)
@@ -435,11 +438,12 @@ static void settle_all(struct kith_node *node)
             round->patience = 0;
         if (settled)
             count_silent(node, edge->peer);
-        else
-            doubts = edge->tries > doubts ? edge->tries : doubts;
+        doubts |= !settled;
     }
-    if (doubts > 0)
-        round->deadline_ns = node->now_ns + wait(node, doubts);
+    /* Who is asked answers at once, so that all of its doubt takes no longer
+     * than it was waited for: nor may those that wait for us. */
+    if (doubts)
+        round->deadline_ns = node->now_ns + wait(node, 0) / KITH_TRIES_MAX;
     kith_round_try_close(node);
 }
 
