@@ -58,12 +58,26 @@ bool sim_is_honest(const struct sim_world *world, kith_id peer)
            world->options.claims[peer] == SIM_CLAIM_NONE;
 }
 
+/* Drawn by what is sent, and when: how many events there were by then depends
+ * on the queue. */
+static uint64_t draw_of(const struct sim_world *world, kith_id from,
+                        const struct kith_send *send)
+{
+    const struct kith_message *message = &send->message;
+    const uint64_t ends = (uint64_t)from << 32 | send->to;
+    const uint64_t what = (uint64_t)message->kind << 56 ^ message->id.counter;
+    KITH_ASSERT(from != send->to);
+    return kith_hash_word(kith_hash_word(ends, what),
+                          (uint64_t)sim_time(world));
+}
+
 static void name_another_round(struct sim_world *world, kith_id from,
-                               struct kith_message *message)
+                               struct kith_send *send)
 {
     struct kith_rng rng;
+    struct kith_message *message = &send->message;
     kith_rng_init(&rng, world->experiment->seed, KITH_STREAM_SWARM,
-                  kith_hash_word(from, sim_events(world)));
+                  draw_of(world, from, send));
     if (message->pattern != KITH_PATTERN_ROUND || kith_rng_below(&rng, 2) == 0)
         return;
     const uint32_t bits = kith_rng_below(&rng, 48);
@@ -88,7 +102,7 @@ bool sim_dishonest_send(struct sim_world *world, kith_id from,
     switch ((enum sim_claim)world->options.claims[from]) {
     case SIM_CLAIM_ROUNDS:
     case SIM_CLAIM_AHEAD:
-        name_another_round(world, from, message);
+        name_another_round(world, from, send);
         return true;
     case SIM_CLAIM_SILENT:
         return message->kind != KITH_MESSAGE_MODEL;
