@@ -47,7 +47,7 @@ static uint64_t creeping(const struct net *at, kith_id from, uint64_t step)
 static uint64_t stretching(const struct net *at, kith_id from, uint64_t step)
 {
     (void)at;
-    return lies(from) ? step / 16 * 16 + 16 : step;
+    return lies(from) ? step / 8 * 8 + 8 : step;
 }
 
 typedef uint64_t (*claim)(const struct net *, kith_id, uint64_t);

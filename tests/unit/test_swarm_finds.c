@@ -78,13 +78,13 @@ WRAPPED(void, kith_exchange_tell, const struct kith_node *node,
     __real_kith_exchange_tell(node, exchange, kind);
 }
 
-/* Neighbours in a later stretch of 16 rounds. */
+/* Neighbours in a later stretch of 8 rounds. */
 static uint32_t ahead(const struct kith_round *round)
 {
     uint32_t count = 0;
     for (unsigned k = 0; k < 2; k++)
         for (uint32_t e = 0; e < round->lists[k].count; e++)
-            count += round->lists[k].edges[e].said / 16 > round->round / 16;
+            count += round->lists[k].edges[e].said / 8 > round->round / 8;
     return count;
 }
 

@@ -117,8 +117,8 @@ static void test_adopted(void **state)
 static void test_behind(void **state)
 {
     (void)state;
-    static const uint64_t runs[] = {232, 7423, 9019};
-    heal_all(runs, 3);
+    static const uint64_t runs[] = {232, 7423};
+    heal_all(runs, 2);
 }
 
 /* It left a cycle for the next one, before what those behind it waited for. */
@@ -148,8 +148,29 @@ static void test_doubted(void **state)
 static void test_earlier(void **state)
 {
     (void)state;
-    heals(13, 2854);
     heals(17, 7695);
+    heals(17, 7928);
+}
+
+/* A liar that every round waits for: nobody measured how long one takes, and
+ * those in such a round were taken for dead by those in the next one. */
+static void test_unmeasured(void **state)
+{
+    (void)state;
+    heals(17, 1785);
+    heals(17, 2743);
+    heals(17, 2927);
+    heals(17, 4191);
+    heals(17, 4426);
+}
+
+/* One or two rounds behind, and each of them waited for somebody. */
+static void test_few_behind(void **state)
+{
+    (void)state;
+    heals(21, 969);
+    heals(21, 3153);
+    heals(21, 4420);
 }
 
 int main(void)
@@ -162,6 +183,7 @@ int main(void)
         cmocka_unit_test(test_adopted),    cmocka_unit_test(test_behind),
         cmocka_unit_test(test_leapfrog),   cmocka_unit_test(test_left_out),
         cmocka_unit_test(test_doubted),    cmocka_unit_test(test_earlier),
+        cmocka_unit_test(test_unmeasured), cmocka_unit_test(test_few_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

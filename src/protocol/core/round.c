@@ -30,7 +30,6 @@ void kith_round_check(const struct kith_node *node)
     KITH_ASSERT(round->state != ROUND_CLOSED ||
                 round->deadline_ns == KITH_NEVER);
     KITH_ASSERT(list->round == round->round || node->mode->list_mask == 0);
-    KITH_ASSERT(round->patience <= KITH_PATIENCE_MAX);
     KITH_ASSERT(round->passed <= round->generations);
     KITH_ASSERT(!round->deserted || node->mode->says_round);
 }
@@ -73,7 +72,10 @@ bool kith_round_is_finished(const struct kith_node *node)
 
 kith_ns kith_round_deadline(const struct kith_node *node)
 {
-    return node->round->deadline_ns;
+    const struct kith_round *round = node->round;
+    return round->deadline_ns == KITH_NEVER
+               ? KITH_NEVER
+               : kith_node_earliest(round->deadline_ns, round->speak_ns);
 }
 
 /* The snapshot is an item of its own, so a round opens at a step boundary. */
@@ -167,11 +169,32 @@ void kith_round_close(struct kith_node *node)
         node->mode->closed(node, missed);
 }
 
+/* How long a round takes. Who let one lapse says nothing of that (Karn's rule),
+ * but the others do, else one liar would keep us from ever measuring it. Where
+ * neighbours change those others may be faster than all that come, and nobody
+ * is met again soon: the next round is given longer, whoever is in it. */
+static void measure(struct kith_node *node)
+{
+    struct kith_round *round = node->round;
+    const bool changes = !node->config->topology->kind->is_static &&
+                         kith_round_phases(node) == 1;
+    const bool measured = node->turn.mean_us != 0;
+    KITH_ASSERT(round->came_ns <= node->now_ns);
+    if (round->lapsed && changes && round->patience < KITH_PATIENCE_MAX)
+        round->patience++;
+    if (round->came_ns == 0 || (round->lapsed && changes && measured))
+        return;
+    if (!round->lapsed)
+        round->patience = 0;
+    const kith_ns until_ns = round->lapsed ? round->came_ns : node->now_ns;
+    kith_estimate_add(&node->turn, until_ns - round->opened_ns);
+}
+
 void kith_round_try_close(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
-    bool committed = false, came = false;
+    bool committed = false;
     if (round->state != ROUND_OPEN)
         return;
     for (uint32_t e = 0; e < list->count; e++) {
@@ -181,20 +204,11 @@ void kith_round_try_close(struct kith_node *node)
         /* One edge is enough for a merge; a round without any is over as it
          * is. */
         committed |= edge->decision == EDGE_COMMITTED;
-        came |= edge->decision == EDGE_COMMITTED && edge->flags & EDGE_IN;
     }
     KITH_ASSERT(!kith_round_is_running(node));
     const bool merges = committed || node->config->algorithm->finish != NULL;
     round->deadline_ns = KITH_NEVER;
-    /* A round that somebody let lapse says nothing of how long one takes
-     * (Karn's rule): the next one is given longer. Nor does one that brought
-     * nothing. */
-    if (round->lapsed && round->patience < KITH_PATIENCE_MAX)
-        round->patience++;
-    if (!round->lapsed && came) {
-        kith_estimate_add(&node->turn, node->now_ns - round->opened_ns);
-        round->patience = 0;
-    }
+    measure(node);
     if (merges && !round->merged)
         round->state = ROUND_MERGE;
     else
@@ -302,21 +316,33 @@ static kith_ns longer(kith_ns a, kith_ns b)
 /* There is a bound on all waiting for a trigger's rounds: whoever is late again
  * and again may be a liar, and those that wait for one who waits would measure
  * ever longer rounds. It is more where a model takes longer, or training
- * does. */
+ * does. Each round of a cycle ends before the next one does, so that those that
+ * wait for one who waits are still there when it comes: it has its part of the
+ * bound, or where those are too short for a round a little more. */
+static kith_ns bound(const struct kith_node *node, kith_ns place)
+{
+    const kith_ns phases = kith_round_phases(node);
+    const kith_ns first_ns = kith_node_first_timeout(node);
+    const kith_ns work_ns = KITH_US * node->round->period.mean_us;
+    const kith_ns most_ns =
+        longer(4 * first_ns, longer(PATIENCE_NS, PATIENCE_PERIODS * work_ns));
+    KITH_ASSERT(place >= 1 && place <= phases);
+    if (phases * first_ns > most_ns)
+        return most_ns + (place - 1) * first_ns / 2;
+    return place * most_ns / phases;
+}
+
 static kith_ns wait(const struct kith_node *node, uint32_t doublings)
 {
     const struct kith_round *round = node->round;
-    const kith_ns first_ns = kith_node_first_timeout(node);
-    const kith_ns work_ns = KITH_US * round->period.mean_us;
-    const kith_ns most_ns =
-        longer(4 * first_ns, longer(PATIENCE_NS, PATIENCE_PERIODS * work_ns));
     const kith_ns spent_ns = node->now_ns - round->triggered_ns;
     const kith_ns turn_ns = kith_node_turn_timeout(node, doublings);
     /* Those before us in a cycle may each have waited as long. */
     const kith_ns place = (kith_ns)(round->round % kith_round_phases(node)) + 1;
     KITH_ASSERT(spent_ns >= 0);
     return kith_node_earliest(longer(turn_ns, place * turn_ns - spent_ns),
-                              longer(first_ns / 4, most_ns - spent_ns));
+                              longer(kith_node_first_timeout(node) / 4,
+                                     bound(node, place) - spent_ns));
 }
 
 /* A neighbour may lapse as often as it is heard, while rounds without it end
@@ -325,7 +351,7 @@ static uint32_t patience(const struct kith_node *node)
 {
     const struct kith_round_list *list = kith_round_current(node);
     uint32_t most = node->round->patience;
-    KITH_ASSERT(most <= KITH_PATIENCE_MAX);
+    KITH_ASSERT(list->count <= KITH_DEGREE_MAX);
     for (uint32_t e = 0; e < list->count; e++) {
         const uint32_t doublings = kith_late_doublings(node, &list->edges[e]);
         if (doublings > most)
@@ -354,7 +380,9 @@ static void step_snapshot(struct kith_node *node)
     KITH_ASSERT(round->state == ROUND_SNAPSHOT);
     /* The time until our own snapshot was taken is not the neighbours'. */
     round->opened_ns = node->now_ns;
+    round->came_ns = 0;
     round->deadline_ns = deadline_after(node);
+    round->speak_ns = node->now_ns + wait(node, 0);
     for (uint32_t e = 0; e < list->count; e++)
         kith_edge_open(node, &list->edges[e]);
     round->deserted =
@@ -393,6 +421,17 @@ void kith_round_worked(struct kith_node *node, enum kith_work_kind kind)
 
 /* ---- The deadline, links, the end. */
 
+static void set_down(struct kith_node *node, kith_id peer)
+{
+    KITH_ASSERT(node->round->lists[0].count <= KITH_DEGREE_MAX);
+    for (unsigned k = 0; k < 2; k++) {
+        struct kith_round_edge *edge =
+            kith_round_find(&node->round->lists[k], peer);
+        if (edge != NULL)
+            edge->flags |= EDGE_DOWN;
+    }
+}
+
 /* It let a round lapse: after two it is left out. */
 static void count_silent(struct kith_node *node, kith_id peer)
 {
@@ -414,6 +453,16 @@ static void count_silent(struct kith_node *node, kith_id peer)
                           kith_node_turn_timeout(node, KITH_TRIES_MAX));
 }
 
+/* Waited for in vain again and again: it is left out for a while, whatever it
+ * says. */
+static void give_up(struct kith_node *node, kith_id peer)
+{
+    KITH_ASSERT(peer != node->self);
+    set_down(node, peer);
+    kith_node_charge(node, peer,
+                     kith_node_turn_timeout(node, KITH_PATIENCE_MAX + 2));
+}
+
 /* Edges that are open at the deadline are left out, or asked about while they
  * are in doubt. */
 static void settle_all(struct kith_node *node)
@@ -421,6 +470,7 @@ static void settle_all(struct kith_node *node)
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
     bool doubts = false;
+    const kith_ns came_ns = round->came_ns;
     KITH_ASSERT(list->count <= KITH_DEGREE_MAX);
     round->deadline_ns = KITH_NEVER;
     if (round->state != ROUND_OPEN)
@@ -434,17 +484,36 @@ static void settle_all(struct kith_node *node)
         const bool settled = node->mode->settle(node, edge);
         KITH_ASSERT(settled == (edge->decision != EDGE_OPEN));
         round->lapsed |= settled;
-        if (settled && kith_late_lapse(node, edge))
-            round->patience = 0;
-        if (settled)
-            count_silent(node, edge->peer);
         doubts |= !settled;
+        if (!settled)
+            continue;
+        count_silent(node, edge->peer);
+        if (kith_late_lapse(node, edge))
+            give_up(node, edge->peer);
     }
+    round->came_ns = came_ns; /* what lapses was not in time */
     /* Who is asked answers at once, so that all of its doubt takes no longer
      * than it was waited for: nor may those that wait for us. */
     if (doubts)
         round->deadline_ns = node->now_ns + wait(node, 0) / KITH_TRIES_MAX;
     kith_round_try_close(node);
+}
+
+/* Those that have our model wait for the next one while we wait for others:
+ * they are told that we are here. */
+static void speak(struct kith_node *node)
+{
+    struct kith_round *round = node->round;
+    const struct kith_round_list *list = kith_round_current(node);
+    KITH_ASSERT(list->count <= KITH_DEGREE_MAX);
+    round->speak_ns = node->now_ns + wait(node, 0);
+    if (round->state != ROUND_OPEN)
+        return;
+    for (uint32_t e = 0; e < list->count; e++)
+        if (list->edges[e].decision != EDGE_OPEN &&
+            !(list->edges[e].flags & EDGE_DOWN))
+            kith_round_tell(node, list->edges[e].peer, KITH_MESSAGE_PROBE,
+                            round->round);
 }
 
 void kith_round_wake(struct kith_node *node)
@@ -453,18 +522,9 @@ void kith_round_wake(struct kith_node *node)
         node->round->stopped_ns += node->now_ns - node->round->deadline_ns;
         settle_all(node);
     }
-    KITH_ASSERT(node->round->deadline_ns > node->now_ns);
-}
-
-static void set_down(struct kith_node *node, kith_id peer)
-{
-    KITH_ASSERT(node->round->lists[0].count <= KITH_DEGREE_MAX);
-    for (unsigned k = 0; k < 2; k++) {
-        struct kith_round_edge *edge =
-            kith_round_find(&node->round->lists[k], peer);
-        if (edge != NULL)
-            edge->flags |= EDGE_DOWN;
-    }
+    if (node->now_ns >= node->round->speak_ns)
+        speak(node);
+    KITH_ASSERT(kith_round_deadline(node) > node->now_ns);
 }
 
 void kith_round_peer_left(struct kith_node *node, kith_id peer)

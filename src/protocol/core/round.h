@@ -78,6 +78,8 @@ struct kith_round_claim {
 struct kith_round_late {
     uint64_t who; /* twice its rank; and 1: it was to bring something */
     uint8_t lapses;
+    uint64_t trigger; /* the last one that it let lapse */
+    uint8_t vain;     /* in a row, none in time */
     kith_ns since_ns; /* the first one opened; 0: it was heard since */
 };
 #define KITH_LATE_MAX 16u
@@ -99,12 +101,14 @@ enum round_state {
 struct kith_round {
     uint64_t round; /* open, or next to open */
     kith_ns triggered_ns, opened_ns, deadline_ns;
+    kith_ns came_ns;  /* the last model that was in time; 0: none */
+    kith_ns speak_ns; /* it waits so long that others take it for dead */
     uint8_t state;
     bool merged;      /* mailbox: this round's merge is done */
     bool lapsed;      /* an edge of it was left out at the deadline */
     bool passing;     /* mailbox: it passes on what a peer in training sent */
     bool deserted;    /* nobody takes part, nobody is known to be further */
-    uint8_t patience; /* rounds in a row that lapsed */
+    uint8_t patience; /* rounds in a row that lapsed, where neighbours change */
     uint8_t wary;     /* rounds in which what is missing is asked for */
     uint32_t early_count;
     struct kith_round_list lists[2];
@@ -221,7 +225,7 @@ bool kith_round_was_committed(const struct kith_node *node, kith_id peer,
 /* Of the deadline of a round with it. */
 uint32_t kith_late_doublings(const struct kith_node *node,
                              const struct kith_round_edge *edge);
-/* It let the open round lapse. Has it done so in spite of all patience? */
+/* It let the open round lapse. Again, in spite of all patience? */
 bool kith_late_lapse(struct kith_node *node,
                      const struct kith_round_edge *edge);
 /* It is on its way, in a round that is closed here. */

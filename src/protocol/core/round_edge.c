@@ -92,6 +92,8 @@ void kith_edge_commit(struct kith_node *node, struct kith_round_edge *edge)
 {
     KITH_ASSERT(edge->decision == EDGE_OPEN);
     edge->decision = EDGE_COMMITTED;
+    if (edge->flags & EDGE_IN)
+        node->round->came_ns = node->now_ns;
     kith_late_in_time(node, edge);
     node->done += kith_edge_decides(node, edge->peer);
 }

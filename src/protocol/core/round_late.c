@@ -5,12 +5,12 @@
  *   one less      it was in time, and less would do, too
  *
  * Kept by peer, not by edge: of a graph that changes two meet every few rounds,
- * and rounds with others end well in between. One that lapses all the same
- * lengthens none for as many rounds: whoever is late again and again may be a
- * liar. */
+ * and rounds with others end well in between. Whoever lets VAIN_MAX rounds in a
+ * row lapse may be a liar: it is left out for a while, and from then on after
+ * each further one, until one round with it ends well. */
 #include "src/protocol/core/round.h"
 
-#define LAPSES_MAX (KITH_PATIENCE_MAX + 3)
+#define VAIN_MAX 10
 
 /* Who only takes something says READY at once, wherever it is: that says
  * nothing of when it brings something. */
@@ -51,11 +51,9 @@ uint32_t kith_late_doublings(const struct kith_node *node,
                              const struct kith_round_edge *edge)
 {
     const struct kith_round_late *late = place_of(node, edge);
-    KITH_ASSERT(late->lapses < 2 * LAPSES_MAX);
-    if (late->who != who(edge) || edge->flags & EDGE_DOWN ||
-        late->lapses >= LAPSES_MAX)
-        return 0;
-    return late->lapses < KITH_PATIENCE_MAX ? late->lapses : KITH_PATIENCE_MAX;
+    KITH_ASSERT(late->lapses <= KITH_PATIENCE_MAX);
+    return late->who == who(edge) && !(edge->flags & EDGE_DOWN) ? late->lapses
+                                                                : 0;
 }
 
 bool kith_late_lapse(struct kith_node *node, const struct kith_round_edge *edge)
@@ -66,9 +64,16 @@ bool kith_late_lapse(struct kith_node *node, const struct kith_round_edge *edge)
     if (late->since_ns == 0)
         late->since_ns = node->round->opened_ns;
     KITH_ASSERT(late->since_ns <= node->now_ns);
-    const bool hopeless = late->lapses >= LAPSES_MAX;
-    late->lapses = (uint8_t)((late->lapses + 1u) % (2 * LAPSES_MAX));
-    return hopeless;
+    if (late->lapses < KITH_PATIENCE_MAX)
+        late->lapses++;
+    /* A cycle may meet it in every round. */
+    if (late->trigger == node->attempts)
+        return false;
+    late->trigger = node->attempts;
+    if (late->vain < VAIN_MAX && ++late->vain < VAIN_MAX)
+        return false;
+    late->lapses = 0;
+    return true;
 }
 
 void kith_late_hear(struct kith_node *node, kith_id peer)
@@ -93,7 +98,7 @@ void kith_late_in_time(struct kith_node *node,
     if (late->who != who(edge))
         return;
     late->since_ns = 0;
+    late->vain = 0;
     if (enough(node, node->now_ns - node->round->opened_ns) < late->lapses)
-        late->lapses = late->lapses > KITH_PATIENCE_MAX ? KITH_PATIENCE_MAX
-                                                        : late->lapses - 1;
+        late->lapses--;
 }

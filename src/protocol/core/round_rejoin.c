@@ -7,7 +7,7 @@
  * which somebody was missing:
  *
  *   all alive of a static graph's neighbours are ahead: go on with the last
- *   one is, in a later stretch of 16 rounds: go on where it is, for at a healed
+ *   one is, in a later stretch of 8 rounds: go on where it is, for at a healed
  *       cut a peer has one such neighbour
  *
  * and tell those that wait for us in between. No word takes us further than
@@ -22,7 +22,7 @@
  *
  * What liars can do: numbers are labels, and a jump costs an edge one exchange,
  * because the one ahead waits for the one that follows. There is one jump a
- * stretch, hence at most four in 16 rounds, however many lie and however slowly
+ * stretch, hence at most four in 8 rounds, however many lie and however slowly
  * they creep; none is final, since an edge lives again as soon as the end that
  * is behind finds the other's number plausible, and in time it does.
  * Test: property/test_node_liars.c.
@@ -35,7 +35,7 @@
  * which nothing is known, may be off. */
 #define FASTER 4u
 #define SLACK KITH_OUTCOMES
-#define STRETCH 16u
+#define STRETCH 8u
 #define START_MAX (KITH_ROUND_NUMBER_MAX / 16)
 /* No mailbox's round is shorter: nobody waits there, so that periods differ. */
 #define MAILBOX_ROUND_NS KITH_US
@@ -84,9 +84,12 @@ bool kith_round_is_awaited(const struct kith_node *node, uint64_t said)
     return node->round->deserted && said < node->round->round;
 }
 
-static void set_heard(struct kith_round_edge *edge)
+static void set_heard(const struct kith_node *node,
+                      struct kith_round_edge *edge)
 {
     KITH_ASSERT(edge->flags & (EDGE_IN | EDGE_OUT));
+    if (kith_node_is_charged(node, edge->peer))
+        return;
     edge->flags &= ~(uint32_t)(EDGE_DOWN | EDGE_COMES);
     edge->silent = 0;
 }
@@ -103,7 +106,7 @@ static void hear_deserted(struct kith_node *node, kith_id from, bool comes)
             if (comes && edge->peer == from)
                 edge->flags |= EDGE_COMES;
             else if (!comes && edge->flags & EDGE_COMES)
-                set_heard(edge);
+                set_heard(node, edge);
         }
     }
 }
@@ -119,7 +122,7 @@ void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said)
         struct kith_round_edge *edge = kith_round_find(&round->lists[k], from);
         if (edge == NULL)
             continue;
-        set_heard(edge);
+        set_heard(node, edge);
         if (claims && said > edge->said)
             edge->said = said;
     }
