@@ -55,11 +55,26 @@ void kith_exchange_prepare(struct kith_node *node)
         }
 }
 
+/* Is an exchange of ours going its way? What became of one that is in doubt,
+ * its partner dead or worse, may take seconds to learn. */
+static bool asks(const struct kith_node *node)
+{
+    for (uint32_t mask = node->exchange_mask & KITH_EXCHANGES_OURS;
+         mask != 0;) {
+        const struct kith_exchange *exchange =
+            &node->exchanges[kith_exchange_next(&mask)];
+        if (exchange->state != INITIATOR_IDLE &&
+            exchange->state < INITIATOR_ABORTING && exchange->tries == 0 &&
+            exchange->probes == 0)
+            return true;
+    }
+    return false;
+}
+
 /* A free record, unless an algorithm wants its exchanges one at a time. */
 static struct kith_exchange *take_record(struct kith_node *node)
 {
-    if (kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE) &&
-        !kith_exchange_is_finished(node))
+    if (kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE) && asks(node))
         return NULL;
     if (node->prepared > 0)
         return &node->exchanges[node->prepared];
