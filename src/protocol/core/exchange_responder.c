@@ -12,6 +12,10 @@
  * final ACK, so the answer can be repeated and the half taken back. */
 #include "src/protocol/core/node_state.h"
 
+/* TCP sends a lost packet again after 200 ms and a round trip. Nobody is
+ * charged for that. */
+#define RESENT_NS (4 * KITH_TIMEOUT_MIN_NS)
+
 /* A pattern that this algorithm answers, of the size that it would have. */
 static bool is_welcome(const struct kith_node *node,
                        const struct kith_message *message)
@@ -117,7 +121,9 @@ static void begin(struct kith_node *node, struct kith_exchange *exchange,
     exchange->edge.weight = 0.5;
     exchange->since_ns = node->now_ns;
     /* A pull may carry more: it counts from here on. */
-    exchange->deadline_ns = node->now_ns + kith_node_turn_timeout(node, 1);
+    const kith_ns turn_ns = kith_node_turn_timeout(node, 1);
+    exchange->deadline_ns =
+        node->now_ns + (turn_ns > RESENT_NS ? turn_ns : RESENT_NS);
     /* The same weight on both sides, whatever the graph: the two halves must
      * be exact opposites. */
     if (message->pattern == KITH_PATTERN_SWAP) {
@@ -422,8 +428,8 @@ static void wake_merged(struct kith_node *node, struct kith_exchange *exchange)
             node->now_ns + kith_node_turn_timeout(node, exchange->tries);
         /* Silent over a link that stands: nothing more is begun with it. */
         if (exchange->tries == 2 && !exchange->broken && !overslept)
-            kith_node_charge(node, exchange->edge.peer,
-                             kith_node_turn_timeout(node, KITH_TRIES_MAX));
+            kith_node_warn(node, exchange->edge.peer,
+                           kith_node_turn_timeout(node, KITH_TRIES_MAX));
         return;
     }
     /* Silent over a link that stands, or gone? A restarted peer must not find
@@ -443,8 +449,8 @@ static void wake(struct kith_node *node, struct kith_exchange *exchange)
     if (is_waiting(exchange) && kith_exchange_gives(exchange)) {
         /* Their model never came. They learn it when they ask. */
         if (!kith_exchange_overslept(node, exchange))
-            kith_node_charge(node, exchange->edge.peer,
-                             kith_node_turn_timeout(node, KITH_TRIES_MAX));
+            kith_node_warn(node, exchange->edge.peer,
+                           kith_node_turn_timeout(node, KITH_TRIES_MAX));
         kith_exchange_end(node, exchange);
     } else if (exchange->state == RESPONDER_MERGED) {
         wake_merged(node, exchange);

@@ -48,11 +48,12 @@ struct kith_node {
     uint64_t steps;
     kith_ns leave_ns;    /* told to leave: until then the last round ends */
     kith_ns exchange_ns; /* the earliest deadline of an exchange */
-    bool leaving, adopting, trigger_due, saving_due;
+    bool leaving : 1, adopting : 1, trigger_due : 1, saving_due : 1;
     uint8_t owner;
     uint8_t exchange_mask; /* bit i: exchanges[i] is in use, or will wake us */
     uint8_t pulls;         /* failed pulls while adopting */
     uint8_t charged;       /* bit s: suspects[s] wasted our time */
+    uint8_t warned;        /* bit s: lately */
     kith_ns blocked_ns;    /* training held back since, KITH_NEVER: it is not */
     kith_ns waited_ns;     /* so long in all */
     kith_ns save_ns;       /* next SAVE */
@@ -169,6 +170,9 @@ void kith_node_suspect(struct kith_node *node, kith_id peer, kith_ns span_ns);
 /* A suspect that held an exchange which we answer and let it lapse: until the
  * span is over it is answered BUSY, and no message of its own ends that. */
 void kith_node_charge(struct kith_node *node, kith_id peer, kith_ns span_ns);
+/* The same where a link that was cut may be why: the first time for a part of
+ * the span. */
+void kith_node_warn(struct kith_node *node, kith_id peer, kith_ns span_ns);
 bool kith_node_is_charged(const struct kith_node *node, kith_id peer);
 bool kith_node_is_suspect(const struct kith_node *node, kith_id peer);
 /* It was heard: unless it is charged, it is a suspect no more. */
