@@ -51,7 +51,7 @@ void kith_exchange_prepare(struct kith_node *node)
         return;
     for (uint32_t i = 1; i < kith_exchange_count(node); i += 2)
         if (node->exchanges[i].state == RESPONDER_IDLE) {
-            node->prepared = (uint8_t)i;
+            node->prepared = i & 15u;
             node->exchanges[i].edge.sent = answered_slot(node, i);
             node->effects->work.edges = &node->exchanges[i].edge;
             node->effects->work.edge_count = 1;
@@ -153,31 +153,67 @@ static bool holds_share(const struct kith_node *node, kith_id from,
                          kith_exchange_is_single(node, from)));
 }
 
-/* Peers in step may find us serving the same one for ever: whom we refused so
- * often, and others less (a majority vote needs one place), has the next record
- * kept for it, while as many others are refused at most. */
-#define UNLUCKY 8u
+/* Peers in step may find us serving others for ever. Of those that we refuse
+ * for want of a record one is followed at a time, the one whose rank comes next
+ * after the last: once it was refused so often, the next record is kept for it,
+ * until others might have asked twice. A peer that starts over goes first. */
+#define UNLUCKY 4u
+
+static uint16_t ranks_after_lucky(const struct kith_node *node, uint16_t peer)
+{
+    return (uint16_t)(peer - node->lucky - 1u);
+}
+
+/* Whoever is followed has had its turn, or is not heard of. */
+static void end_turn(struct kith_node *node)
+{
+    KITH_ASSERT(node->unlucky_count > 0);
+    node->lucky = node->unlucky;
+    node->unlucky_count = 0;
+}
+
+/* Another one is refused. */
+static void pass_over(struct kith_node *node)
+{
+    const uint32_t degree =
+        kith_topology_degree(node->config->topology, node->self);
+    const bool is_kept = node->unlucky_count == UNLUCKY && degree > 0;
+    const uint32_t most =
+        is_kept && degree < UINT8_MAX / 2 ? 2 * degree : UINT8_MAX;
+    if (node->unlucky_others >= most)
+        end_turn(node);
+    else
+        node->unlucky_others++;
+}
 
 static void note_refused(struct kith_node *node, kith_id from)
 {
-    KITH_ASSERT(node->unlucky_count < 2 * UNLUCKY);
-    if (node->unlucky_count == 0)
-        node->unlucky = (uint16_t)from;
+    const uint16_t peer = (uint16_t)from;
+    KITH_ASSERT(node->unlucky_count <= UNLUCKY);
+    if (node->unlucky_count == 0 ||
+        (node->unlucky_count == 1 &&
+         ranks_after_lucky(node, peer) <
+             ranks_after_lucky(node, node->unlucky))) {
+        node->unlucky = peer;
+        node->unlucky_count = 0;
+    } else if (node->unlucky != peer) {
+        pass_over(node);
+        return;
+    }
+    node->unlucky_others = 0;
     if (node->unlucky_count < UNLUCKY)
-        node->unlucky_count = (uint8_t)(node->unlucky == (uint16_t)from
-                                            ? node->unlucky_count + 1
-                                            : node->unlucky_count - 1);
+        node->unlucky_count++;
 }
 
+/* Is the record kept for another one? */
 static bool is_kept(struct kith_node *node, kith_id from)
 {
     KITH_ASSERT(from != node->self);
-    if ((uint16_t)from == node->unlucky)
-        node->unlucky_count = 0; /* its turn */
-    if (node->unlucky_count < UNLUCKY)
-        return false;
-    node->unlucky_count = (node->unlucky_count + 1) % (2 * UNLUCKY);
-    return true;
+    if (node->unlucky_count > 0 && node->unlucky == (uint16_t)from)
+        end_turn(node);
+    else if (node->unlucky_count == UNLUCKY)
+        pass_over(node);
+    return node->unlucky_count == UNLUCKY;
 }
 
 static void step_request(struct kith_node *node, kith_id from,
@@ -190,11 +226,12 @@ static void step_request(struct kith_node *node, kith_id from,
         return;
     }
     struct kith_exchange *exchange = take_record(node);
-    if (exchange == NULL)
+    const bool is_charged = kith_node_is_charged(node, from);
+    if (exchange == NULL && !is_charged)
         note_refused(node, from);
-    if (exchange == NULL || node->leaving || node->adopting ||
-        kith_node_is_charged(node, from) ||
-        holds_share(node, from, message->pattern) || is_kept(node, from)) {
+    if (exchange == NULL || node->leaving || node->adopting || is_charged ||
+        holds_share(node, from, message->pattern) ||
+        (message->pattern != KITH_PATTERN_PULL && is_kept(node, from))) {
         kith_exchange_reply(node, from, message, KITH_MESSAGE_BUSY);
         return;
     }
