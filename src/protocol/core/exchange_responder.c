@@ -63,6 +63,7 @@ void kith_exchange_prepare(struct kith_node *node)
  * its partner dead or worse, may take seconds to learn. */
 static bool asks(const struct kith_node *node)
 {
+    KITH_ASSERT(node->exchange_limit == 1);
     for (uint32_t mask = node->exchange_mask & KITH_EXCHANGES_OURS;
          mask != 0;) {
         const struct kith_exchange *exchange =
@@ -161,6 +162,7 @@ static bool holds_share(const struct kith_node *node, kith_id from,
 
 static uint16_t ranks_after_lucky(const struct kith_node *node, uint16_t peer)
 {
+    KITH_ASSERT(node->unlucky_count <= UNLUCKY);
     return (uint16_t)(peer - node->lucky - 1u);
 }
 
@@ -175,6 +177,7 @@ static void end_turn(struct kith_node *node)
 /* Another one is refused. */
 static void pass_over(struct kith_node *node)
 {
+    KITH_ASSERT(node->unlucky_count > 0 && node->unlucky_count <= UNLUCKY);
     const uint32_t degree =
         kith_topology_degree(node->config->topology, node->self);
     const bool is_kept = node->unlucky_count == UNLUCKY && degree > 0;

@@ -53,6 +53,7 @@ static size_t find(const struct kith_node *node, kith_id peer)
 /* Its own place, else a free one, else that of the span that ends first. */
 static size_t place_of(const struct kith_node *node, kith_id peer)
 {
+    KITH_ASSERT(peer != KITH_NOBODY);
     size_t place = find(node, peer);
     if (place == KITH_SUSPECTS_MAX)
         place = find(node, KITH_NOBODY);
@@ -85,6 +86,7 @@ void kith_node_suspect(struct kith_node *node, kith_id peer, kith_ns span_ns)
 
 void kith_node_charge(struct kith_node *node, kith_id peer, kith_ns span_ns)
 {
+    KITH_ASSERT(peer != KITH_NOBODY);
     kith_node_suspect(node, peer, span_ns);
     const uint8_t bit = (uint8_t)(1u << find(node, peer));
     node->charged |= bit;
@@ -93,6 +95,7 @@ void kith_node_charge(struct kith_node *node, kith_id peer, kith_ns span_ns)
 
 void kith_node_warn(struct kith_node *node, kith_id peer, kith_ns span_ns)
 {
+    KITH_ASSERT(span_ns >= WARNING && peer != KITH_NOBODY);
     const size_t i = find(node, peer);
     const kith_ns longest_ns =
         kith_node_earliest(AGAIN * span_ns, KITH_TIMEOUT_MAX_NS);
@@ -104,6 +107,7 @@ void kith_node_warn(struct kith_node *node, kith_id peer, kith_ns span_ns)
 
 bool kith_node_is_charged(const struct kith_node *node, kith_id peer)
 {
+    KITH_ASSERT(peer != KITH_NOBODY);
     const size_t i = find(node, peer);
     return i < KITH_SUSPECTS_MAX && has_bit(node->charged, i) &&
            !is_over(node, &node->suspects[i]);
@@ -111,12 +115,14 @@ bool kith_node_is_charged(const struct kith_node *node, kith_id peer)
 
 bool kith_node_is_suspect(const struct kith_node *node, kith_id peer)
 {
+    KITH_ASSERT(peer != KITH_NOBODY);
     const size_t i = find(node, peer);
     return i < KITH_SUSPECTS_MAX && !is_over(node, &node->suspects[i]);
 }
 
 void kith_node_forgive(struct kith_node *node, kith_id peer)
 {
+    KITH_ASSERT(peer != KITH_NOBODY);
     const size_t i = find(node, peer);
     if (i == KITH_SUSPECTS_MAX || kith_node_is_charged(node, peer))
         return;
