@@ -101,6 +101,7 @@ UNIT = \
   tests/unit/test_stragglers \
   tests/unit/test_swarm_finds \
   tests/unit/test_swarm_healed \
+  tests/unit/test_swarm_pairs \
   tests/unit/test_taxonomy_bias \
   tests/unit/test_taxonomy_choco \
   tests/unit/test_taxonomy_churn \

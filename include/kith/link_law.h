@@ -72,6 +72,10 @@ bool kith_link_agrees(const struct kith_link_flow *before,
 kith_ns kith_link_delay(const struct kith_link_terms *terms, uint64_t seed,
                         kith_id from, kith_id to, uint32_t message);
 
+/* What losses in a row hold a packet up, T + 2 T + ..., but for a share `rare`
+ * of all packets. */
+kith_ns kith_link_stall(const struct kith_link_terms *terms, double rare);
+
 /* bytes * 8 s / rate, rounded up; rate <= 10^15, 0: no time at all. */
 kith_ns kith_line_time(uint64_t bytes, uint64_t rate_bits);
 /* A line is busy until *free_ns: what comes later waits (a queue without loss).

@@ -5,13 +5,19 @@
  *             2 periods of its graph + 4 rounds of its slower end. Graphs that
  *             are drawn anew for ever: a peer merges something in 6 rounds that
  *             it has neighbours in, and the others had on average
- *   attempts  of a two-party method: one success in 40 x degree attempts, of
+ *   attempts  of a two-party method: one success in 10 x degree attempts, of
  *             the degrees of the peer and its neighbours the largest
  *   steps     nobody's training stands still for a minute and 400 steps
  *
  * A silence of less than 5 s and 20 trips is none: connections are dialled
- * anew, models adopted. Eight times as many rounds and attempts where links
- * lose records, for that is a fault that does not end.
+ * anew, models adopted. Links that lose records are a fault that does not end:
+ *
+ *   two-party no more attempts, for an attempt that fails takes a round trip
+ *             and a stall takes all that are made in it. But a silence may be
+ *             longer by the longest stall of a packet in 10^8, which is lost k
+ *             times in a row where loss^k > 10^-8, for T + 2 T + ... of the law
+ *             of links (kith_link_stall): 1.4 s at 1 %, 25 s at 10 %
+ *   rounds    eight times as many of them, and eight times as long
  *
  * Fed with marks; a few bytes an edge, O(1) a mark. What cannot be: a peer that
  * is gone for good, a link cut for good, is not asked for.

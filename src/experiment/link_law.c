@@ -116,6 +116,18 @@ static kith_ns first_timeout(const struct kith_link_terms *terms)
            (spread_ns > TIMEOUT_MIN_NS ? spread_ns : TIMEOUT_MIN_NS);
 }
 
+kith_ns kith_link_stall(const struct kith_link_terms *terms, double rare)
+{
+    kith_ns stall_ns = 0;
+    double chance = terms->loss;
+    KITH_ASSERT(rare > 0);
+    for (unsigned i = 0; i < SENT_MAX && chance > rare; i++) {
+        stall_ns += first_timeout(terms) << i;
+        chance *= terms->loss;
+    }
+    return stall_ns;
+}
+
 /* How many packets pass before the next one is lost: geometric, so that a loss
  * costs a draw and a packet none. A block in four is the number's, the others
  * are for lost_times(). */

@@ -1,8 +1,9 @@
 /* Goal: finite models that are none stop nobody. Method: one of eight peers
  * sends 1, 11 or 100 models of 1e19 or 3e38 (the fault `huge`); all do their
  * steps in the time that they take without it, are as good as then, and refuse
- * nobody's models but its own. And by hand: a node whose worker went back to an
- * earlier model goes on training with it. */
+ * nobody's models but its own; what a peer goes back to is good. And by hand: a
+ * node whose worker went back to an earlier model goes on training with it. */
+#include "kith/swarm.h"
 #include "tests/support/simulate.h"
 #include "tests/support/story.h"
 
@@ -50,6 +51,26 @@ static void test_huge_models(void **state)
     }
 }
 
+/* A step that ended well at a good x had moved it by a spoilt copy, and this
+ * one was kept. Found by kith swarm --random with these seeds. */
+static void test_what_is_kept_is_good(void **state)
+{
+    (void)state;
+    static const uint64_t runs[][2] = {{13, 7064}, {6, 295}};
+    for (unsigned i = 0; i < 2; i++) {
+        char error[SIM_ERROR_BYTES];
+        struct kith_draw draw;
+        struct kith_experiment experiment;
+        struct kith_summary summary;
+        kith_draw(runs[i][0], runs[i][1], KITH_WORLD_SIM, &draw, &experiment);
+        assert_string_equal(experiment.checks[0].text, "always finite(model)");
+        const struct sim_options options = {.experiment = &experiment};
+        assert_int_equal(sim_run(&options, &summary, NULL, error), KITH_OK);
+        assert_int_equal(summary.checks.results[0].verdict, KITH_VERDICT_HELD);
+        kith_experiment_close(&experiment);
+    }
+}
+
 static void trained(bool finite, bool recovered)
 {
     const struct kith_work_result result = {
@@ -82,6 +103,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_huge_models),
+        cmocka_unit_test(test_what_is_kept_is_good),
         cmocka_unit_test(test_goes_on_with_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,9 +24,9 @@
  * nobody waits in may be shorter than that. */
 #define SETTLE_NS (5 * KITH_S)
 #define SETTLE_TRIPS 20
-/* Of d that ask one, each wins about one time in 2 d: 10 d attempts in a row
- * are without luck for one in 150 (e^-5), 40 d for nobody. */
-#define TRIES_PER_NEIGHBOUR 40u
+#define TRIES_PER_NEIGHBOUR 10u
+/* Nothing is promised about losses in a row that are so rare. */
+#define RARE 1e-8
 #define STANDSTILL_NS (60 * KITH_S)
 #define STANDSTILL_STEPS 400
 
@@ -252,9 +252,12 @@ enum kith_err kith_liveness_open(const struct kith_node_config *config,
     made->peers = config->topology->peers;
     made->patience = experiment->network.link.loss > 0 ? LOSS_PATIENCE : 1;
     made->settle_ns =
-        made->patience *
-        (SETTLE_NS + SETTLE_TRIPS * (experiment->network.link.latency_ns +
-                                     3 * experiment->network.link.jitter_ns));
+        SETTLE_NS + SETTLE_TRIPS * (experiment->network.link.latency_ns +
+                                    3 * experiment->network.link.jitter_ns);
+    if (rounds(made))
+        made->settle_ns *= made->patience;
+    else
+        made->settle_ns += kith_link_stall(&experiment->network.link, RARE);
     made->standstill_ns =
         STANDSTILL_NS + STANDSTILL_STEPS * experiment->compute.step_ns;
     const enum kith_err err = fill_in(made);
@@ -411,8 +414,7 @@ static void step_attempt(struct kith_liveness *liveness, kith_id peer,
         watched->came_ns = liveness->now_ns;
     } else if (mark->kind == KITH_MARK_ATTEMPT && mark->peer != KITH_NOBODY &&
                !liveness->watched[mark->peer].exempt) {
-        check_misses(liveness, peer,
-                     TRIES_PER_NEIGHBOUR * watched->degree * liveness->patience,
+        check_misses(liveness, peer, TRIES_PER_NEIGHBOUR * watched->degree,
                      "attempts");
         watched->misses++;
     }

@@ -95,7 +95,7 @@ bool kith_replica_agree(struct kith_algebra *algebra,
         return true;
     *kith_replica_number(algebra) = 0;
     for (unsigned i = 0; i < copies; i++)
-        algebra->backend->scale(algebra->dim, 0, kith_replica_of(algebra, i));
+        algebra->backend->clear(algebra->dim, kith_replica_of(algebra, i));
     return false;
 }
 

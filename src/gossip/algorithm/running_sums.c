@@ -66,7 +66,7 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     void *const taken = total_of(algebra, TAKEN);
     double *const before = weight_of(algebra, TAKEN);
     if (weight < *before) {
-        backend->scale(algebra->dim, 0, taken);
+        backend->clear(algebra->dim, taken);
         *before = 0;
     }
     const struct kith_term more = {1, algebra->received, taken};

@@ -12,6 +12,10 @@
  * final ACK, so the answer can be repeated and the half taken back. */
 #include "src/protocol/core/node_state.h"
 
+/* TCP sends a lost packet again after 200 ms and a round trip. Nobody is
+ * charged for that. */
+#define RESENT_NS (4 * KITH_TIMEOUT_MIN_NS)
+
 /* A pattern that this algorithm answers, of the size that it would have. */
 static bool is_welcome(const struct kith_node *node,
                        const struct kith_message *message)
@@ -47,7 +51,7 @@ void kith_exchange_prepare(struct kith_node *node)
         return;
     for (uint32_t i = 1; i < kith_exchange_count(node); i += 2)
         if (node->exchanges[i].state == RESPONDER_IDLE) {
-            node->prepared = (uint8_t)i;
+            node->prepared = i & 15u;
             node->exchanges[i].edge.sent = answered_slot(node, i);
             node->effects->work.edges = &node->exchanges[i].edge;
             node->effects->work.edge_count = 1;
@@ -55,11 +59,27 @@ void kith_exchange_prepare(struct kith_node *node)
         }
 }
 
+/* Is an exchange of ours going its way? What became of one that is in doubt,
+ * its partner dead or worse, may take seconds to learn. */
+static bool asks(const struct kith_node *node)
+{
+    KITH_ASSERT(node->exchange_limit == 1);
+    for (uint32_t mask = node->exchange_mask & KITH_EXCHANGES_OURS;
+         mask != 0;) {
+        const struct kith_exchange *exchange =
+            &node->exchanges[kith_exchange_next(&mask)];
+        if (exchange->state != INITIATOR_IDLE &&
+            exchange->state < INITIATOR_ABORTING && exchange->tries == 0 &&
+            exchange->probes == 0)
+            return true;
+    }
+    return false;
+}
+
 /* A free record, unless an algorithm wants its exchanges one at a time. */
 static struct kith_exchange *take_record(struct kith_node *node)
 {
-    if (kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE) &&
-        !kith_exchange_is_finished(node))
+    if (kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE) && asks(node))
         return NULL;
     if (node->prepared > 0)
         return &node->exchanges[node->prepared];
@@ -102,7 +122,9 @@ static void begin(struct kith_node *node, struct kith_exchange *exchange,
     exchange->edge.weight = 0.5;
     exchange->since_ns = node->now_ns;
     /* A pull may carry more: it counts from here on. */
-    exchange->deadline_ns = node->now_ns + kith_node_turn_timeout(node, 1);
+    const kith_ns turn_ns = kith_node_turn_timeout(node, 1);
+    exchange->deadline_ns =
+        node->now_ns + (turn_ns > RESENT_NS ? turn_ns : RESENT_NS);
     /* The same weight on both sides, whatever the graph: the two halves must
      * be exact opposites. */
     if (message->pattern == KITH_PATTERN_SWAP) {
@@ -132,31 +154,69 @@ static bool holds_share(const struct kith_node *node, kith_id from,
                          kith_exchange_is_single(node, from)));
 }
 
-/* Peers in step may find us serving the same one for ever: whom we refused so
- * often, and others less (a majority vote needs one place), has the next record
- * kept for it, while as many others are refused at most. */
-#define UNLUCKY 8u
+/* Peers in step may find us serving others for ever. Of those that we refuse
+ * for want of a record one is followed at a time, the one whose rank comes next
+ * after the last: once it was refused so often, the next record is kept for it,
+ * until others might have asked twice. A peer that starts over goes first. */
+#define UNLUCKY 4u
+
+static uint16_t ranks_after_lucky(const struct kith_node *node, uint16_t peer)
+{
+    KITH_ASSERT(node->unlucky_count <= UNLUCKY);
+    return (uint16_t)(peer - node->lucky - 1u);
+}
+
+/* Whoever is followed has had its turn, or is not heard of. */
+static void end_turn(struct kith_node *node)
+{
+    KITH_ASSERT(node->unlucky_count > 0);
+    node->lucky = node->unlucky;
+    node->unlucky_count = 0;
+}
+
+/* Another one is refused. */
+static void pass_over(struct kith_node *node)
+{
+    KITH_ASSERT(node->unlucky_count > 0 && node->unlucky_count <= UNLUCKY);
+    const uint32_t degree =
+        kith_topology_degree(node->config->topology, node->self);
+    const bool is_kept = node->unlucky_count == UNLUCKY && degree > 0;
+    const uint32_t most =
+        is_kept && degree < UINT8_MAX / 2 ? 2 * degree : UINT8_MAX;
+    if (node->unlucky_others >= most)
+        end_turn(node);
+    else
+        node->unlucky_others++;
+}
 
 static void note_refused(struct kith_node *node, kith_id from)
 {
-    KITH_ASSERT(node->unlucky_count < 2 * UNLUCKY);
-    if (node->unlucky_count == 0)
-        node->unlucky = (uint16_t)from;
+    const uint16_t peer = (uint16_t)from;
+    KITH_ASSERT(node->unlucky_count <= UNLUCKY);
+    if (node->unlucky_count == 0 ||
+        (node->unlucky_count == 1 &&
+         ranks_after_lucky(node, peer) <
+             ranks_after_lucky(node, node->unlucky))) {
+        node->unlucky = peer;
+        node->unlucky_count = 0;
+    } else if (node->unlucky != peer) {
+        pass_over(node);
+        return;
+    }
+    node->unlucky_others = 0;
     if (node->unlucky_count < UNLUCKY)
-        node->unlucky_count = (uint8_t)(node->unlucky == (uint16_t)from
-                                            ? node->unlucky_count + 1
-                                            : node->unlucky_count - 1);
+        node->unlucky_count++;
 }
 
+/* Is the record kept for another one? */
 static bool is_kept(struct kith_node *node, kith_id from)
 {
     KITH_ASSERT(from != node->self);
-    if ((uint16_t)from == node->unlucky)
-        node->unlucky_count = 0; /* its turn */
-    if (node->unlucky_count < UNLUCKY)
-        return false;
-    node->unlucky_count = (node->unlucky_count + 1) % (2 * UNLUCKY);
-    return true;
+    if (node->unlucky_count > 0 && node->unlucky == (uint16_t)from)
+        end_turn(node);
+    else if (node->unlucky_count == UNLUCKY)
+        pass_over(node);
+    return node->unlucky_count == UNLUCKY;
 }
 
 static void step_request(struct kith_node *node, kith_id from,
@@ -169,11 +229,12 @@ static void step_request(struct kith_node *node, kith_id from,
         return;
     }
     struct kith_exchange *exchange = take_record(node);
-    if (exchange == NULL)
+    const bool is_charged = kith_node_is_charged(node, from);
+    if (exchange == NULL && !is_charged)
         note_refused(node, from);
-    if (exchange == NULL || node->leaving || node->adopting ||
-        kith_node_is_charged(node, from) ||
-        holds_share(node, from, message->pattern) || is_kept(node, from)) {
+    if (exchange == NULL || node->leaving || node->adopting || is_charged ||
+        holds_share(node, from, message->pattern) ||
+        (message->pattern != KITH_PATTERN_PULL && is_kept(node, from))) {
         kith_exchange_reply(node, from, message, KITH_MESSAGE_BUSY);
         return;
     }
@@ -407,8 +468,8 @@ static void wake_merged(struct kith_node *node, struct kith_exchange *exchange)
             node->now_ns + kith_node_turn_timeout(node, exchange->tries);
         /* Silent over a link that stands: nothing more is begun with it. */
         if (exchange->tries == 2 && !exchange->broken && !overslept)
-            kith_node_charge(node, exchange->edge.peer,
-                             kith_node_turn_timeout(node, KITH_TRIES_MAX));
+            kith_node_warn(node, exchange->edge.peer,
+                           kith_node_turn_timeout(node, KITH_TRIES_MAX));
         return;
     }
     /* Silent over a link that stands, or gone? A restarted peer must not find
@@ -428,8 +489,8 @@ static void wake(struct kith_node *node, struct kith_exchange *exchange)
     if (is_waiting(exchange) && kith_exchange_gives(exchange)) {
         /* Their model never came. They learn it when they ask. */
         if (!kith_exchange_overslept(node, exchange))
-            kith_node_charge(node, exchange->edge.peer,
-                             kith_node_turn_timeout(node, KITH_TRIES_MAX));
+            kith_node_warn(node, exchange->edge.peer,
+                           kith_node_turn_timeout(node, KITH_TRIES_MAX));
         kith_exchange_end(node, exchange);
     } else if (exchange->state == RESPONDER_MERGED) {
         wake_merged(node, exchange);

@@ -48,28 +48,31 @@ struct kith_node {
     uint64_t steps;
     kith_ns leave_ns;    /* told to leave: until then the last round ends */
     kith_ns exchange_ns; /* the earliest deadline of an exchange */
-    bool leaving, adopting, trigger_due, saving_due;
+    bool leaving : 1, adopting : 1, trigger_due : 1, saving_due : 1;
     uint8_t owner;
-    uint8_t exchange_mask; /* bit i: exchanges[i] is in use, or will wake us */
-    uint8_t pulls;         /* failed pulls while adopting */
-    uint8_t charged;       /* bit s: suspects[s] wasted our time */
-    kith_ns blocked_ns;    /* training held back since, KITH_NEVER: it is not */
-    kith_ns waited_ns;     /* so long in all */
-    kith_ns save_ns;       /* next SAVE */
+    uint8_t exchange_mask;  /* bit i: exchanges[i] is in use, or will wake us */
+    uint8_t pulls;          /* failed pulls while adopting */
+    uint8_t charged;        /* bit s: suspects[s] wasted our time */
+    uint8_t warned;         /* bit s: lately */
+    uint8_t unlucky_count;  /* how often `unlucky` (below) was refused */
+    uint8_t unlucky_others; /* refused since it was */
+    kith_ns blocked_ns; /* training held back since, KITH_NEVER: it is not */
+    kith_ns waited_ns;  /* so long in all */
+    kith_ns save_ns;    /* next SAVE */
     kith_id self;
     uint32_t draws; /* partners drawn: the position in that stream */
     uint32_t incarnation;
-    uint8_t exchange_limit; /* records of each side in the table */
-    uint8_t late_answers;   /* in a row, of asks given up, <= TRIES_MAX */
-    uint8_t prepared;       /* the record whose snapshot the TRAIN that is out
-                               began with; 0: none */
-    uint8_t unlucky_count;  /* how often it was refused, for want of a record */
+    uint16_t lucky;            /* rank: who was `unlucky` before */
+    uint8_t exchange_limit;    /* records of each side in the table */
+    unsigned late_answers : 4; /* in a row, of asks given up, <= TRIES_MAX */
+    unsigned prepared : 4; /* the record whose snapshot the TRAIN that is out
+                              began with; 0: none */
     struct kith_suspect suspects[KITH_SUSPECTS_MAX];
     struct kith_estimate control, turn; /* REQUEST -> ACCEPT; MODEL -> answer */
     uint64_t next_counter;              /* of our next exchange */
     uint64_t outcomes;   /* bit k: the (k + 1)-th last exchange merged */
     uint16_t asked_step; /* modulo 2^16: when a swap was last asked of us */
-    uint16_t unlucky;    /* rank, likewise: whom we refuse most of all */
+    uint16_t unlucky;    /* rank, likewise: one that we refuse */
 #define KITH_X(name) uint32_t name;
     KITH_NODE_COUNTS(KITH_X)
 #undef KITH_X
@@ -169,6 +172,9 @@ void kith_node_suspect(struct kith_node *node, kith_id peer, kith_ns span_ns);
 /* A suspect that held an exchange which we answer and let it lapse: until the
  * span is over it is answered BUSY, and no message of its own ends that. */
 void kith_node_charge(struct kith_node *node, kith_id peer, kith_ns span_ns);
+/* The same where a link that was cut may be why: the first time for a part of
+ * the span. */
+void kith_node_warn(struct kith_node *node, kith_id peer, kith_ns span_ns);
 bool kith_node_is_charged(const struct kith_node *node, kith_id peer);
 bool kith_node_is_suspect(const struct kith_node *node, kith_id peer);
 /* It was heard: unless it is charged, it is a suspect no more. */

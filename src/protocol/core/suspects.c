@@ -4,46 +4,80 @@
  *             as a partner until its span is over or it is heard
  *   charged   it also held an exchange of ours and let it lapse: it is answered
  *             BUSY until its span is over, whatever it says meanwhile
+ *   warned    charged for a quarter of the span, for a link that was cut would
+ *             look the same. Whoever lets another exchange lapse within four
+ *             spans after that is charged for as long
  *
  * There are few places, so that an idle peer stays small; the suspect whose
  * span ends first makes room for a new one. */
 #include "src/protocol/core/node_state.h"
 
-_Static_assert(KITH_SUSPECTS_MAX <= 8, "suspects have a bit each in charged");
+_Static_assert(KITH_SUSPECTS_MAX <= 8,
+               "suspects have a bit each in charged and in warned");
+/* Of the span: the part of a warning, and what those get that were warned. */
+#define WARNING 4
+#define AGAIN 4
 
-static bool charge_bit(const struct kith_node *node, size_t i)
+static bool has_bit(uint8_t bits, size_t i)
 {
     KITH_ASSERT(i < KITH_SUSPECTS_MAX);
-    return (node->charged >> i & 1u) != 0;
+    return (bits >> i & 1u) != 0;
 }
 
 /* Milliseconds wrap after 49 days; spans are at most two minutes, so a
  * difference says which of two comes first. */
+static bool is_over_for(const struct kith_node *node,
+                        const struct kith_suspect *suspect, kith_ns span_ns)
+{
+    KITH_ASSERT(suspect->peer != KITH_NOBODY);
+    const uint32_t then_ms = (uint32_t)((node->now_ns - span_ns) / KITH_MS);
+    return (int32_t)(suspect->until_ms - then_ms) <= 0;
+}
+
 static bool is_over(const struct kith_node *node,
                     const struct kith_suspect *suspect)
 {
-    KITH_ASSERT(suspect->peer != KITH_NOBODY);
-    const uint32_t now_ms = (uint32_t)(node->now_ns / KITH_MS);
-    return (int32_t)(suspect->until_ms - now_ms) <= 0;
+    return is_over_for(node, suspect, 0);
+}
+
+/* The place of `peer`, KITH_NOBODY: a free one; or KITH_SUSPECTS_MAX. */
+static size_t find(const struct kith_node *node, kith_id peer)
+{
+    KITH_ASSERT(peer != node->self);
+    size_t i = 0;
+    while (i < KITH_SUSPECTS_MAX && node->suspects[i].peer != peer)
+        i++;
+    return i;
+}
+
+/* Its own place, else a free one, else that of the span that ends first. */
+static size_t place_of(const struct kith_node *node, kith_id peer)
+{
+    KITH_ASSERT(peer != KITH_NOBODY);
+    size_t place = find(node, peer);
+    if (place == KITH_SUSPECTS_MAX)
+        place = find(node, KITH_NOBODY);
+    if (place < KITH_SUSPECTS_MAX)
+        return place;
+    place = 0;
+    for (size_t i = 1; i < KITH_SUSPECTS_MAX; i++)
+        if ((int32_t)(node->suspects[i].until_ms -
+                      node->suspects[place].until_ms) < 0)
+            place = i;
+    return place;
 }
 
 void kith_node_suspect(struct kith_node *node, kith_id peer, kith_ns span_ns)
 {
     KITH_ASSERT(peer != node->self && peer < node->config->topology->peers);
     KITH_ASSERT(span_ns > 0 && span_ns <= KITH_TIMEOUT_MAX_NS);
-    /* Its own place, else a free one, else that of the span that ends first. */
-    struct kith_suspect *place = &node->suspects[0];
-    for (size_t i = 0; i < KITH_SUSPECTS_MAX; i++) {
-        struct kith_suspect *at = &node->suspects[i];
-        if (at->peer == peer || at->peer == KITH_NOBODY) {
-            place = at;
-            break;
-        }
-        if ((int32_t)(at->until_ms - place->until_ms) < 0)
-            place = at;
-    }
+    const size_t i = place_of(node, peer);
+    struct kith_suspect *place = &node->suspects[i];
+    const uint8_t bit = (uint8_t)(1u << i);
     if (place->peer != peer)
-        node->charged &= (uint8_t) ~(1u << (place - node->suspects));
+        node->warned &= (uint8_t)~bit;
+    if (place->peer != peer || is_over(node, place))
+        node->charged &= (uint8_t)~bit;
     place->peer = peer;
     place->until_ms = (uint32_t)((node->now_ns + span_ns) / KITH_MS);
     kith_node_mark(node, KITH_MARK_SUSPECT, NULL, peer, 0, 0);
@@ -52,37 +86,50 @@ void kith_node_suspect(struct kith_node *node, kith_id peer, kith_ns span_ns)
 
 void kith_node_charge(struct kith_node *node, kith_id peer, kith_ns span_ns)
 {
+    KITH_ASSERT(peer != KITH_NOBODY);
     kith_node_suspect(node, peer, span_ns);
-    for (size_t i = 0; i < KITH_SUSPECTS_MAX; i++)
-        if (node->suspects[i].peer == peer)
-            node->charged |= (uint8_t)(1u << i);
-    KITH_ASSERT(node->charged != 0);
+    const uint8_t bit = (uint8_t)(1u << find(node, peer));
+    node->charged |= bit;
+    node->warned |= bit;
+}
+
+void kith_node_warn(struct kith_node *node, kith_id peer, kith_ns span_ns)
+{
+    KITH_ASSERT(span_ns >= WARNING && peer != KITH_NOBODY);
+    const size_t i = find(node, peer);
+    const kith_ns longest_ns =
+        kith_node_earliest(AGAIN * span_ns, KITH_TIMEOUT_MAX_NS);
+    const bool again = i < KITH_SUSPECTS_MAX && has_bit(node->warned, i) &&
+                       is_over(node, &node->suspects[i]) &&
+                       !is_over_for(node, &node->suspects[i], longest_ns);
+    kith_node_charge(node, peer, again ? longest_ns : span_ns / WARNING);
 }
 
 bool kith_node_is_charged(const struct kith_node *node, kith_id peer)
 {
     KITH_ASSERT(peer != KITH_NOBODY);
-    for (size_t i = 0; i < KITH_SUSPECTS_MAX; i++)
-        if (node->suspects[i].peer == peer && charge_bit(node, i))
-            return !is_over(node, &node->suspects[i]);
-    return false;
+    const size_t i = find(node, peer);
+    return i < KITH_SUSPECTS_MAX && has_bit(node->charged, i) &&
+           !is_over(node, &node->suspects[i]);
 }
 
 bool kith_node_is_suspect(const struct kith_node *node, kith_id peer)
 {
     KITH_ASSERT(peer != KITH_NOBODY);
-    for (size_t i = 0; i < KITH_SUSPECTS_MAX; i++)
-        if (node->suspects[i].peer == peer)
-            return !is_over(node, &node->suspects[i]);
-    return false;
+    const size_t i = find(node, peer);
+    return i < KITH_SUSPECTS_MAX && !is_over(node, &node->suspects[i]);
 }
 
 void kith_node_forgive(struct kith_node *node, kith_id peer)
 {
     KITH_ASSERT(peer != KITH_NOBODY);
-    for (size_t i = 0; i < KITH_SUSPECTS_MAX; i++)
-        if (node->suspects[i].peer == peer && !charge_bit(node, i))
-            node->suspects[i].peer = KITH_NOBODY;
+    const size_t i = find(node, peer);
+    if (i == KITH_SUSPECTS_MAX || kith_node_is_charged(node, peer))
+        return;
+    if (!has_bit(node->warned, i))
+        node->suspects[i].peer = KITH_NOBODY;
+    else if (!is_over(node, &node->suspects[i])) /* that stays known */
+        node->suspects[i].until_ms = (uint32_t)(node->now_ns / KITH_MS);
 }
 
 uint32_t kith_node_suspects(struct kith_node *node,
@@ -93,10 +140,11 @@ uint32_t kith_node_suspects(struct kith_node *node,
         struct kith_suspect *suspect = &node->suspects[i];
         if (suspect->peer == KITH_NOBODY)
             continue;
-        if (is_over(node, suspect))
-            suspect->peer = KITH_NOBODY;
-        else
+        if (!is_over(node, suspect))
             suspects[count++] = suspect->peer;
+        else if (!has_bit(node->warned, i) ||
+                 is_over_for(node, suspect, KITH_TIMEOUT_MAX_NS))
+            suspect->peer = KITH_NOBODY;
     }
     KITH_ASSERT(count <= KITH_SUSPECTS_MAX);
     return count;

@@ -1,7 +1,7 @@
 /* Going back to the last good state.
  *
  *   good   <- z and x's frozen part, after every 16th step that ended well,
- *             before anything is merged
+ *             before anything is merged, and not too far from the one before
  *   x      <- good, where a step does not end well: its loss or x is not
  *             finite, or the loss exceeds 1e6 (1 + the first one's), which no
  *             honest model's does; or where a merge leaves it further from good
@@ -29,6 +29,16 @@
 
 #include "kith/assert.h"
 #include "worker_state.h"
+
+/* From the good state, an element. */
+static double distance(const struct kith_worker *worker, const void *vector)
+{
+    const size_t n = worker->layout->gossiped;
+    const void *const good = worker->recovery.good != NULL
+                                 ? worker->recovery.good
+                                 : worker->slots[KITH_SLOT_LIVE];
+    return sqrt(worker->backend->distance_squared(n, vector, good) / (double)n);
+}
 
 static void keep_good(struct kith_worker *worker,
                       struct kith_work_result *result)
@@ -68,19 +78,35 @@ static void recovered(struct kith_worker *worker,
     result->recovered = true;
 }
 
+/* Did the step end well? x is looked at when it is to be kept: a finite loss is
+ * of the x that the step began with, and what went wrong may be in a momentum,
+ * a tracker or a copy of a neighbour's that moved it since. */
+static bool is_well(struct kith_worker *worker,
+                    const struct kith_work_result *result, bool *keeps)
+{
+    struct kith_recovery *recovery = &worker->recovery;
+    const double most = KITH_LOSS_WORSE * (1 + recovery->first_loss);
+    *keeps = false;
+    if (!result->finite || (recovery->is_there && !(result->loss <= most)))
+        return false;
+    *keeps = recovery->good != NULL &&
+             (!recovery->is_there || ++recovery->age >= KITH_KEEP_STEPS);
+    return !*keeps || !recovery->is_there ||
+           distance(worker, worker->slots[KITH_SLOT_LIVE]) <= KITH_MODEL_FAR;
+}
+
 /* Called at the end of a step, whose result it may change. */
 void kith_worker_judge_step(struct kith_worker *worker,
                             struct kith_work_result *result)
 {
     struct kith_recovery *recovery = &worker->recovery;
-    const double most = KITH_LOSS_WORSE * (1 + recovery->first_loss);
-    if (result->finite && (!recovery->is_there || result->loss <= most)) {
+    bool keeps;
+    if (is_well(worker, result, &keeps)) {
         if (!recovery->is_there)
             recovery->first_loss = fabs(result->loss);
         recovery->is_fresh = false;
         recovery->wary -= recovery->wary > 0;
-        if (recovery->good != NULL &&
-            (!recovery->is_there || ++recovery->age >= KITH_KEEP_STEPS))
+        if (keeps)
             keep_good(worker, result);
         recovery->is_there = recovery->is_on;
         return;
@@ -120,16 +146,6 @@ void kith_worker_go_back(struct kith_worker *worker, const char *path,
     recovery->wary = again ? 2 * KITH_KEEP_STEPS : KITH_KEEP_STEPS;
     start_over(worker, factor);
     recovered(worker, result);
-}
-
-/* From the good state, an element. */
-static double distance(const struct kith_worker *worker, const void *vector)
-{
-    const size_t n = worker->layout->gossiped;
-    const void *const good = worker->recovery.good != NULL
-                                 ? worker->recovery.good
-                                 : worker->slots[KITH_SLOT_LIVE];
-    return sqrt(worker->backend->distance_squared(n, vector, good) / (double)n);
 }
 
 /* A message that begins with a model is looked at before it is merged. Where
