@@ -151,6 +151,8 @@ TABLE = {
     "dissensus": Attack("draws everybody away from the mean", dissensus),
     "free-ride": Attack("gives its first model for ever", free_ride),
     "equivocate": Attack("to everybody another model", equivocate),
+    "stolen-key": Attack("one key from several addresses", run=abuse.steal,
+                         expect="refused kind=two_places"),
     "stale-replay": Attack(
         "others' old models; old headers and records again", stale,
         run=life(abuse.replay, 0.1), expect="did not authenticate"),
@@ -165,9 +167,6 @@ TABLE = {
     "squatting": Attack("claims another member's rank",
                         run=life(abuse.squat, 0.1),
                         expect="refused kind=member"),
-    "stolen-key": Attack("one key from several addresses",
-                         run=life(abuse.second_place, 0.1),
-                         expect="refused kind=two_places"),
     "floods": Attack("connections, control messages, unasked models",
                      run=abuse.flood, expect="refused kind=preface"),
     "forged-rejoin": Attack("comes back as any incarnation, from any round",

@@ -1,4 +1,4 @@
-"""The channel of docs/protocol.md section 1: preface, Noise XX, sealed records.
+"""The channel of docs/protocol.md section 1: preface, Noise XX, records.
 
 Written from that page alone, with Python's hashes and python3-cryptography's
 X25519 and AEADs, so that two independent programs agree on it."""

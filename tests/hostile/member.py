@@ -27,6 +27,7 @@ class Link:
     def __init__(self, channel, hello, dialled):
         self.channel, self.rank = channel, hello.rank
         self.dialled = dialled
+        self.born = asyncio.get_running_loop().time()
         self.hello = hello
         self.sent = 0
         self.expected = None
