@@ -120,7 +120,8 @@ UNIT = \
   tests/unit/test_wire \
   tests/unit/test_worker \
   tests/unit/test_worker_device \
-  tests/unit/test_worker_train
+  tests/unit/test_worker_train \
+  tests/unit/test_wycheproof
 
 PROPERTY = \
   tests/property/test_central_choices \
