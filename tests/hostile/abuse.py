@@ -258,11 +258,13 @@ async def strange(member, seconds):
     """Waves of connections: silent, half a preface, nonsense, a good start."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
+    targets = [address for rank, address in enumerate(member.addresses)
+               if rank != member.rank]
     starts = (b"", b"kith", os.urandom(64), b"kith\2\1\0\0" + os.urandom(32),
               b"kith\1\1\0\0" + os.urandom(32))
     while loop.time() < end:
         wave = await asyncio.gather(
-            *(asyncio.open_connection(*member.addresses[k % member.rank])
+            *(asyncio.open_connection(*targets[k % len(targets)])
               for k in range(STRANGERS)), return_exceptions=True)
         writers = [pair[1] for pair in wave if isinstance(pair, tuple)]
         for writer in writers:

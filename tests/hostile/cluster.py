@@ -16,6 +16,7 @@ KITH = os.environ.get("KITH", os.path.join(os.getcwd(), "kith"))
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
 DIGITS = os.path.join(TOP, "examples", "data", "digits")
+PEERS = 4
 REPORTS = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|"
                      r"runtime error:|assertion|kith: bug", re.I)
 MODELS = {
@@ -43,17 +44,18 @@ def keys(*words):
 
 
 class Cluster:
-    """`honest` peers of kith, and one more place: the last rank is ours."""
+    """Peers of kith at `ranks`, and one more place, which is ours."""
 
-    def __init__(self, folder, algorithm, model, seconds, honest=3):
-        self.folder, self.honest = folder, honest
+    def __init__(self, folder, algorithm, place, model, seconds):
+        self.folder, self.place = folder, place
+        self.ranks = [rank for rank in range(PEERS) if rank != place]
         self.algorithm = algorithm
         os.makedirs(folder)
-        ports = free_ports(honest + 1)
+        ports = free_ports(PEERS)
         self.addresses = [("127.0.0.1", port) for port in ports]
         authority = os.path.join(folder, "authority")
         keys("new", authority, "--authority")
-        for rank in range(honest + 1):
+        for rank in range(PEERS):
             self.certify(authority, rank)
         self.experiment("experiment.yaml", model, seconds, DIGITS)
         self.experiment("liar.yaml", model, seconds, "liar")
@@ -76,7 +78,7 @@ class Cluster:
         with open(self.path(name), "w", encoding="ascii") as file:
             file.write(f"""name: hostile
 seed: 7
-peers: {self.honest + 1}
+peers: {PEERS}
 stop: {{time: {seconds:.0f}s}}
 {MODELS[model].replace("DATA", data)}network: {{suite: AESGCM}}
 gossip: {{algorithm: {self.algorithm}, every: 2, topology: complete}}
@@ -87,7 +89,7 @@ save: 1s
     def members(self):
         members = ", ".join(f'"{h}:{p}"' for h, p in self.addresses)
         for rank, (host, port) in enumerate(self.addresses):
-            name = "experiment" if rank < self.honest else "liar"
+            name = "liar" if rank == self.place else "experiment"
             with open(self.path(f"peer-{rank}.yaml"), "w",
                       encoding="ascii") as file:
                 file.write(f"identity: identity-{rank}\n"
@@ -97,7 +99,7 @@ save: 1s
                            f"members: [{members}]\n")
 
     def start_liar(self):
-        """A kith peer in the last place that learns label 9 - y."""
+        """A kith peer in our place that learns label 9 - y."""
         os.makedirs(self.path("liar"))
         for name in os.listdir(DIGITS):
             with open(os.path.join(DIGITS, name), "rb") as file:
@@ -108,7 +110,7 @@ save: 1s
                     data[:8] + bytes(9 - label for label in data[8:]))
             with open(self.path("liar", name), "wb") as file:
                 file.write(data)
-        return self.launch(self.honest)
+        return self.launch(self.place)
 
     def launch(self, rank):
         with open(self.log(rank), "w", encoding="ascii") as log:
@@ -117,7 +119,7 @@ save: 1s
                 stdout=log, stderr=log)
 
     def start(self):
-        self.processes = [self.launch(rank) for rank in range(self.honest)]
+        self.processes = [self.launch(rank) for rank in self.ranks]
 
     def log(self, rank):
         return self.path(f"log-{rank}")
@@ -137,7 +139,7 @@ save: 1s
     def done(self):
         """[steps, exchanges done] of each peer, from its last row."""
         found = []
-        for rank in range(self.honest):
+        for rank in self.ranks:
             paths = glob.glob(self.path(f"model-{rank}", "*-peer-*.db"))
             row = None
             if paths:
@@ -183,6 +185,6 @@ save: 1s
 
     def reports(self):
         """Lines of the logs that no peer should ever write."""
-        return [f"peer {rank}: {line}" for rank in range(self.honest)
+        return [f"peer {rank}: {line}" for rank in self.ranks
                 for line in self.lines(rank).splitlines()
                 if REPORTS.search(line)]

@@ -1,13 +1,13 @@
 """A hostile member against real kith peers: hostile.py [--help] [ATTACK...].
 
 Two clusters, one of swaps (adpsgd) and one of rounds (dpsgd), each of three
-`kith peer` processes and this program in the fourth place with a certificate
-that kith made. First it is honest, and what all hold at the end must be one
-model. Then it attacks, by name. Every attack must leave all peers alive and at
-work with each other, and their memory bounded; at the end each exits in order,
-with finite values in its model, and no log has a report of a sanitizer or an
-assertion. With --minutes all attacks come again and again, and memory must not
-rise after the first third.
+`kith peer` processes and this program in the last or the first place with a
+certificate that kith made. First it is honest, and what all hold at the end
+must be one model. Then it attacks, by name. Every attack must leave all peers
+alive and at work with each other, and their memory bounded; at the end each
+exits in order, with finite values in its model, and no log has a report of a
+sanitizer or an assertion. With --minutes all attacks come again and again, and
+memory must not rise after the first third.
 
 KITH names the program under test, OUT a folder for what it writes."""
 import argparse
@@ -32,7 +32,8 @@ GOES_ON_S = 20       # in a round nobody waits longer: protocol.md section 3
 NEAR = 1e-4
 INSTRUMENTED = os.environ.get("KITH_INSTRUMENTED", "no") != "no"
 GROWTH_KIB = (384 if INSTRUMENTED else 64) << 10
-ALGORITHMS = ("adpsgd", "dpsgd")
+PLACES = {"adpsgd": 3, "dpsgd": 0}   # in rounds the lower rank decides
+HONEST = (("adpsgd", 3), ("dpsgd", 3), ("dpsgd", 0))
 PATIENCE_S = 30
 ENDED = (0, 130)     # SIGTERM ends a peer in order; docs/operations.md
 SAMPLE_S, RISE = 5, 0.02
@@ -51,7 +52,7 @@ class Report:
 
 
 def member_of(cluster):
-    return Member(Identity(cluster.path(f"identity-{cluster.honest}")),
+    return Member(Identity(cluster.path(f"identity-{cluster.place}")),
                   cluster.addresses)
 
 
@@ -61,7 +62,7 @@ async def join(cluster):
     end = time.monotonic() + PATIENCE_S
     while True:
         try:
-            await member.learn(0)
+            await member.learn(cluster.ranks[0])
             break
         except OSError:
             if time.monotonic() > end:
@@ -75,7 +76,9 @@ async def join(cluster):
 
 async def pull_all(member):
     """What every peer holds, asked for by the protocol's own means."""
-    for rank in range(len(member.addresses) - 1):
+    for rank in range(len(member.addresses)):
+        if rank == member.rank:
+            continue
         for _ in range(PULLS):
             if rank in member.links and rank not in member.pulled:
                 member.ask_once(member.links[rank], m.PULL)
@@ -85,10 +88,10 @@ async def pull_all(member):
     return member.pulled
 
 
-async def honest(report, folder, algorithm):
+async def honest(report, folder, algorithm, place):
     """A member as it should be: all models become one, the sum stays."""
-    cluster = Cluster(os.path.join(folder, f"honest-{algorithm}"), algorithm,
-                      "consensus", 10 * PATIENCE_S)
+    cluster = Cluster(os.path.join(folder, f"honest-{algorithm}-{place}"),
+                      algorithm, place, "consensus", 10 * PATIENCE_S)
     cluster.start()
     try:
         member = await join(cluster)
@@ -97,10 +100,11 @@ async def honest(report, folder, algorithm):
         models = await pull_all(member)
         far = max((abs(a - b) for model in models.values()
                    for a, b in zip(model, member.x)), default=float("inf"))
-        done = min(member.done[rank] for rank in range(cluster.honest))
-        report.row(len(models) == cluster.honest and far < NEAR and done > 9,
-                   f"{algorithm:7} honest: {len(models)} models, at most "
-                   f"{far:.1e} from ours; at least {done} exchanges with each")
+        done = min(member.done[rank] for rank in cluster.ranks)
+        ok = len(models) == len(cluster.ranks) and far < NEAR and done > 9
+        report.row(ok, f"{algorithm:7} honest, place {place}: {len(models)} "
+                   f"models, at most {far:.1e} from ours; at least {done} "
+                   "exchanges with each")
         mean = sum(member.x) / len(member.x)
         await member.stop()
     finally:
@@ -111,9 +115,10 @@ async def honest(report, folder, algorithm):
 
 
 def work(cluster, member):
-    """Steps of each, and exchanges that the others had without us."""
+    """Steps of each, and exchanges that the others had without us: of a swap
+    its initiator counts, of an edge in a round the lower rank."""
     rows = cluster.done()
-    ours = sum(member.done.values()) if member else 0
+    ours = sum(member.done.values()) if member and member.rank else 0
     return [r[0] for r in rows], sum(r[1] for r in rows) - ours
 
 
@@ -142,7 +147,7 @@ class Trial:
         self.level = self.level or max(memory)
         seen = name not in TABLE or any(
             TABLE[name].expect in self.cluster.lines(rank)
-            for rank in range(self.cluster.honest))
+            for rank in self.cluster.ranks)
         ok = all(self.cluster.alive()) and steps > 0 and done > 0 and \
             seen and max(memory) < self.level + GROWTH_KIB
         self.report.row(ok, f"{self.cluster.algorithm:7} {name:13} steps "
@@ -186,7 +191,8 @@ class Trial:
         began = time.monotonic()
         while all(self.cluster.alive()):
             now = time.monotonic() - began
-            for rank, kib in enumerate(self.cluster.memory_kib()):
+            for rank, kib in zip(self.cluster.ranks,
+                                 self.cluster.memory_kib()):
                 self.samples.setdefault(rank, []).append((now, kib))
             await asyncio.sleep(SAMPLE_S)
 
@@ -206,7 +212,7 @@ class Trial:
             await self.member.stop()
         for rank in self.samples if self.lasting else ():
             self.flat(rank)
-        for rank, status in enumerate(self.cluster.stop()):
+        for rank, status in zip(self.cluster.ranks, self.cluster.stop()):
             self.report.row(status in ENDED and
                             "wall time" in self.cluster.lines(rank) and
                             self.cluster.is_finite(rank),
@@ -218,7 +224,8 @@ class Trial:
 
 async def attacks(report, options, algorithm, names):
     lasting = 60 * options.minutes
-    cluster = Cluster(os.path.join(options.out, algorithm), algorithm, "mlp",
+    cluster = Cluster(os.path.join(options.out, algorithm), algorithm,
+                      PLACES[algorithm], "mlp",
                       3600 + lasting + 2 * len(names) * options.seconds)
     trial = Trial(report, cluster, options)
     end = time.monotonic() + lasting
@@ -234,13 +241,13 @@ async def attacks(report, options, algorithm, names):
 async def run(options):
     report = Report()
     names = options.attack or [*TRAINED, *TABLE]
-    means = await asyncio.gather(*(honest(report, options.out, a)
-                                   for a in ALGORITHMS))
+    means = await asyncio.gather(*(honest(report, options.out, *row)
+                                   for row in HONEST))
     report.row(abs(means[0] - means[1]) < NEAR,
                f"the mean of all models: {means[0]:.6f} by swaps, "
                f"{means[1]:.6f} by rounds")
     await asyncio.gather(*(attacks(report, options, a, names)
-                           for a in ALGORITHMS))
+                           for a in PLACES))
     return report.missed
 
 
