@@ -114,8 +114,10 @@ class Member(Exchanges, Rounds):
         channel, theirs = await self.connect(rank, self.hello)
         self.spawn(self.serve(Link(channel, theirs, True)))
 
-    async def accept(self, reader, writer):
-        channel = Channel(reader, writer)
+    def accept(self, reader, writer):
+        self.spawn(self.answer(Channel(reader, writer)))
+
+    async def answer(self, channel):
         try:
             await channel.respond(self.identity, self.suite)
             channel.send(self.hello.packed())
