@@ -225,13 +225,25 @@ async def rejoin(member, rank):
 
 @linked
 def ask_for_everything(member, link):
-    """Requests of every pattern, and none is ever gone on with."""
+    """Requests of every pattern, none gone on with; and a model's header."""
+    if not link.held:
+        link.held = True
+        link.say(Header(Kind.MODEL, m.ROUND, member.rank < link.rank, 0,
+                        member.number() + 1, member.number() + 1,
+                        4 * len(member.x)))
     for pattern in (m.SWAP, m.PUSH, m.PULL):
         member.counter += 32
         more = (1,) if pattern == m.SWAP else ()
         link.say(Header(Kind.REQUEST, pattern, True,
                         member.hello.incarnation, member.counter,
                         member.number(), 4 * len(member.x), more))
+
+
+async def hold_on(member, seconds):
+    """Slots and transfers, until the links are given up at the end."""
+    await rapidly(member, seconds, ask_for_everything)
+    for link in list(member.links.values()):
+        link.channel.close()
 
 
 async def flood(member, seconds):

@@ -84,19 +84,12 @@ def stale(member, link, x):
 
 def hold(member, link, header):
     """Accepts, says that it is at it, and never sends anything."""
+    if header.kind == Kind.MODEL:
+        link.expected = None
     if header.kind in (Kind.REQUEST, Kind.PROBE):
         answer = Kind.REQUEST if header.pattern == m.ROUND else Kind.ACCEPT
         link.say(header.answer(answer))
-        return True
-    return header.kind in (Kind.ACCEPT, Kind.MODEL, Kind.ABORT)
-
-
-async def hold_slots(member, seconds):
-    """Asks for all that there is, and half of a model."""
-    for link in list(member.links.values()):
-        link.say(Header(Kind.MODEL, m.ROUND, False, 0, member.number(),
-                        member.number(), 4 * len(member.x)))
-    await abuse.rapidly(member, seconds, abuse.ask_for_everything)
+    return header.kind != Kind.BYE
 
 
 def shapeless(member, link, header):
@@ -163,7 +156,7 @@ TABLE = {
         "everything larger than it may be", run=life(abuse.oversized, 0.1),
         expect="impossible length"),
     "slot-holding": Attack("accepts and asks for all, sends nothing",
-                           hear=hold, run=hold_slots),
+                           hear=hold, run=abuse.hold_on),
     "squatting": Attack("claims another member's rank",
                         run=life(abuse.squat, 0.1),
                         expect="refused kind=member"),

@@ -128,12 +128,12 @@ save: 1s
         return [p.poll() is None for p in self.processes]
 
     def memory_kib(self):
-        """Resident, of each process."""
+        """Of each process, what is not a page of a file."""
         found = []
         for process in self.processes:
             with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
                 found += [int(line.split()[1]) for line in file
-                          if line.startswith("VmRSS")]
+                          if line.startswith("RssAnon")]
         return found
 
     def done(self):

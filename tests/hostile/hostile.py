@@ -25,7 +25,7 @@ import messages as m
 from attacks import TABLE, TRAINED
 from channel import Identity
 from cluster import Cluster
-from member import Member
+from member import ENDS, Member
 
 HONEST_S, START_S, FIRST = 4, 1.5, 4.0
 GOES_ON_S = 20       # in a round nobody waits longer: protocol.md section 3
@@ -64,7 +64,7 @@ async def join(cluster):
         try:
             await member.learn(cluster.ranks[0])
             break
-        except OSError:
+        except ENDS:
             if time.monotonic() > end:
                 raise
             await asyncio.sleep(0.1)
@@ -187,7 +187,7 @@ class Trial:
                 await self.attack(name)
 
     async def sample(self):
-        """Resident memory of each peer, every few seconds."""
+        """Memory of each peer, every few seconds."""
         began = time.monotonic()
         while all(self.cluster.alive()):
             now = time.monotonic() - began

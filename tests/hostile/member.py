@@ -29,7 +29,7 @@ class Link:
         self.dialled = dialled
         self.born = asyncio.get_running_loop().time()
         self.hello = hello
-        self.sent = 0
+        self.sent, self.held = 0, False
         self.expected = None
         self.parts = bytearray()
         self.swaps = {}
