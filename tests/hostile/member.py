@@ -142,6 +142,8 @@ class Member(Exchanges, Rounds):
         try:
             link.say(Header(Kind.PROBE, m.ROUND, self.rank < link.rank,
                             counter=self.number(), step=self.number()))
+            if self.round and link.rank not in self.round.models:
+                self.send_round(link)
             while await self.read(link):
                 pass
         except ENDS as error:

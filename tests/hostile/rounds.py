@@ -5,6 +5,7 @@ import messages as m
 from exchanges import average
 from messages import Header, Kind
 
+SKIPPED = 16         # rounds for which somebody may still wait
 ROUND_S = 1.0        # then what is missing is left out
 
 
@@ -27,19 +28,32 @@ class Rounds:
         link.say(Header(kind, m.ROUND, self.rank < link.rank, 0, number,
                         self.number()))
 
+    def skip(self, number):
+        """Says so to those who may wait for us in rounds that we leave out."""
+        if self.round is None:
+            return
+        for missed in range(max(self.number() + 1, number - SKIPPED), number):
+            for link in self.links.values():
+                self.tell(link, Kind.ABORT, missed)
+
     def open_round(self, number):
         self.close_round()
+        self.skip(number)
         self.round = Round(number, self.x[:])
         self.round.models = self.early.pop(number, {})
         for past in [n for n in self.early if n < number]:
             del self.early[past]
         self.sent_round = asyncio.get_running_loop().time()
         for link in list(self.links.values()):
-            link.send_model(
-                Header(Kind.MODEL, m.ROUND, self.rank < link.rank, 0, number,
-                       number, 4 * len(self.x)),
-                m.payload(self.values(link, self.round.sent)))
+            self.send_round(link)
             self.advance(link)
+
+    def send_round(self, link):
+        number = self.round.number
+        link.send_model(
+            Header(Kind.MODEL, m.ROUND, self.rank < link.rank, 0, number,
+                   number, 4 * len(self.x)),
+            m.payload(self.values(link, self.round.sent)))
 
     def close_round(self):
         """What is not committed by now is left out at both ends."""
