@@ -206,6 +206,8 @@ class Member(Exchanges, Rounds):
             link.channel.close()
         if self.server:
             self.server.close()
-        for task in list(self.tasks):
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
+        while self.tasks:
+            for task in list(self.tasks):
+                task.cancel()
+            # A wait that ends at that very moment forgets it was cancelled.
+            await asyncio.wait(list(self.tasks), timeout=1)
