@@ -121,7 +121,8 @@ UNIT = \
   tests/unit/test_wire \
   tests/unit/test_worker \
   tests/unit/test_worker_device \
-  tests/unit/test_worker_train
+  tests/unit/test_worker_train \
+  tests/unit/test_wycheproof
 
 PROPERTY = \
   tests/property/test_central_choices \
@@ -167,6 +168,7 @@ INTEGRATION = \
   tests/integration/test_cli_usage.sh \
   tests/integration/test_docs_algorithms.sh \
   tests/integration/test_gpu_run.sh \
+  tests/integration/test_hostile.sh \
   tests/integration/test_lab_ends.sh \
   tests/integration/test_lab_faults.sh \
   tests/integration/test_lab_full_disk.sh \
@@ -208,9 +210,14 @@ LONG = \
   tests/long/check_matrix.sh \
   tests/long/coverage.sh \
   tests/long/fuzz.sh \
+  tests/long/hostile.sh \
   tests/long/soak.sh \
   tests/long/theory_table.sh
 LONG_BUILDS = $(PARITY)
+EXTRA_DIST += tests/hostile/abuse.py tests/hostile/attacks.py \
+  tests/hostile/channel.py tests/hostile/cluster.py \
+  tests/hostile/exchanges.py tests/hostile/hostile.py \
+  tests/hostile/member.py tests/hostile/messages.py tests/hostile/rounds.py
 EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept.py \
   tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py \
