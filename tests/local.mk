@@ -43,6 +43,7 @@ UNIT = \
   tests/unit/test_faults \
   tests/unit/test_file \
   tests/unit/test_graph \
+  tests/unit/test_guard_clip \
   tests/unit/test_hash \
   tests/unit/test_heap \
   tests/unit/test_hello \

@@ -70,6 +70,7 @@ libkith_gossip_a_SOURCES = \
   src/gossip/compressor/random_k.c \
   src/gossip/compressor/sign.c \
   src/gossip/compressor/top_k.c \
+  src/gossip/guard/clip.c \
   src/gossip/guard/guards.def \
   src/gossip/guard/none.c \
   src/gossip/topology/adjacency.c \
