@@ -155,7 +155,8 @@ struct kith_member_state {
     struct kith_message *waiting; /* (KITH_WAITING_MAX), while dialling */
     uint32_t waiting_count;
     unsigned standing; /* KITH_STANDING_*, or the notice that it gave us */
-    struct kith_bucket tokens; /* to come, or to say something bad */
+    struct kith_bucket tokens;  /* to come, or to say something bad */
+    uint32_t clipped, rejected; /* models of it, by the guard */
     bool has_pin;
     uint8_t pin_key[KITH_KEY_BYTES]; /* under an allow-list */
 };
