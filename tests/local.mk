@@ -44,6 +44,7 @@ UNIT = \
   tests/unit/test_file \
   tests/unit/test_graph \
   tests/unit/test_guard_clip \
+  tests/unit/test_guard_rounds \
   tests/unit/test_guard_runs \
   tests/unit/test_hash \
   tests/unit/test_heap \
@@ -253,6 +254,8 @@ tests_property_test_sim_theory_SOURCES = tests/property/test_sim_theory.c \
   $(PROBE)
 tests_unit_test_taxonomy_choco_SOURCES = tests/unit/test_taxonomy_choco.c \
   $(PROBE)
+tests_unit_test_guard_rounds_SOURCES = tests/unit/test_guard_rounds.c \
+  $(SIMULATE)
 tests_unit_test_guard_runs_SOURCES = tests/unit/test_guard_runs.c $(PROBE)
 tests_unit_test_taxonomy_churn_SOURCES = tests/unit/test_taxonomy_churn.c \
   $(SIMULATE)

@@ -77,6 +77,7 @@ struct kith_task {
     uint32_t exchanges;                  /* swaps at a time a side; 0: 1 */
     struct kith_compression compression; /* its `dim` is the runner's */
     const struct kith_guard *guard;      /* NULL: none */
+    struct kith_guard_config guard_config;
     struct kith_owner owner;
 };
 

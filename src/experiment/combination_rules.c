@@ -102,11 +102,21 @@ static enum kith_err match_guard(const struct tree *tree,
                                  const struct kith_experiment *experiment)
 {
     const char *guard = experiment->gossip.guard;
-    if (kith_guard_find(guard)->weigh == NULL)
+    const struct kith_guard *found = kith_guard_find(guard);
+    if (found->weigh == NULL && found->judge == NULL)
         return KITH_OK;
+    if (found->judge != NULL &&
+        experiment->gossip.algorithm->pattern != KITH_PATTERN_ROUND)
+        return fail(tree, "gossip.guard", experiment, guard,
+                    "one that sees a model at a time: clip or balance; this "
+                    "one compares those of a round");
     if (!(experiment->gossip.algorithm->flags & KITH_TAKES_GUARD))
         return fail(tree, "gossip.guard", experiment, guard,
                     "none: what it receives is not a model that is averaged");
+    if (found->replaces && experiment->backend->host != experiment->backend)
+        return fail(tree, "gossip.guard", experiment, guard,
+                    "one that changes no received model: a device has its own "
+                    "copies; clip, balance or cs+, or a backend of the host");
     if (!kith_model_learns(experiment->model))
         return kith_yaml_refuse(tree, "gossip.guard",
                                 "found %s, but model %s does not learn: a "

@@ -342,6 +342,10 @@ const struct key kith_experiment_keys[] = {
     CHOICE("gossip.guard", 0, guard, "none",
            "against members that lie, behind the finite gate, which is always "
            "on; see kith list guards"),
+    BOUNDED("gossip.liars", KEY_U32, 0, gossip.guarded.liars, 0,
+            KITH_DEGREE_MAX, "1", "neighbours of a round that may lie"),
+    BOUNDED("gossip.tolerance", KEY_NUMBER, KEY_ABOVE, gossip.guarded.tolerance,
+            0, 1e9, "0.3", "share of one's own norm that others may be off"),
     BOUNDED("gossip.retries", KEY_U32, KEY_LOCAL, gossip.retries, 0, 16, "8",
             "other peers asked after a busy one"),
     BOUNDED("gossip.exchanges", KEY_U32, 0, gossip.exchanges, 0,

@@ -90,6 +90,10 @@ static void test_sum_guarded(void **state)
     check_sum("adpsgd, guard: clip", "ring");
     check_sum("dpsgd, guard: clip", "complete");
     check_sum("dpsgd-atc, guard: clip", "ring");
+    check_sum("adpsgd, guard: balance", "random");
+    check_sum("dpsgd, guard: cs+", "complete");
+    check_sum("dpsgd, guard: nnm, liars: 2", "complete");
+    check_sum("dpsgd-atc, guard: krum", "complete");
 }
 
 static void test_pairs_float32(void **state)

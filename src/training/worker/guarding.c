@@ -41,7 +41,8 @@ bool kith_worker_guard_open(struct kith_worker *worker)
     struct kith_guarding *guarding = &worker->guarding;
     const struct kith_guard *guard = worker->task.guard;
     const size_t dim = worker->layout->gossiped;
-    if (guard == NULL || guard->weigh == NULL || dim == 0)
+    if (guard == NULL || (guard->weigh == NULL && guard->judge == NULL) ||
+        dim == 0)
         return true;
     const bool all = dim <= KITH_GUARD_COORDINATES;
     guarding->guard = guard;
@@ -55,9 +56,17 @@ bool kith_worker_guard_open(struct kith_worker *worker)
     guarding->before = calloc(count, sizeof(double));
     guarding->answers = calloc(worker->slot_count, sizeof *guarding->answers);
     guarding->state = calloc(1, guard->bytes == NULL ? 1 : guard->bytes(count));
-    if (guarding->starts == NULL || guarding->v == NULL ||
+    if (guard->judge != NULL)
+        guarding->round = calloc(1, sizeof *guarding->round);
+    if ((guard->judge != NULL && guarding->round == NULL) ||
+        guarding->starts == NULL || guarding->v == NULL ||
         guarding->before == NULL || guarding->answers == NULL ||
         guarding->state == NULL)
+        return false;
+    if (guard->replaces)
+        guarding->round->merged =
+            aligned_alloc(64, (worker->bytes + 63) & ~(size_t)63);
+    if (guard->replaces && guarding->round->merged == NULL)
         return false;
     draw_runs(worker);
     kith_worker_guard_end(worker);
@@ -70,6 +79,9 @@ void kith_worker_guard_close(struct kith_worker *worker)
     free(worker->guarding.v);
     free(worker->guarding.before);
     free(worker->guarding.answers);
+    if (worker->guarding.round != NULL)
+        free(worker->guarding.round->merged);
+    free(worker->guarding.round);
     free(worker->guarding.state);
 }
 
@@ -94,7 +106,7 @@ static void look(const struct kith_worker *worker,
                       out + i * run);
 }
 
-void kith_worker_guard_begin(struct kith_worker *worker)
+static void note_movement(struct kith_worker *worker)
 {
     struct kith_guarding *guarding = &worker->guarding;
     double squared = 0;
@@ -112,10 +124,22 @@ void kith_worker_guard_begin(struct kith_worker *worker)
                                                 : movement;
 }
 
+/* Inboxes are whose they were. */
+static void give_back(struct kith_worker *worker)
+{
+    struct kith_guarded_round *round = worker->guarding.round;
+    if (round == NULL)
+        return;
+    for (uint32_t k = 0; k < round->seen.count; k++)
+        worker->slots[round->inboxes[k]] = round->received[k];
+    round->seen.count = 0;
+}
+
 void kith_worker_guard_end(struct kith_worker *worker)
 {
     struct kith_guarding *guarding = &worker->guarding;
     guarding->has_trained = false;
+    give_back(worker);
     if (needs_movement(guarding))
         look(worker, worker->backend, worker->slots[KITH_SLOT_LIVE],
              guarding->before);
@@ -139,14 +163,6 @@ static void look_at_difference(struct kith_worker *worker, const void *received,
     }
 }
 
-void kith_worker_guard_forget(struct kith_worker *worker,
-                              const struct kith_work_edge *edge)
-{
-    if (worker->guarding.guard != NULL && edge->inbox != KITH_SLOT_NONE)
-        worker->guarding.answers[edge->inbox] =
-            (struct kith_guarded){.let_in = 1};
-}
-
 static double measure(const struct kith_worker *worker,
                       const struct kith_work_edge *edge)
 {
@@ -154,6 +170,109 @@ static double measure(const struct kith_worker *worker,
         worker->layout->gossiped, worker->slots[edge->inbox],
         worker->slots[edge->sent]));
     return isfinite(distance) ? distance : (double)INFINITY;
+}
+
+/* The models that have come, and their edges. */
+static void gather(struct kith_worker *worker, const struct kith_work *work,
+                   const struct kith_work_edge *edges[KITH_DEGREE_MAX])
+{
+    struct kith_guarded_round *round = worker->guarding.round;
+    struct kith_guard_round *seen = &round->seen;
+    *seen = (struct kith_guard_round){.config = &worker->task.guard_config,
+                                      .host = worker->backend->host,
+                                      .dim = worker->layout->gossiped,
+                                      .merged = round->merged};
+    for (uint32_t i = 0; i < work->edge_count; i++) {
+        const struct kith_work_edge *edge = &work->edges[i];
+        const uint32_t k = seen->count;
+        if (edge->inbox == KITH_SLOT_NONE ||
+            kith_worker_is_stale(worker, edge->sent))
+            continue;
+        KITH_ASSERT(k < KITH_DEGREE_MAX);
+        edges[k] = edge;
+        round->inboxes[k] = edge->inbox;
+        round->received[k] = worker->slots[edge->inbox];
+        seen->models[k] = worker->slots[edge->inbox];
+        seen->models[k + 1] = worker->slots[edge->sent];
+        seen->distances[k] = measure(worker, edge);
+        seen->let_in[k] = 1;
+        seen->count++;
+    }
+}
+
+/* Slots that were received may be others' as well: nothing is written there. */
+static void judge(struct kith_worker *worker, const struct kith_work *work)
+{
+    struct kith_guarding *guarding = &worker->guarding;
+    const struct kith_backend *backend = worker->backend;
+    const size_t n = worker->layout->gossiped;
+    const struct kith_work_edge *edges[KITH_DEGREE_MAX];
+    struct kith_guarded_round *round = guarding->round;
+    struct kith_guard_round *seen = &round->seen;
+    gather(worker, work, edges);
+    if (seen->count == 0)
+        return;
+    guarding->guard->judge(guarding->state, seen);
+    const double sum =
+        round->merged == NULL ? 0 : backend->sum(n, seen->merged);
+    for (uint32_t k = 0; k < seen->count; k++) {
+        struct kith_guarded *answer = &guarding->answers[round->inboxes[k]];
+        *answer = (struct kith_guarded){.let_in = seen->let_in[k],
+                                        .distance = seen->distances[k]};
+        if (round->merged == NULL)
+            continue;
+        answer->withheld =
+            edges[k]->weight * (backend->sum(n, round->received[k]) - sum);
+        worker->slots[round->inboxes[k]] = round->merged;
+    }
+}
+
+void kith_worker_guard_begin(struct kith_worker *worker,
+                             const struct kith_work *work)
+{
+    struct kith_guarding *guarding = &worker->guarding;
+    if (guarding->guard == NULL)
+        return;
+    note_movement(worker);
+    for (uint32_t i = 0; i < work->edge_count; i++)
+        if (work->edges[i].inbox != KITH_SLOT_NONE)
+            guarding->answers[work->edges[i].inbox] =
+                (struct kith_guarded){.let_in = 1};
+    if (guarding->round != NULL)
+        judge(worker, work);
+}
+
+static double elapsed(const struct kith_worker *worker)
+{
+    return worker->steps == UINT64_MAX || worker->steps == 0
+               ? 0
+               : fmin(1,
+                      (double)worker->guarding.steps / (double)worker->steps);
+}
+
+static struct kith_guarded weigh(struct kith_worker *worker,
+                                 const struct kith_work_edge *edge)
+{
+    struct kith_guarding *guarding = &worker->guarding;
+    const struct kith_guard *guard = guarding->guard;
+    const void *const sent = worker->slots[edge->sent];
+    if (guard->looks)
+        look_at_difference(worker, worker->slots[edge->inbox], sent);
+    const struct kith_guard_model model = {
+        .config = &worker->task.guard_config,
+        .peer = edge->peer,
+        .distance = measure(worker, edge),
+        .movement = guarding->movement,
+        .norm = guard->looks_at_norm
+                    ? sqrt(worker->backend->distance_squared(
+                          worker->layout->gossiped, sent, NULL))
+                    : 0,
+        .elapsed = elapsed(worker),
+        .v = guard->looks ? guarding->v : NULL,
+        .coordinates = guarding->coordinates};
+    return (struct kith_guarded){.let_in =
+                                     guard->weigh(guarding->state, &model),
+                                 .distance = model.distance};
 }
 
 double kith_worker_guard_weigh(struct kith_worker *worker,
@@ -164,24 +283,14 @@ double kith_worker_guard_weigh(struct kith_worker *worker,
     const size_t n = worker->layout->gossiped;
     if (guarding->guard == NULL)
         return 1;
-    const void *const received = kith_worker_slot(worker, edge->inbox);
-    const void *const sent = kith_worker_slot(worker, edge->sent);
-    if (guarding->guard->looks)
-        look_at_difference(worker, received, sent);
-    const struct kith_guard_model model = {
-        .peer = edge->peer,
-        .distance = measure(worker, edge),
-        .movement = guarding->movement,
-        .v = guarding->guard->looks ? guarding->v : NULL,
-        .coordinates = guarding->coordinates};
     struct kith_guarded *answer = &guarding->answers[edge->inbox];
-    *answer = (struct kith_guarded){
-        .let_in = guarding->guard->weigh(guarding->state, &model),
-        .distance = model.distance};
+    if (guarding->round == NULL)
+        *answer = weigh(worker, edge);
     KITH_ASSERT(answer->let_in >= 0 && answer->let_in <= 1);
     if (answer->let_in <= 0)
         edge->delta_sum = answer->withheld =
-            edge->weight * (backend->sum(n, received) - backend->sum(n, sent));
+            edge->weight * (backend->sum(n, worker->slots[edge->inbox]) -
+                            backend->sum(n, worker->slots[edge->sent]));
     return answer->let_in;
 }
 
@@ -193,7 +302,7 @@ void kith_worker_guard_merged(struct kith_worker *worker,
     struct kith_guarded *answer = &worker->guarding.answers[edge->inbox];
     KITH_ASSERT(answer->let_in > 0);
     if (answer->let_in < 1)
-        answer->withheld = edge->delta_sum * (1 / answer->let_in - 1);
+        answer->withheld += edge->delta_sum * (1 / answer->let_in - 1);
     edge->delta_sum += answer->withheld;
 }
 

@@ -229,6 +229,7 @@ static void run_train(struct kith_worker *worker, uint64_t step,
         scale_live(worker, 1 / factor);
     run_hook(worker, step, worker->algorithm->after_step);
     worker->guarding.has_trained = true;
+    worker->guarding.steps = step + 1;
     finite = end_step(worker, finite, &result->loss);
     result->finite = finite && isfinite(result->loss);
     worker->not_finite = !result->finite;
@@ -404,7 +405,6 @@ static bool is_let_in(struct kith_worker *worker, struct kith_work_edge *edge)
     edge->delta_sum = 0;
     edge->refused = false;
     edge->far = KITH_FAR_UNKNOWN;
-    kith_worker_guard_forget(worker, edge);
     if (edge->inbox == KITH_SLOT_NONE ||
         kith_worker_is_stale(worker, edge->sent))
         return false;
@@ -441,7 +441,7 @@ static void run_merge(struct kith_worker *worker, struct kith_work *work,
     struct kith_work_edge *last = NULL;
     if (work->snapshot_first)
         run_snapshot(worker, work);
-    kith_worker_guard_begin(worker);
+    kith_worker_guard_begin(worker, work);
     for (uint32_t i = 0; i < work->edge_count; i++) {
         struct kith_work_edge *edge = &work->edges[i];
         if (!is_let_in(worker, edge))

@@ -28,6 +28,14 @@ struct kith_guarded {
     double let_in, distance, withheld;
 };
 
+struct kith_guarded_round {
+    struct kith_guard_round seen;
+    uint32_t inboxes[KITH_DEGREE_MAX];
+    void
+        *received[KITH_DEGREE_MAX]; /* theirs; `merged` stands there, for now */
+    void *merged;                   /* (gossiped) NULL: nothing is replaced */
+};
+
 struct kith_guarding {
     const struct kith_guard *guard; /* NULL: none, and so is the rest */
     struct kith_guarded *answers;   /* (slot_count) */
@@ -37,6 +45,8 @@ struct kith_guarding {
     double *v, *before; /* (coordinates) received - sent; x after a merge */
     double movement;    /* moving average of |x - before|; 0: none yet */
     bool has_trained;   /* since the last merge */
+    uint64_t steps;     /* own ones that are done */
+    struct kith_guarded_round *round; /* NULL: one model at a time */
 };
 
 struct kith_worker {
@@ -128,11 +138,9 @@ void kith_worker_spoil_sent(struct kith_worker *worker, void *sent);
 KITH_MUST_CHECK bool kith_worker_guard_open(struct kith_worker *worker);
 void kith_worker_guard_close(struct kith_worker *worker);
 /* Before the first edge of a MERGE, and after its last; x is another one. */
-void kith_worker_guard_begin(struct kith_worker *worker);
+void kith_worker_guard_begin(struct kith_worker *worker,
+                             const struct kith_work *work);
 void kith_worker_guard_end(struct kith_worker *worker);
-/* What was answered about this edge's inbox before. */
-void kith_worker_guard_forget(struct kith_worker *worker,
-                              const struct kith_work_edge *edge);
 /* How much of what this edge received is let in, in [0, 1]. Sets delta_sum to
  * what is withheld where that is 0. */
 double kith_worker_guard_weigh(struct kith_worker *worker,
