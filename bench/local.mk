@@ -6,6 +6,7 @@ BENCHES = \
   bench/bench_events \
   bench/bench_exchange \
   bench/bench_gossip \
+  bench/bench_guard \
   bench/bench_handshake \
   bench/bench_handshake_session \
   bench/bench_loader \

@@ -165,7 +165,6 @@ static void receive_model(struct sim_world *world, uint32_t index,
         kith_node_inbox(sim_node_at(world, peer), packet->from, message);
     sim_totals_model(world, peer, message);
     message->finite = true;
-    /* Only a guard reads the distance; none of today's does. */
     message->distance_squared = 0;
     if (world->work) {
         struct sim_payload *payload = sim_payload_at(world, index);

@@ -1,11 +1,12 @@
 /* Conservation, kept like a bank's books:
  *
- *   live + in doubt + lost = initial + gradient + restart
+ *   live + in doubt + lost + withheld = initial + gradient + restart
  *
  *   live      sum over peers and coordinates of x, read from the vectors
  *   in doubt  minus what one side of an exchange has added and the other has
  *             not yet taken away, from the MERGED, SPLIT and UNDONE marks
  *   lost      models of crashed peers, torn exchanges, dropped pushes
+ *   withheld  what guards did not let in of what exchanges brought
  *   gradient  what TRAIN changed; restart: models loaded and adopted
  *
  * The left side joins what the protocol says (marks) with what happened to the
@@ -63,13 +64,14 @@ struct sim_ledger {
     bool one_way;  /* rounds over directed edges: no half has an opposite, what
                       all took in and gave up in doubt must come to nothing */
     bool numbered; /* rounds whose marks name no incarnation */
+    bool guarded;  /* halves are opposite but for their rounding */
     void *tree;    /* of all entries, by key: tsearch(3) */
     struct exchange *newest;    /* list of them */
     struct exchange lost_entry; /* in place of one that found no memory */
     double *before;  /* (peers) sum of x before the item that is out */
     double *pending; /* (peers) changed x already, but no mark yet */
-    struct account in_doubt, lost, initial, gradient, restart;
-    double weight_lost;
+    struct account in_doubt, lost, withheld, initial, gradient, restart;
+    double weight_lost, rounding; /* of a half, beside it or 1 */
     struct sim_balance found;
 };
 
@@ -96,9 +98,11 @@ enum kith_err sim_ledger_open(struct sim_world *world)
         return KITH_ENOMEM;
     world->ledger = ledger;
     ledger->kind = kind;
+    ledger->rounding = experiment->backend->element_bytes == 8 ? 1e-12 : 1e-5;
     ledger->numbered =
         sim_node_config(world)->algorithm->pattern == KITH_PATTERN_ROUND &&
         !(sim_node_config(world)->algorithm->flags & KITH_SPLITS_MASS);
+    ledger->guarded = strcmp(experiment->gossip.guard, "none") != 0;
     ledger->one_way = ledger->numbered && experiment->gossip.topology->directed;
     ledger->before =
         sim_alloc(world, world->peer_count, sizeof *ledger->before);
@@ -154,19 +158,25 @@ void sim_ledger_before(struct sim_world *world, kith_id peer)
 /* Training and adoption are booked at once; a merge waits for the mark that
  * names its exchange. */
 void sim_ledger_after(struct sim_world *world, kith_id peer,
-                      enum kith_work_kind kind)
+                      const struct kith_work *work)
 {
-    KITH_ASSERT(kind != KITH_WORK_SAVE);
+    KITH_ASSERT(work->kind != KITH_WORK_SAVE);
     struct sim_ledger *ledger = world->ledger;
     if (!ledger)
         return;
     const double change = sum_of(world, peer) - ledger->before[peer];
-    if (kind == KITH_WORK_TRAIN)
+    double withheld = 0;
+    if (work->kind == KITH_WORK_MERGE || work->kind == KITH_WORK_UNDO)
+        for (uint32_t i = 0; i < work->edge_count; i++)
+            withheld += kith_worker_withheld(sim_job_worker(world, peer),
+                                             &work->edges[i]);
+    book(&ledger->withheld, withheld);
+    if (work->kind == KITH_WORK_TRAIN)
         book(&ledger->gradient, change);
-    else if (kind == KITH_WORK_ADOPT)
+    else if (work->kind == KITH_WORK_ADOPT)
         book(&ledger->restart, change);
     else
-        ledger->pending[peer] = change;
+        ledger->pending[peer] = change + withheld;
 }
 
 /* Between the item and its marks the change is pending: left in, it would break
@@ -235,7 +245,10 @@ static void book_half(struct sim_ledger *ledger, struct exchange *entry,
     entry->has[side] = has;
     if (has && entry->has[1 - side] && !ledger->one_way) {
         ledger->found.pairs++;
-        const bool exact = entry->half[0] + entry->half[1] == 0;
+        const double rest = fabs(entry->half[0] + entry->half[1]);
+        const bool exact = ledger->guarded
+                               ? rest <= ledger->rounding * fmax(1, fabs(added))
+                               : rest == 0;
         ledger->found.mismatched += !exact;
     }
 }
@@ -322,6 +335,7 @@ void sim_balance(const struct sim_world *world, struct sim_balance *balance)
     balance->live = amount(&live);
     balance->in_doubt = amount(&ledger->in_doubt);
     balance->lost = amount(&ledger->lost);
+    balance->withheld = amount(&ledger->withheld);
     balance->initial = amount(&ledger->initial);
     balance->gradient = amount(&ledger->gradient);
     balance->restart = amount(&ledger->restart);
@@ -332,13 +346,14 @@ void sim_balance(const struct sim_world *world, struct sim_balance *balance)
 static double imbalance(const struct sim_balance *balance)
 {
     KITH_ASSERT(balance->pairs >= balance->mismatched || balance->torn > 0);
-    const double left = balance->live + balance->in_doubt + balance->lost;
+    const double left =
+        balance->live + balance->in_doubt + balance->lost + balance->withheld;
     const double right =
         balance->initial + balance->gradient + balance->restart;
     double scale = fmax(fabs(balance->live), fabs(balance->in_doubt));
     scale = fmax(scale, fmax(fabs(balance->lost), fabs(balance->initial)));
     scale = fmax(scale, fmax(fabs(balance->gradient), fabs(balance->restart)));
-    scale = fmax(scale, 1);
+    scale = fmax(scale, fmax(fabs(balance->withheld), 1));
     return fabs(left - right) / scale;
 }
 

@@ -15,7 +15,7 @@ void sim_ledger_start(struct sim_world *world, kith_id peer, bool restarted);
 void sim_ledger_crash(struct sim_world *world, kith_id peer);
 void sim_ledger_before(struct sim_world *world, kith_id peer);
 void sim_ledger_after(struct sim_world *world, kith_id peer,
-                      enum kith_work_kind kind);
+                      const struct kith_work *work);
 void sim_ledger_done(struct sim_world *world, kith_id peer);
 void sim_ledger_mark(struct sim_world *world, kith_id peer,
                      const struct kith_mark *mark);

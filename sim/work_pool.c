@@ -303,7 +303,7 @@ static void start_item(struct sim_world *world, kith_id peer,
     if (pool->count == 1) {
         sim_ledger_before(world, peer);
         kith_worker_run(job->worker, &job->work, &job->result);
-        sim_ledger_after(world, peer, work->kind);
+        sim_ledger_after(world, peer, &job->work);
         job->state = JOB_DONE;
         pool->items[0]++;
         return;
@@ -380,6 +380,24 @@ void sim_work_join_all(struct sim_world *world)
         join(world, peer);
 }
 
+/* Beside the trace, which has no values of models. */
+static void tell_guarded(struct sim_world *world, kith_id peer,
+                         const struct job *job)
+{
+    const struct kith_work *work = &job->work;
+    struct kith_mark mark;
+    KITH_ASSERT(work->kind == KITH_WORK_MERGE);
+    for (uint32_t i = 0; i < work->edge_count; i++) {
+        if (!kith_worker_guarded(job->worker, &work->edges[i], &mark))
+            continue;
+        if (sim_is_watched(world))
+            world->report.marks[mark.kind]++;
+        if (world->options.store) /* sticks; reported at the end */
+            (void)kith_rundb_mark(world->options.store, peer, sim_time(world),
+                                  &mark);
+    }
+}
+
 /* The result stays in the job until the next item: rows read the last loss from
  * it. Out of line: who computes nothing needs no stack for it. */
 __attribute__((noinline)) static const struct kith_work_result *
@@ -388,6 +406,8 @@ end_item(struct sim_world *world, kith_id peer)
     join(world, peer);
     struct job *job = &world->work->jobs[peer];
     job->state = JOB_FREE;
+    if (job->work.kind == KITH_WORK_MERGE)
+        tell_guarded(world, peer, job);
     return &job->result;
 }
 

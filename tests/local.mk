@@ -43,6 +43,9 @@ UNIT = \
   tests/unit/test_faults \
   tests/unit/test_file \
   tests/unit/test_graph \
+  tests/unit/test_guard_clip \
+  tests/unit/test_guard_rounds \
+  tests/unit/test_guard_runs \
   tests/unit/test_hash \
   tests/unit/test_heap \
   tests/unit/test_hello \
@@ -172,6 +175,7 @@ INTEGRATION = \
   tests/integration/test_lab_ends.sh \
   tests/integration/test_lab_faults.sh \
   tests/integration/test_lab_full_disk.sh \
+  tests/integration/test_lab_guard.sh \
   tests/integration/test_lab_huge.sh \
   tests/integration/test_lab_learns.sh \
   tests/integration/test_lab_refuses.sh \
@@ -259,6 +263,9 @@ tests_property_test_sim_theory_SOURCES = tests/property/test_sim_theory.c \
   $(PROBE)
 tests_unit_test_taxonomy_choco_SOURCES = tests/unit/test_taxonomy_choco.c \
   $(PROBE)
+tests_unit_test_guard_rounds_SOURCES = tests/unit/test_guard_rounds.c \
+  $(SIMULATE)
+tests_unit_test_guard_runs_SOURCES = tests/unit/test_guard_runs.c $(PROBE)
 tests_unit_test_taxonomy_churn_SOURCES = tests/unit/test_taxonomy_churn.c \
   $(SIMULATE)
 tests_unit_test_taxonomy_consensus_SOURCES = \

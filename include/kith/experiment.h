@@ -13,6 +13,7 @@
 #include "kith/algorithm.h"
 #include "kith/central.h"
 #include "kith/compressor.h"
+#include "kith/guard.h"
 #include "kith/data.h"
 #include "kith/err.h"
 #include "kith/limits.h"
@@ -110,6 +111,7 @@ struct kith_experiment {
         double chance; /* of an exchange where one is due */
         double coefficients[KITH_GOSSIP_KEY_COUNT]; /* the algorithm's */
         char guard[KITH_NAME_MAX];                  /* none */
+        struct kith_guard_config guarded;
     } gossip;
 
     struct kith_central central; /* in place of gossip; simulator only */
@@ -234,6 +236,7 @@ kith_experiment_node_config(const struct kith_experiment *experiment,
 enum kith_reader {
     KITH_READER_ALGORITHM,
     KITH_READER_COMPRESSOR,
+    KITH_READER_GUARD,
     KITH_READER_TOPOLOGY,
     KITH_READER_MODEL,
     KITH_READER_OPTIMISER,

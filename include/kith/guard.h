@@ -1,11 +1,87 @@
 /* A guard: what stands between a received model and the merge, after the gate
  * "finite, right shape, fresh" that is always on.
- * One file, one line in src/gossip/guard/guards.def. */
+ *
+ *   x <- x + w c (received - sent)     c the exchange's weight, w in [0, 1]
+ *
+ * The worker measures, the guard answers w; 0 is a rejection. What it withholds
+ * of the exchange, (1 - w) c (received - sent), is booked
+ * (kith_worker_withheld). A guard knows identities and what was received
+ * before; all of it is forgotten at a restart. Rules that need every model of a
+ * round see them through `judge`, before the first is merged.
+ *
+ * One file, one line in src/gossip/guard/guards.def; no heap, no clock.
+ * Test: unit/test_guard_clip.c, unit/test_guard_rounds.c,
+ * unit/test_guard_runs.c. */
 #ifndef KITH_GUARD_H
 #define KITH_GUARD_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kith/backend.h"
+#include "kith/limits.h"
+#include "kith/types.h"
+
+/* Keys of `gossip:` that only some guards read. X(NAME, key) */
+#define KITH_GUARD_KEYS(X)                                                     \
+    X(LIARS, "liars")                                                          \
+    X(TOLERANCE, "tolerance")
+enum kith_guard_key {
+#define KITH_X(name, key) KITH_GUARD_KEY_##name,
+    KITH_GUARD_KEYS(KITH_X)
+#undef KITH_X
+        KITH_GUARD_KEY_COUNT
+};
+#define KITH_GUARD_READS(name) (1u << KITH_GUARD_KEY_##name)
+
+struct kith_guard_config {
+    uint32_t liars;   /* b, neighbours of a round that may lie */
+    double tolerance; /* gamma, of one's own norm */
+};
+
+/* Coordinates of a model that a guard looks at one by one: private and random,
+ * in runs; all of them where there are no more. */
+#define KITH_GUARD_COORDINATES 4096u
+
+/* One received model. */
+struct kith_guard_model {
+    const struct kith_guard_config *config;
+    kith_id peer;
+    double distance; /* |received - sent|; INFINITY where that is none */
+    double movement; /* mean of own movement between two merges; 0: none yet */
+    double norm;     /* |sent|; 0: not asked */
+    double elapsed;  /* share of own steps that are done, in [0, 1] */
+    const double *v; /* (coordinates) of received - sent; NULL: not asked */
+    size_t coordinates;
+};
+
+/* Models of a round; number `count` is our own snapshot. */
+struct kith_guard_round {
+    const struct kith_guard_config *config;
+    const struct kith_backend *host;
+    size_t dim;
+    uint32_t count;                          /* received, <= KITH_DEGREE_MAX */
+    const void *models[KITH_DEGREE_MAX + 1]; /* (dim) */
+    void *merged; /* (dim) in the place of each received one; NULL: none */
+    double distances[KITH_DEGREE_MAX]; /* |received - sent| */
+    double let_in[KITH_DEGREE_MAX];    /* the answers; 1 each before */
+};
+
 struct kith_guard {
     const char *name, *paper, *summary; /* required */
+    unsigned keys;                      /* KITH_GUARD_READS(...) | ... */
+
+    /* Bytes of what it keeps, 8-aligned, zeroed; NULL: nothing. */
+    size_t (*bytes)(size_t coordinates);
+    /* Does it still need `movement`? NULL: never. */
+    bool (*needs_movement)(const void *state);
+    bool looks;         /* weigh: at coordinates, `v` */
+    bool looks_at_norm; /* `norm` */
+    /* How much of this model is let in, in [0, 1]; or, where all of a round are
+     * needed, of each. One of the two is required but for `none`. */
+    double (*weigh)(void *state, const struct kith_guard_model *model);
+    void (*judge)(void *state, struct kith_guard_round *round);
+    bool replaces; /* judge: fills `merged` */
 };
 
 /* NULL-terminated, in the order of guards.def. */

@@ -82,7 +82,7 @@ struct kith_message {
                                 in: slot it was received into, or
                                 KITH_SLOT_NONE where it was discarded */
     bool finite;             /* MODEL in: every value passed the finite gate */
-    double distance_squared; /* MODEL in: |received - own|^2, from the gate */
+    double distance_squared; /* journal version 3 has room for it; NaN */
 };
 
 const char *kith_message_name(enum kith_message_kind kind);

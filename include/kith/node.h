@@ -79,7 +79,11 @@ struct kith_event {
     X(SPLIT, "split")       /* push: mass left x for peer; sum = -sum(sent) */ \
     X(NONFINITE, "nonfinite") /* own training step produced a non-finite */    \
     X(RECOVERED, "recovered") /* x was spoilt, an earlier one took its place   \
-                               */
+                               */                                              \
+    /* What a guard did with peer's model; the drivers write these, nodes do   \
+     * not. value = thousandths let in, sum = how far off it was */            \
+    X(CLIPPED, "clipped")                                                      \
+    X(REJECTED, "rejected")
 
 enum kith_mark_kind {
 #define KITH_X(name, text) KITH_MARK_##name,

@@ -42,7 +42,8 @@ KITH_BEGIN_DECLS
     X(COMPRESS)                                                                \
     X(MASK)                                                                    \
     X(LOSS)                                                                    \
-    X(SWARM)
+    X(SWARM)                                                                   \
+    X(GUARD)
 
 enum kith_stream {
 #define KITH_X(name) KITH_STREAM_##name,

@@ -36,7 +36,7 @@ enum sim_ledger_kind { SIM_LEDGER_NONE, SIM_LEDGER_PAIRS, SIM_LEDGER_SUM };
 
 /* What the ledger found. Sums are over all coordinates of all peers' x. */
 struct sim_balance {
-    double live, in_doubt, lost, initial, gradient, restart;
+    double live, in_doubt, lost, withheld, initial, gradient, restart;
     double error_max; /* of the equation, relative; over all events so far */
     double weight_live, weight_lost; /* push-sum's scalar */
     uint64_t pairs;                  /* ids of which both halves were seen */

@@ -132,7 +132,8 @@ struct kith_work_edge {
     double scalars_sent[KITH_SCALARS_MAX];     /* filled by SNAPSHOT */
     double scalars_received[KITH_SCALARS_MAX]; /* from the MODEL message */
     double delta_sum; /* sum over coordinates of what MERGE added for this
-                         edge, float64: what a torn exchange books */
+                         edge and withheld of it, float64: what a torn
+                         exchange books */
 };
 
 struct kith_work {

@@ -24,8 +24,10 @@
 #include "kith/compressor.h"
 #include "kith/data.h"
 #include "kith/err.h"
+#include "kith/guard.h"
 #include "kith/loader.h"
 #include "kith/model.h"
+#include "kith/node.h"
 #include "kith/optimiser.h"
 #include "kith/topology.h"
 #include "kith/types.h"
@@ -74,6 +76,8 @@ struct kith_task {
     uint32_t every;                      /* own steps between two exchanges */
     uint32_t exchanges;                  /* swaps at a time a side; 0: 1 */
     struct kith_compression compression; /* its `dim` is the runner's */
+    const struct kith_guard *guard;      /* NULL: none */
+    struct kith_guard_config guard_config;
     struct kith_owner owner;
 };
 
@@ -141,6 +145,18 @@ void *kith_worker_gradient(struct kith_worker *worker, uint64_t step,
                            struct kith_work_result *result);
 bool kith_worker_descend(struct kith_worker *worker, uint64_t step,
                          void *gradient);
+
+/* What a guard did with what a MERGE found in this edge's inbox, for log and
+ * database: CLIPPED or REJECTED, `value` thousandths let in, `sum` its distance
+ * from our snapshot. false: all of it was merged, or none is guarded. No trace
+ * has these marks: they are made of model values.
+ * Test: unit/test_guard_runs.c. */
+bool kith_worker_guarded(const struct kith_worker *worker,
+                         const struct kith_work_edge *edge,
+                         struct kith_mark *mark);
+/* Of this edge's delta_sum: what a guard withheld; after UNDO its negative. */
+double kith_worker_withheld(const struct kith_worker *worker,
+                            const struct kith_work_edge *edge);
 
 size_t kith_worker_dim(const struct kith_worker *worker);
 /* Of what is gossiped, the first part of the model: a slot's vector. Slot 0,

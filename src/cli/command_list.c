@@ -89,6 +89,8 @@ static bool read_guard(unsigned index, json_t *entry)
     if (guard == NULL)
         return false;
     begin(entry, guard->name, guard->paper, guard->summary);
+    add_flag(entry, "rounds", guard->judge != NULL);
+    add_keys(entry, KITH_READER_GUARD, guard->keys);
     return true;
 }
 

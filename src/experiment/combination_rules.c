@@ -8,6 +8,7 @@
 
 #include "kith/algorithm.h"
 #include "kith/assert.h"
+#include "kith/guard.h"
 
 static enum kith_err fail(const struct tree *tree, const char *key,
                           const struct kith_experiment *experiment,
@@ -97,6 +98,34 @@ static enum kith_err match_compressor(const struct tree *tree,
     return KITH_OK;
 }
 
+static enum kith_err match_guard(const struct tree *tree,
+                                 const struct kith_experiment *experiment)
+{
+    const char *guard = experiment->gossip.guard;
+    const struct kith_guard *found = kith_guard_find(guard);
+    if (found->weigh == NULL && found->judge == NULL)
+        return KITH_OK;
+    if (found->judge != NULL &&
+        experiment->gossip.algorithm->pattern != KITH_PATTERN_ROUND)
+        return fail(tree, "gossip.guard", experiment, guard,
+                    "one that sees a model at a time: clip or balance; this "
+                    "one compares those of a round");
+    if (!(experiment->gossip.algorithm->flags & KITH_TAKES_GUARD))
+        return fail(tree, "gossip.guard", experiment, guard,
+                    "none: what it receives is not a model that is averaged");
+    if (found->replaces && experiment->backend->host != experiment->backend)
+        return fail(tree, "gossip.guard", experiment, guard,
+                    "one that changes no received model: a device has its own "
+                    "copies; clip, balance or cs+, or a backend of the host");
+    if (!kith_model_learns(experiment->model))
+        return kith_yaml_refuse(tree, "gossip.guard",
+                                "found %s, but model %s does not learn: a "
+                                "guard has nothing to hold others against; "
+                                "take it out",
+                                guard, experiment->model->name);
+    return KITH_OK;
+}
+
 static enum kith_err match_backend(const struct tree *tree,
                                    const struct kith_experiment *experiment)
 {
@@ -121,5 +150,7 @@ enum kith_err kith_experiment_rule_match(const struct tree *tree,
     enum kith_err err = match_graph(tree, experiment);
     if (err == KITH_OK)
         err = match_compressor(tree, experiment);
+    if (err == KITH_OK)
+        err = match_guard(tree, experiment);
     return err == KITH_OK ? match_backend(tree, experiment) : err;
 }

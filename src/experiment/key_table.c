@@ -340,7 +340,12 @@ const struct key kith_experiment_keys[] = {
     SWITCH("gossip.unbiased", 0, gossip.compression.unbiased,
            "right on average, but no contraction"),
     CHOICE("gossip.guard", 0, guard, "none",
-           "after the finite gate, which is always on"),
+           "against members that lie, behind the finite gate, which is always "
+           "on; see kith list guards"),
+    BOUNDED("gossip.liars", KEY_U32, 0, gossip.guarded.liars, 0,
+            KITH_DEGREE_MAX, "1", "neighbours of a round that may lie"),
+    BOUNDED("gossip.tolerance", KEY_NUMBER, KEY_ABOVE, gossip.guarded.tolerance,
+            0, 1e9, "0.3", "share of one's own norm that others may be off"),
     BOUNDED("gossip.retries", KEY_U32, KEY_LOCAL, gossip.retries, 0, 16, "8",
             "other peers asked after a busy one"),
     BOUNDED("gossip.exchanges", KEY_U32, 0, gossip.exchanges, 0,

@@ -29,6 +29,7 @@ struct reader {
     }
 KIND(algorithm, kith_algorithms, KITH_GOSSIP_KEYS, KEY_OF_GOSSIP)
 KIND(compressor, kith_compressors, KITH_COMPRESSOR_KEYS, KEY)
+KIND(guard, kith_guards, KITH_GUARD_KEYS, KEY)
 KIND(topology, kith_topology_kinds, KITH_TOPOLOGY_KEYS, KEY)
 KIND(model, kith_models, KITH_MODEL_KEYS, KEY)
 KIND(optimiser, kith_optimisers, KITH_OPTIMISER_KEYS, KEY)
@@ -43,6 +44,7 @@ static const struct kind {
                                algorithm_at},
     [KITH_READER_COMPRESSOR] = {"compressor", "gossip", "read", compressor_keys,
                                 compressor_at},
+    [KITH_READER_GUARD] = {"guard", "gossip", "read", guard_keys, guard_at},
     [KITH_READER_TOPOLOGY] = {"topology", "gossip", "have", topology_keys,
                               topology_at},
     [KITH_READER_MODEL] = {"model", "model", "have", model_keys, model_at},

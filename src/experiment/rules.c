@@ -173,6 +173,15 @@ static enum kith_err rule_compressor(const struct tree *tree,
                                          compressor->name, compressor->keys);
 }
 
+static enum kith_err rule_guard(const struct tree *tree,
+                                const struct kith_experiment *experiment)
+{
+    const struct kith_guard *guard = kith_guard_find(experiment->gossip.guard);
+    KITH_ASSERT(guard != NULL); /* chosen from the registry */
+    return kith_experiment_refuse_unread(tree, KITH_READER_GUARD, guard->name,
+                                         guard->keys);
+}
+
 /* When `steps` own steps are over, by the file's figures: KITH_NEVER where
  * they do not say. */
 static kith_ns predicted_end(const struct kith_experiment *experiment,
@@ -244,6 +253,7 @@ enum kith_err kith_experiment_check_rules(const struct tree *tree,
                                              rule_topology,
                                              rule_gossip,
                                              rule_compressor,
+                                             rule_guard,
                                              kith_experiment_rule_central,
                                              rule_late};
     enum kith_err err = KITH_OK;

@@ -70,8 +70,18 @@ libkith_gossip_a_SOURCES = \
   src/gossip/compressor/random_k.c \
   src/gossip/compressor/sign.c \
   src/gossip/compressor/top_k.c \
+  src/gossip/guard/balance.c \
+  src/gossip/guard/clip.c \
+  src/gossip/guard/cs_plus.c \
+  src/gossip/guard/geometric_median.c \
   src/gossip/guard/guards.def \
+  src/gossip/guard/krum.c \
+  src/gossip/guard/median.c \
+  src/gossip/guard/nearest_mean.c \
   src/gossip/guard/none.c \
+  src/gossip/guard/rounds.c \
+  src/gossip/guard/rounds.h \
+  src/gossip/guard/trimmed_mean.c \
   src/gossip/topology/adjacency.c \
   src/gossip/topology/barabasi_albert.c \
   src/gossip/topology/base.c \

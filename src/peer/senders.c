@@ -40,6 +40,37 @@ static struct kith_sender *sender_of(struct kith_driver *driver, kith_id peer)
     return found;
 }
 
+/* Powers of two, by identity. */
+static void log_rejected(struct kith_driver *driver,
+                         const struct kith_mark *mark)
+{
+    const struct kith_member_state *member =
+        &driver->transport.members[mark->peer];
+    if ((member->rejected & (member->rejected - 1)) == 0)
+        kith_transport_log(&driver->transport,
+                           "rejected rank=%u name=%s distance=%.1e count=%u "
+                           "clipped=%u",
+                           (unsigned)mark->peer, name_of(driver, mark->peer),
+                           mark->sum, (unsigned)member->rejected,
+                           (unsigned)member->clipped);
+}
+
+static void note_guarded(struct kith_driver *driver,
+                         const struct kith_work_edge *edge)
+{
+    const struct kith_peer_options *options = driver->options;
+    struct kith_mark mark;
+    if (!kith_worker_guarded(driver->worker, edge, &mark))
+        return;
+    struct kith_member_state *member = &driver->transport.members[mark.peer];
+    member->clipped += mark.kind == KITH_MARK_CLIPPED;
+    member->rejected += mark.kind == KITH_MARK_REJECTED;
+    if (mark.kind == KITH_MARK_REJECTED)
+        log_rejected(driver, &mark);
+    if (options->on_mark != NULL)
+        options->on_mark(options->user, kith_driver_now(driver), &mark);
+}
+
 void kith_senders_worked(struct kith_driver *driver,
                          const struct kith_work_result *result)
 {
@@ -51,6 +82,7 @@ void kith_senders_worked(struct kith_driver *driver,
     for (uint32_t i = 0;
          result->kind == KITH_WORK_MERGE && i < work->edge_count; i++) {
         const struct kith_work_edge *edge = &work->edges[i];
+        note_guarded(driver, edge);
         if (edge->far == KITH_FAR_UNKNOWN)
             continue;
         struct kith_sender *sender = sender_of(driver, edge->peer);

@@ -245,8 +245,6 @@ static void deliver(struct kith_link *link, const struct kith_message *message)
     user->message(user->arg, link->rank, message);
 }
 
-/* A distance is known only where the reference stayed at rest to the end; NaN
- * tells the guard that it is not. */
 static void deliver_model(struct kith_link *link)
 {
     struct kith_traffic *traffic = &link->traffic;
@@ -256,9 +254,7 @@ static void deliver_model(struct kith_link *link)
     const struct kith_transport_user *user = &link->transport->options.user;
     if (traffic->target != NULL && model.finite && user->arrived != NULL)
         user->arrived(user->arg, model.slot);
-    model.distance_squared = traffic->reference || model.payload_bytes == 0
-                                 ? traffic->distance_squared
-                                 : (double)NAN;
+    model.distance_squared = (double)NAN; /* the worker measures it */
     deliver(link, &model);
 }
 
@@ -266,7 +262,6 @@ static void deliver_model(struct kith_link *link)
 static void discard(struct kith_traffic *traffic)
 {
     traffic->target = NULL;
-    traffic->reference = NULL;
     traffic->model.slot = KITH_SLOT_NONE;
 }
 
@@ -331,7 +326,6 @@ static bool model_begins(struct kith_link *link,
     traffic->in_id++;
     traffic->in_offset = 0;
     traffic->finite = true;
-    traffic->distance_squared = 0;
     discard(traffic);
     const uint32_t slot = user->inbox(user->arg, link->rank, message);
     traffic->model.slot = slot;
@@ -341,15 +335,6 @@ static bool model_begins(struct kith_link *link,
         traffic->unrequested = 0;
         claim(link, slot);
         traffic->target = user->slot(user->arg, slot);
-        /* Only a guard looks at distances, and only our own snapshot of a swap
-         * is surely at rest now. */
-        const uint32_t sent = slot - 1;
-        if (options->measure_distance &&
-            kith_slot_is(KITH_SLOT_INITIATED_INBOX, slot) &&
-            message->pattern == KITH_PATTERN_SWAP &&
-            (user->outgoing == NULL ||
-             user->outgoing(user->arg, sent) == KITH_OUTGOING_READY))
-            traffic->reference = user->slot(user->arg, sent);
     }
     if (due == 0)
         deliver_model(link);
@@ -417,25 +402,11 @@ static void step_record(struct kith_link *link,
     struct kith_traffic *traffic = &link->traffic;
     /* Slots are memory of the host's; the loop never waits for a device. */
     const struct kith_backend *backend = link->transport->options.backend->host;
-    const struct kith_transport_user *user = &link->transport->options.user;
     if (traffic->target == NULL)
         return;
-    /* Our snapshot is at rest only while its exchange lives: the next one may
-     * be filling it by now. The bytes are gated all the same. */
-    if (traffic->reference != NULL &&
-        user->inbox(user->arg, link->rank, &traffic->model) !=
-            traffic->model.slot)
-        traffic->reference = NULL;
     const size_t at = traffic->in_offset + event->record_at;
     KITH_ASSERT(at + event->record_bytes <= traffic->model.payload_bytes);
     const size_t n = event->record_bytes / backend->element_bytes;
-    if (traffic->reference != NULL) {
-        const double distance = backend->distance_squared(
-            n, traffic->target + at, traffic->reference + at);
-        traffic->distance_squared += distance;
-        if (isfinite(distance))
-            return;
-    }
     if (link->transport->options.opaque &&
         traffic->model.pattern != KITH_PATTERN_PULL)
         return; /* its merge checks it */

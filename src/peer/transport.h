@@ -82,10 +82,8 @@ struct kith_traffic {
     struct kith_message model;
     uint64_t in_id;
     size_t in_offset;
-    uint8_t *target;          /* the inbox, NULL: discard */
-    const uint8_t *reference; /* our snapshot of this exchange, or NULL */
+    uint8_t *target; /* the inbox, NULL: discard */
     bool finite;
-    double distance_squared;
 };
 
 /* The revocation list on a link: see revocation.c. */
@@ -155,7 +153,8 @@ struct kith_member_state {
     struct kith_message *waiting; /* (KITH_WAITING_MAX), while dialling */
     uint32_t waiting_count;
     unsigned standing; /* KITH_STANDING_*, or the notice that it gave us */
-    struct kith_bucket tokens; /* to come, or to say something bad */
+    struct kith_bucket tokens;  /* to come, or to say something bad */
+    uint32_t clipped, rejected; /* models of it, by the guard */
     bool has_pin;
     uint8_t pin_key[KITH_KEY_BYTES]; /* under an allow-list */
 };
@@ -194,7 +193,6 @@ struct kith_transport_options {
     size_t payload_bytes, model_bytes; /* of an exchange's message; a pull's */
     size_t slice_bytes; /* of a round that is not whole; 0: all are */
     bool opaque;        /* an exchange's message is not a vector of numbers */
-    bool measure_distance; /* beside the finite gate: there is a guard */
     const char *congestion;
     void *log_user;
     void (*on_log)(void *user, const char *line);

@@ -341,7 +341,8 @@ static void test_any_message(void **state)
             }
     printf("%llu messages, %llu models taken\n", (unsigned long long)heard,
            (unsigned long long)taken);
-    for (unsigned kind = 0; kind < KITH_MARK_COUNT; kind++) {
+    /* Those from CLIPPED on are written by drivers. */
+    for (unsigned kind = 0; kind < KITH_MARK_CLIPPED; kind++) {
         printf("%s %llu\n", kith_mark_name(kind),
                (unsigned long long)marks[kind]);
         assert_true(marks[kind] > 0);

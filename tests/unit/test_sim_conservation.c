@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/support/simulate.h"
 
@@ -59,6 +60,8 @@ static void check_sum(const char *algorithm, const char *topology)
         assert_true(fabs(balance->in_doubt) < 1e-12);
         assert_true(balance->lost != 0);    /* crashes took something */
         assert_true(balance->restart != 0); /* and brought something */
+        assert_true((balance->withheld != 0) ==
+                    (strstr(algorithm, "guard") != NULL));
         torn += balance->torn;
         pairs += balance->pairs;
         orphaned += balance->orphaned;
@@ -79,13 +82,30 @@ static void test_sum_float64(void **state)
     check_sum("sgp", "exponential");
 }
 
+/* What a guard does not let in is booked. */
+static void test_sum_guarded(void **state)
+{
+    (void)state;
+    check_sum("adpsgd, guard: clip", "random");
+    check_sum("adpsgd, guard: clip", "ring");
+    check_sum("dpsgd, guard: clip", "complete");
+    check_sum("dpsgd-atc, guard: clip", "ring");
+    check_sum("adpsgd, guard: balance", "random");
+    check_sum("dpsgd, guard: cs+", "complete");
+    check_sum("dpsgd, guard: nnm, liars: 2", "complete");
+    check_sum("dpsgd-atc, guard: krum", "complete");
+}
+
 static void test_pairs_float32(void **state)
 {
     (void)state;
     static const char *const algorithms[][2] = {
-        {"adpsgd", "random"}, {"dpsgd", "ring"}, {"sgp", "exponential"}};
+        {"adpsgd", "random"},
+        {"dpsgd", "ring"},
+        {"sgp", "exponential"},
+        {"adpsgd, guard: clip", "random"}};
     static const char *const backends[] = {"cpu", "naive32"};
-    for (size_t a = 0; a < 3; a++) {
+    for (size_t a = 0; a < 4; a++) {
         for (size_t b = 0; b < 2; b++) {
             const struct sim_options options = {.ledger = SIM_LEDGER_PAIRS};
             const struct simulated r = run(algorithms[a][0], algorithms[a][1],
@@ -229,6 +249,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sum_float64),
+        cmocka_unit_test(test_sum_guarded),
         cmocka_unit_test(test_pairs_float32),
         cmocka_unit_test(test_check_in_file),
         cmocka_unit_test(test_rounds_twice),

@@ -19,7 +19,7 @@ const struct kith_algorithm kith_algorithm_adpsgd = {
                "x += (s_j - s_i) / 2",
     .pattern = KITH_PATTERN_SWAP,
     .wait = KITH_WAIT_NO,
-    .flags = KITH_CONSERVES_SUM | KITH_MERGES_BESIDE,
+    .flags = KITH_CONSERVES_SUM | KITH_MERGES_BESIDE | KITH_TAKES_GUARD,
     .merge = kith_algorithm_mix,
     .undo = kith_algorithm_unmix,
 };

@@ -21,6 +21,6 @@ const struct kith_algorithm kith_algorithm_dpsgd = {
                "x += sum_j W_ij (s_j - s_i)",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_ROUND,
-    .flags = KITH_CONSERVES_SUM | KITH_MERGES_BESIDE,
+    .flags = KITH_CONSERVES_SUM | KITH_MERGES_BESIDE | KITH_TAKES_GUARD,
     .merge = kith_algorithm_mix,
 };

@@ -16,6 +16,7 @@ double kith_outer_nesterov(struct kith_algebra *algebra);
 /* Records of those two. */
 #define OUTER_STEP                                                             \
     .pattern = KITH_PATTERN_ROUND, .wait = KITH_WAIT_STRICT,                   \
+    .flags = KITH_TAKES_GUARD,                                                 \
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE),             \
     .vectors = OUTER_VECTORS, .start = kith_algorithm_start,                   \
     .before_step = kith_algorithm_before_step, .merge = kith_algorithm_mix

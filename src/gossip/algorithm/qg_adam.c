@@ -73,7 +73,7 @@ const struct kith_algorithm kith_algorithm_qg_adam = {
                "together",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .flags = KITH_CONSERVES_SUM | KITH_NEEDS_HOST_VECTORS,
+    .flags = KITH_CONSERVES_SUM | KITH_NEEDS_HOST_VECTORS | KITH_TAKES_GUARD,
     .on_device = "qg-dsgdm",
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(DECAY),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9, [KITH_GOSSIP_DECAY] = 0.99},

@@ -19,7 +19,7 @@ double kith_quasi_global_finish(struct kith_algebra *algebra);
 /* A record of this family; what is its own follows. */
 #define QUASI_GLOBAL                                                           \
     .pattern = KITH_PATTERN_ROUND, .wait = KITH_WAIT_STRICT,                   \
-    .flags = KITH_CONSERVES_SUM,                                               \
+    .flags = KITH_CONSERVES_SUM | KITH_TAKES_GUARD,                            \
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(DECAY),            \
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9, [KITH_GOSSIP_DECAY] = 0.9},      \
     .vectors = QUASI_GLOBAL_VECTORS, .start = kith_algorithm_start,            \

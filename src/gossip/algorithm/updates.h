@@ -14,7 +14,7 @@ kith_edge_work kith_algorithm_mix, kith_algorithm_unmix;
 /* Records of plain averaging with all of a round, for which training waits. */
 #define AVERAGING                                                              \
     .pattern = KITH_PATTERN_ROUND, .wait = KITH_WAIT_STRICT,                   \
-    .flags = KITH_CONSERVES_SUM | KITH_MERGES_BESIDE,                          \
+    .flags = KITH_CONSERVES_SUM | KITH_MERGES_BESIDE | KITH_TAKES_GUARD,       \
     .merge = kith_algorithm_mix
 
 /* Bytes of a message of two vectors. */

@@ -69,13 +69,13 @@ FROM marks JOIN mark_kinds USING(kind) GROUP BY kind ORDER BY kind LIMIT 100
 -- Trace events worth a line each; the others are counted.
 SELECT time_s, peer, name AS kind, other, initiator, incarnation, counter, sum
 FROM marks JOIN mark_kinds USING(kind)
-WHERE name IN ('undone', 'torn', 'adopted', 'bad', 'gated', 'nonfinite',
+WHERE name IN ('undone', 'torn', 'adopted', 'bad', 'gated', 'rejected', 'nonfinite',
   'finished')
 ORDER BY time_s LIMIT 500
 
 -- :events.count
 SELECT count(*) FROM marks JOIN mark_kinds USING(kind)
-WHERE name IN ('undone', 'torn', 'adopted', 'bad', 'gated', 'nonfinite',
+WHERE name IN ('undone', 'torn', 'adopted', 'bad', 'gated', 'rejected', 'nonfinite',
   'finished')
 
 -- :last

@@ -60,6 +60,7 @@ static void start_over(struct kith_worker *worker, double factor)
                                factor / kith_worker_factor(worker),
                                worker->slots[KITH_SLOT_LIVE]);
     kith_worker_forget(worker);
+    kith_worker_guard_end(worker);
     worker->recovery.is_fresh = true;
 }
 
@@ -162,7 +163,11 @@ bool kith_worker_is_far(struct kith_worker *worker, struct kith_work_edge *edge)
     edge->far = KITH_FAR_UNKNOWN;
     if (!is_model(worker))
         return false;
-    const double far = distance(worker, kith_worker_slot(worker, edge->inbox));
+    const double far =
+        worker->guarding.guard != NULL
+            ? worker->guarding.answers[edge->inbox].distance /
+                  sqrt((double)worker->layout->gossiped)
+            : distance(worker, kith_worker_slot(worker, edge->inbox));
     edge->far = (int16_t)(far > 0 ? fmin(logb(far), INT16_MAX) : INT16_MIN + 1);
     return !(far <= KITH_MODEL_FAR);
 }

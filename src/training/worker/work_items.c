@@ -228,6 +228,8 @@ static void run_train(struct kith_worker *worker, uint64_t step,
     if (worker->at == NULL)
         scale_live(worker, 1 / factor);
     run_hook(worker, step, worker->algorithm->after_step);
+    worker->guarding.has_trained = true;
+    worker->guarding.steps = step + 1;
     finite = end_step(worker, finite, &result->loss);
     result->finite = finite && isfinite(result->loss);
     worker->not_finite = !result->finite;
@@ -394,6 +396,22 @@ static void merge_edge(struct kith_worker *worker, const struct kith_work *work,
     struct kith_algebra algebra = algebra_of(worker, work, edge);
     algebra.before = before;
     algorithm->merge(&algebra, edge);
+    kith_worker_guard_merged(worker, edge);
+}
+
+/* Everything that MERGE says of an edge; does it have something to merge? */
+static bool is_let_in(struct kith_worker *worker, struct kith_work_edge *edge)
+{
+    edge->delta_sum = 0;
+    edge->refused = false;
+    edge->far = KITH_FAR_UNKNOWN;
+    if (edge->inbox == KITH_SLOT_NONE ||
+        kith_worker_is_stale(worker, edge->sent))
+        return false;
+    const double let_in = kith_worker_guard_weigh(worker, edge);
+    edge->refused = kith_worker_is_far(worker, edge) && let_in > 0;
+    edge->weight *= let_in; /* as UNDO takes it back */
+    return !edge->refused && let_in > 0;
 }
 
 static double finish_round(struct kith_worker *worker,
@@ -423,16 +441,10 @@ static void run_merge(struct kith_worker *worker, struct kith_work *work,
     struct kith_work_edge *last = NULL;
     if (work->snapshot_first)
         run_snapshot(worker, work);
+    kith_worker_guard_begin(worker, work);
     for (uint32_t i = 0; i < work->edge_count; i++) {
         struct kith_work_edge *edge = &work->edges[i];
-        edge->delta_sum = 0;
-        edge->refused = false;
-        edge->far = KITH_FAR_UNKNOWN;
-        if (edge->inbox == KITH_SLOT_NONE ||
-            kith_worker_is_stale(worker, edge->sent))
-            continue;
-        edge->refused = kith_worker_is_far(worker, edge);
-        if (edge->refused)
+        if (!is_let_in(worker, edge))
             continue;
         merge_edge(worker, work, edge);
         worker->recovery.is_fresh = false;
@@ -442,6 +454,7 @@ static void run_merge(struct kith_worker *worker, struct kith_work *work,
     if (last != NULL)
         last->delta_sum += finished + clamp_variances(worker);
     kith_worker_judge_merge(worker, result);
+    kith_worker_guard_end(worker);
 }
 
 /* Where the algorithm says nothing else, merge was x += w (received - sent). */
@@ -453,8 +466,9 @@ static void run_undo(struct kith_worker *worker, struct kith_work *work)
         struct kith_work_edge *edge = &work->edges[i];
         struct kith_algebra algebra = algebra_of(worker, work, edge);
         check_weight(edge);
-        if (kith_worker_is_stale(worker, edge->sent))
-            continue; /* x is another one by now */
+        if (!kith_worker_guard_undo(worker, edge) ||
+            kith_worker_is_stale(worker, edge->sent))
+            continue; /* x never had it, or is another one by now */
         if (algorithm->undo != NULL)
             algorithm->undo(&algebra, edge);
         else if (algebra.received != NULL)
@@ -513,6 +527,7 @@ static void run_adopt(struct kith_worker *worker, struct kith_work *work)
            sizeof worker->scalars);
     kith_worker_forget(worker);
     edge->delta_sum = backend->sum(algebra.dim, algebra.live) - before;
+    kith_worker_guard_end(worker);
 }
 
 void kith_worker_prepare(struct kith_worker *worker, struct kith_work *work)

@@ -454,6 +454,8 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
         err = take_rows(worker, config, error);
     if (err == KITH_OK)
         err = start_weights(worker, error);
+    if (err == KITH_OK && !kith_worker_guard_open(worker))
+        err = REFUSE(KITH_ENOMEM, "no memory for the guard");
     if (kith_worker_failed(worker) != NULL)
         err = REFUSE(KITH_EDEVICE, "%s", kith_worker_failed(worker));
     if (err != KITH_OK) {
@@ -468,6 +470,7 @@ void kith_worker_close(struct kith_worker *worker)
 {
     if (worker == NULL)
         return;
+    kith_worker_guard_close(worker);
     kith_loader_close(worker->loader);
     kith_graph_close(worker->network);
     give_block(worker, worker->memory);

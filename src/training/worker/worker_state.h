@@ -23,6 +23,32 @@ struct kith_recovery {
     uint32_t models;                   /* so many yet; 0: no end */
 };
 
+/* guarding.c: what was answered about what an inbox holds. */
+struct kith_guarded {
+    double let_in, distance, withheld;
+};
+
+struct kith_guarded_round {
+    struct kith_guard_round seen;
+    uint32_t inboxes[KITH_DEGREE_MAX];
+    void
+        *received[KITH_DEGREE_MAX]; /* theirs; `merged` stands there, for now */
+    void *merged;                   /* (gossiped) NULL: nothing is replaced */
+};
+
+struct kith_guarding {
+    const struct kith_guard *guard; /* NULL: none, and so is the rest */
+    struct kith_guarded *answers;   /* (slot_count) */
+    void *state;                    /* the guard's */
+    size_t coordinates, run;        /* looked at; of them in a row */
+    size_t *starts;                 /* (coordinates / run) of the runs */
+    double *v, *before; /* (coordinates) received - sent; x after a merge */
+    double movement;    /* moving average of |x - before|; 0: none yet */
+    bool has_trained;   /* since the last merge */
+    uint64_t steps;     /* own ones that are done */
+    struct kith_guarded_round *round; /* NULL: one model at a time */
+};
+
 struct kith_worker {
     struct kith_task task; /* its compression: of what is gossiped */
     const struct kith_backend *backend;
@@ -68,6 +94,7 @@ struct kith_worker {
 
     bool keeps; /* recovery.good, where that is on */
     struct kith_recovery recovery;
+    struct kith_guarding guarding;
 
     uint32_t slot_count;
     void *slots[]; /* (slot_count) vectors by enum kith_slot; NULL: unused */
@@ -99,11 +126,30 @@ void kith_worker_judge_step(struct kith_worker *worker,
                             struct kith_work_result *result);
 void kith_worker_judge_merge(struct kith_worker *worker,
                              struct kith_work_result *result);
-/* What this edge received is further from the good state than any honest model.
- */
+/* What this edge received is further from the good state than any honest model;
+ * with a guard: from our snapshot, which was measured already. */
 bool kith_worker_is_far(struct kith_worker *worker,
                         struct kith_work_edge *edge);
 bool kith_worker_is_stale(const struct kith_worker *worker, uint32_t sent);
 void kith_worker_spoil_sent(struct kith_worker *worker, void *sent);
+
+/* ---- guarding.c: nothing to do where there is no guard */
+
+KITH_MUST_CHECK bool kith_worker_guard_open(struct kith_worker *worker);
+void kith_worker_guard_close(struct kith_worker *worker);
+/* Before the first edge of a MERGE, and after its last; x is another one. */
+void kith_worker_guard_begin(struct kith_worker *worker,
+                             const struct kith_work *work);
+void kith_worker_guard_end(struct kith_worker *worker);
+/* How much of what this edge received is let in, in [0, 1]. Sets delta_sum to
+ * what is withheld where that is 0. */
+double kith_worker_guard_weigh(struct kith_worker *worker,
+                               struct kith_work_edge *edge);
+/* It was merged with that share: weight and delta_sum are of the whole. */
+void kith_worker_guard_merged(struct kith_worker *worker,
+                              struct kith_work_edge *edge);
+/* It is taken back; false: nothing of it was let in. */
+bool kith_worker_guard_undo(struct kith_worker *worker,
+                            const struct kith_work_edge *edge);
 
 #endif

@@ -1,0 +1,72 @@
+/* Guard nnm: every model of a round is mixed with its nearest ones, and of that
+ * the trimmed mean is taken.
+ *
+ *   m_i = mean of the n - b models nearest to s_i, itself included
+ *   y = mean of the middle n - 2 b of m in each coordinate
+ *   x_i <- x_i + sum_j W_ij (y - x_i)
+ *
+ * b = `liars`, or as many as n bear. Distances of all pairs, and n - b times
+ * the sums of a trimmed mean.
+ *
+ * Source: Allouah et al., "Fixing by Mixing", AISTATS 2023.
+ * Test: unit/test_guard_rounds.c. */
+#include "rounds.h"
+
+struct mixing {
+    uint32_t cut;
+    uint32_t nearest[GUARD_MODELS][GUARD_MODELS]; /* (n, n - cut) */
+    double squared[GUARD_MODELS * GUARD_MODELS];
+};
+
+static size_t bytes(size_t coordinates)
+{
+    (void)coordinates;
+    return sizeof(struct mixing);
+}
+
+/* By distance; of equals the first. */
+static void order(struct mixing *mixing, uint32_t n, uint32_t of)
+{
+    const double *const squared = &mixing->squared[of * n];
+    uint32_t *const nearest = mixing->nearest[of];
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = i;
+        for (; at > 0 && squared[nearest[at - 1]] > squared[i]; at--)
+            nearest[at] = nearest[at - 1];
+        nearest[at] = i;
+    }
+}
+
+static double rule(void *state, double *values, uint32_t n)
+{
+    const struct mixing *mixing = state;
+    const uint32_t count = n - mixing->cut;
+    double means[GUARD_MODELS];
+    for (uint32_t i = 0; i < n; i++) {
+        means[i] = 0;
+        for (uint32_t k = 0; k < count; k++)
+            means[i] += values[mixing->nearest[i][k]] / (double)count;
+    }
+    return kith_guard_trimmed(means, n, mixing->cut);
+}
+
+static void judge(void *state, struct kith_guard_round *round)
+{
+    struct mixing *mixing = state;
+    mixing->cut = kith_guard_liars(round);
+    kith_guard_distances(round, mixing->squared);
+    for (uint32_t i = 0; i <= round->count; i++)
+        order(mixing, round->count + 1, i);
+    kith_guard_replace(round, rule, mixing);
+}
+
+extern const struct kith_guard kith_guard_nearest_mean;
+const struct kith_guard kith_guard_nearest_mean = {
+    .name = "nnm",
+    .paper = "Allouah et al., AISTATS 2023",
+    .summary = "the trimmed mean of models that are mixed with their nearest",
+    .keys = KITH_GUARD_READS(LIARS),
+    .bytes = bytes,
+    .judge = judge,
+    .replaces = true,
+};

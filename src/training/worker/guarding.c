@@ -1,0 +1,340 @@
+/* What a guard is told of a received model, and what becomes of it.
+ *
+ * |received - sent| takes the place of the look at what came (recovery.c), so a
+ * guard costs no pass of its own; it adds two where nothing is let in, for the
+ * books. Both vectors are slots: on the host.
+ *
+ * Own movement is measured on the guard's coordinates, scaled to all, from the
+ * end of one merge to the beginning of the next with a step in between, and
+ * only while the guard asks for it. Runs of coordinates are drawn from the
+ * stream GUARD of the peer: whoever knows the experiment's seed can draw them,
+ * too. On a device x is read in few long runs, for each is a copy.
+ *
+ * Test: unit/test_guard_runs.c. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "kith/assert.h"
+#include "kith/rng.h"
+#include "worker_state.h"
+
+enum { RUN = 16, RUN_OF_DEVICE = 256 };
+#define SLOWLY 0.9
+
+static void draw_runs(struct kith_worker *worker)
+{
+    struct kith_guarding *guarding = &worker->guarding;
+    const size_t dim = worker->layout->gossiped;
+    struct kith_rng rng;
+    kith_rng_init(&rng, worker->task.seed, KITH_STREAM_GUARD, worker->self);
+    for (size_t i = 0; i < guarding->coordinates / guarding->run; i++)
+        guarding->starts[i] =
+            guarding->coordinates == dim
+                ? 0
+                : guarding->run *
+                      kith_rng_below(&rng, (uint32_t)(dim / guarding->run));
+}
+
+/* All coordinates where there are no more than a guard looks at. */
+bool kith_worker_guard_open(struct kith_worker *worker)
+{
+    struct kith_guarding *guarding = &worker->guarding;
+    const struct kith_guard *guard = worker->task.guard;
+    const size_t dim = worker->layout->gossiped;
+    if (guard == NULL || (guard->weigh == NULL && guard->judge == NULL) ||
+        dim == 0)
+        return true;
+    const bool all = dim <= KITH_GUARD_COORDINATES;
+    guarding->guard = guard;
+    guarding->coordinates = all ? dim : KITH_GUARD_COORDINATES;
+    guarding->run = all                          ? dim
+                    : kith_worker_shares(worker) ? RUN
+                                                 : RUN_OF_DEVICE;
+    const size_t count = guarding->coordinates;
+    guarding->starts = calloc(count / guarding->run, sizeof(size_t));
+    guarding->v = calloc(count, sizeof(double));
+    guarding->before = calloc(count, sizeof(double));
+    guarding->answers = calloc(worker->slot_count, sizeof *guarding->answers);
+    guarding->state = calloc(1, guard->bytes == NULL ? 1 : guard->bytes(count));
+    if (guard->judge != NULL)
+        guarding->round = calloc(1, sizeof *guarding->round);
+    if ((guard->judge != NULL && guarding->round == NULL) ||
+        guarding->starts == NULL || guarding->v == NULL ||
+        guarding->before == NULL || guarding->answers == NULL ||
+        guarding->state == NULL)
+        return false;
+    if (guard->replaces)
+        guarding->round->merged =
+            aligned_alloc(64, (worker->bytes + 63) & ~(size_t)63);
+    if (guard->replaces && guarding->round->merged == NULL)
+        return false;
+    draw_runs(worker);
+    kith_worker_guard_end(worker);
+    return true;
+}
+
+void kith_worker_guard_close(struct kith_worker *worker)
+{
+    free(worker->guarding.starts);
+    free(worker->guarding.v);
+    free(worker->guarding.before);
+    free(worker->guarding.answers);
+    if (worker->guarding.round != NULL)
+        free(worker->guarding.round->merged);
+    free(worker->guarding.round);
+    free(worker->guarding.state);
+}
+
+static bool needs_movement(const struct kith_guarding *guarding)
+{
+    return guarding->guard != NULL && guarding->guard->needs_movement != NULL &&
+           guarding->guard->needs_movement(guarding->state);
+}
+
+/* The coordinates of a vector of `backend`. */
+static void look(const struct kith_worker *worker,
+                 const struct kith_backend *backend, const void *vector,
+                 double *out)
+{
+    const struct kith_guarding *guarding = &worker->guarding;
+    const size_t run = guarding->run;
+    KITH_ASSERT(guarding->coordinates % run == 0);
+    for (size_t i = 0; i < guarding->coordinates / run; i++)
+        backend->read(run,
+                      (const char *)vector +
+                          guarding->starts[i] * backend->element_bytes,
+                      out + i * run);
+}
+
+static void note_movement(struct kith_worker *worker)
+{
+    struct kith_guarding *guarding = &worker->guarding;
+    double squared = 0;
+    if (!needs_movement(guarding) || !guarding->has_trained)
+        return;
+    look(worker, worker->backend, worker->slots[KITH_SLOT_LIVE], guarding->v);
+    for (size_t i = 0; i < guarding->coordinates; i++) {
+        const double moved = guarding->v[i] - guarding->before[i];
+        squared += moved * moved;
+    }
+    const double movement = sqrt(squared * (double)worker->layout->gossiped /
+                                 (double)guarding->coordinates);
+    guarding->movement = guarding->movement > 0 ? SLOWLY * guarding->movement +
+                                                      (1 - SLOWLY) * movement
+                                                : movement;
+}
+
+/* Inboxes are whose they were. */
+static void give_back(struct kith_worker *worker)
+{
+    struct kith_guarded_round *round = worker->guarding.round;
+    if (round == NULL)
+        return;
+    for (uint32_t k = 0; k < round->seen.count; k++)
+        worker->slots[round->inboxes[k]] = round->received[k];
+    round->seen.count = 0;
+}
+
+void kith_worker_guard_end(struct kith_worker *worker)
+{
+    struct kith_guarding *guarding = &worker->guarding;
+    guarding->has_trained = false;
+    give_back(worker);
+    if (needs_movement(guarding))
+        look(worker, worker->backend, worker->slots[KITH_SLOT_LIVE],
+             guarding->before);
+}
+
+static void look_at_difference(struct kith_worker *worker, const void *received,
+                               const void *sent)
+{
+    struct kith_guarding *guarding = &worker->guarding;
+    const struct kith_backend *host = worker->backend->host;
+    double mine[RUN_OF_DEVICE];
+    look(worker, host, received, guarding->v);
+    for (size_t i = 0, count; i < guarding->coordinates; i += count) {
+        const size_t in_run = i % guarding->run;
+        const size_t at = guarding->starts[i / guarding->run] + in_run;
+        count = guarding->run - in_run;
+        count = count < RUN_OF_DEVICE ? count : RUN_OF_DEVICE;
+        host->read(count, (const char *)sent + at * host->element_bytes, mine);
+        for (size_t k = 0; k < count; k++)
+            guarding->v[i + k] -= mine[k];
+    }
+}
+
+static double measure(const struct kith_worker *worker,
+                      const struct kith_work_edge *edge)
+{
+    const double distance = sqrt(worker->backend->distance_squared(
+        worker->layout->gossiped, worker->slots[edge->inbox],
+        worker->slots[edge->sent]));
+    return isfinite(distance) ? distance : (double)INFINITY;
+}
+
+/* The models that have come, and their edges. */
+static void gather(struct kith_worker *worker, const struct kith_work *work,
+                   const struct kith_work_edge *edges[KITH_DEGREE_MAX])
+{
+    struct kith_guarded_round *round = worker->guarding.round;
+    struct kith_guard_round *seen = &round->seen;
+    *seen = (struct kith_guard_round){.config = &worker->task.guard_config,
+                                      .host = worker->backend->host,
+                                      .dim = worker->layout->gossiped,
+                                      .merged = round->merged};
+    for (uint32_t i = 0; i < work->edge_count; i++) {
+        const struct kith_work_edge *edge = &work->edges[i];
+        const uint32_t k = seen->count;
+        if (edge->inbox == KITH_SLOT_NONE ||
+            kith_worker_is_stale(worker, edge->sent))
+            continue;
+        KITH_ASSERT(k < KITH_DEGREE_MAX);
+        edges[k] = edge;
+        round->inboxes[k] = edge->inbox;
+        round->received[k] = worker->slots[edge->inbox];
+        seen->models[k] = worker->slots[edge->inbox];
+        seen->models[k + 1] = worker->slots[edge->sent];
+        seen->distances[k] = measure(worker, edge);
+        seen->let_in[k] = 1;
+        seen->count++;
+    }
+}
+
+/* Slots that were received may be others' as well: nothing is written there. */
+static void judge(struct kith_worker *worker, const struct kith_work *work)
+{
+    struct kith_guarding *guarding = &worker->guarding;
+    const struct kith_backend *backend = worker->backend;
+    const size_t n = worker->layout->gossiped;
+    const struct kith_work_edge *edges[KITH_DEGREE_MAX];
+    struct kith_guarded_round *round = guarding->round;
+    struct kith_guard_round *seen = &round->seen;
+    gather(worker, work, edges);
+    if (seen->count == 0)
+        return;
+    guarding->guard->judge(guarding->state, seen);
+    const double sum =
+        round->merged == NULL ? 0 : backend->sum(n, seen->merged);
+    for (uint32_t k = 0; k < seen->count; k++) {
+        struct kith_guarded *answer = &guarding->answers[round->inboxes[k]];
+        *answer = (struct kith_guarded){.let_in = seen->let_in[k],
+                                        .distance = seen->distances[k]};
+        if (round->merged == NULL)
+            continue;
+        answer->withheld =
+            edges[k]->weight * (backend->sum(n, round->received[k]) - sum);
+        worker->slots[round->inboxes[k]] = round->merged;
+    }
+}
+
+void kith_worker_guard_begin(struct kith_worker *worker,
+                             const struct kith_work *work)
+{
+    struct kith_guarding *guarding = &worker->guarding;
+    if (guarding->guard == NULL)
+        return;
+    note_movement(worker);
+    for (uint32_t i = 0; i < work->edge_count; i++)
+        if (work->edges[i].inbox != KITH_SLOT_NONE)
+            guarding->answers[work->edges[i].inbox] =
+                (struct kith_guarded){.let_in = 1};
+    if (guarding->round != NULL)
+        judge(worker, work);
+}
+
+static double elapsed(const struct kith_worker *worker)
+{
+    return worker->steps == UINT64_MAX || worker->steps == 0
+               ? 0
+               : fmin(1,
+                      (double)worker->guarding.steps / (double)worker->steps);
+}
+
+static struct kith_guarded weigh(struct kith_worker *worker,
+                                 const struct kith_work_edge *edge)
+{
+    struct kith_guarding *guarding = &worker->guarding;
+    const struct kith_guard *guard = guarding->guard;
+    const void *const sent = worker->slots[edge->sent];
+    if (guard->looks)
+        look_at_difference(worker, worker->slots[edge->inbox], sent);
+    const struct kith_guard_model model = {
+        .config = &worker->task.guard_config,
+        .peer = edge->peer,
+        .distance = measure(worker, edge),
+        .movement = guarding->movement,
+        .norm = guard->looks_at_norm
+                    ? sqrt(worker->backend->distance_squared(
+                          worker->layout->gossiped, sent, NULL))
+                    : 0,
+        .elapsed = elapsed(worker),
+        .v = guard->looks ? guarding->v : NULL,
+        .coordinates = guarding->coordinates};
+    return (struct kith_guarded){.let_in =
+                                     guard->weigh(guarding->state, &model),
+                                 .distance = model.distance};
+}
+
+double kith_worker_guard_weigh(struct kith_worker *worker,
+                               struct kith_work_edge *edge)
+{
+    struct kith_guarding *guarding = &worker->guarding;
+    const struct kith_backend *backend = worker->backend;
+    const size_t n = worker->layout->gossiped;
+    if (guarding->guard == NULL)
+        return 1;
+    struct kith_guarded *answer = &guarding->answers[edge->inbox];
+    if (guarding->round == NULL)
+        *answer = weigh(worker, edge);
+    KITH_ASSERT(answer->let_in >= 0 && answer->let_in <= 1);
+    if (answer->let_in <= 0)
+        edge->delta_sum = answer->withheld =
+            edge->weight * (backend->sum(n, worker->slots[edge->inbox]) -
+                            backend->sum(n, worker->slots[edge->sent]));
+    return answer->let_in;
+}
+
+void kith_worker_guard_merged(struct kith_worker *worker,
+                              struct kith_work_edge *edge)
+{
+    if (worker->guarding.guard == NULL)
+        return;
+    struct kith_guarded *answer = &worker->guarding.answers[edge->inbox];
+    KITH_ASSERT(answer->let_in > 0);
+    if (answer->let_in < 1)
+        answer->withheld += edge->delta_sum * (1 / answer->let_in - 1);
+    edge->delta_sum += answer->withheld;
+}
+
+bool kith_worker_guard_undo(struct kith_worker *worker,
+                            const struct kith_work_edge *edge)
+{
+    if (worker->guarding.guard == NULL || edge->inbox == KITH_SLOT_NONE)
+        return true;
+    struct kith_guarded *answer = &worker->guarding.answers[edge->inbox];
+    answer->withheld = -answer->withheld;
+    return answer->let_in > 0;
+}
+
+double kith_worker_withheld(const struct kith_worker *worker,
+                            const struct kith_work_edge *edge)
+{
+    return worker->guarding.guard == NULL || edge->inbox == KITH_SLOT_NONE
+               ? 0
+               : worker->guarding.answers[edge->inbox].withheld;
+}
+
+bool kith_worker_guarded(const struct kith_worker *worker,
+                         const struct kith_work_edge *edge,
+                         struct kith_mark *mark)
+{
+    if (worker->guarding.guard == NULL || edge->inbox == KITH_SLOT_NONE)
+        return false;
+    const struct kith_guarded *answer = &worker->guarding.answers[edge->inbox];
+    *mark = (struct kith_mark){.kind = answer->let_in > 0 ? KITH_MARK_CLIPPED
+                                                          : KITH_MARK_REJECTED,
+                               .peer = edge->peer,
+                               .value = (uint64_t)(1000 * answer->let_in),
+                               .sum = answer->distance};
+    return answer->let_in < 1;
+}

@@ -1,0 +1,189 @@
+/* Goal: guard clip answers what its first comment says, to the last digit.
+ * Method: models by hand, of distances and directions that make thresholds and
+ * coherences round numbers. Every case fails with a bound that is another. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "kith/guard.h"
+
+enum { DIM = 64 };
+static const struct kith_guard *guard;
+static void *memory;
+static unsigned turn;
+
+static int open_guard(void **state)
+{
+    (void)state;
+    guard = kith_guard_find("clip");
+    memory = calloc(1, guard->bytes(DIM));
+    turn = 0;
+    return memory == NULL;
+}
+
+static int close_guard(void **state)
+{
+    (void)state;
+    free(memory);
+    return 0;
+}
+
+/* Along axis `way`. */
+static double towards(kith_id peer, double distance, double movement,
+                      unsigned way)
+{
+    double v[DIM] = {0};
+    v[way % DIM] = distance;
+    const struct kith_guard_model model = {.peer = peer,
+                                           .distance = distance,
+                                           .movement = movement,
+                                           .v = v,
+                                           .coordinates = DIM};
+    return guard->weigh(memory, &model);
+}
+
+/* In a direction that nobody has gone before. */
+static double from(kith_id peer, double distance, double movement)
+{
+    return towards(peer, distance, movement, turn++);
+}
+
+static void is(double found, double expected)
+{
+    if (!(fabs(found - expected) <= 1e-15))
+        fail_msg("let in %.17g, expected %.17g", found, expected);
+}
+
+/* One identity known or none: 3 times own movement, and 2.5 of that. */
+static void test_begins_with_own_movement(void **state)
+{
+    (void)state;
+    is(from(1, 0, 0), 1); /* all begin alike */
+    is(from(1, 1, 0), 0); /* and nothing has moved yet */
+    is(from(1, 6, 2), 1);
+    is(from(1, 8, 2), 6. / 8);
+    is(from(1, 15, 2), 6. / 15);
+    is(from(1, 15.001, 2), 0);
+    assert_true(guard->needs_movement(memory));
+}
+
+/* Two or three: the lower median as well, where it is more. */
+static void test_few_identities(void **state)
+{
+    (void)state;
+    is(from(1, 3, 1), 1);
+    is(from(2, 40, 1), 0); /* alone, 1 says nothing of others */
+    is(from(1, 4, 1), 3. / 4);
+    is(from(2, 12, 1), 0); /* 2.5 max(3, 4) = 10 */
+    is(from(1, 24, 1), 24 <= 10 ? 1 : 0);
+    is(from(2, 30, 1), 12. / 30); /* lower of 24 and 12 */
+    is(from(3, 30, 0), 24. / 30);
+    assert_true(guard->needs_movement(memory));
+}
+
+/* Four: the lower median of the last distances, this one not among them. */
+static void test_median_by_identity(void **state)
+{
+    (void)state;
+    for (kith_id peer = 1; peer <= 4; peer++)
+        is(from(peer, 10. * peer, 100), 1); /* 10 20 30 40 */
+    assert_false(guard->needs_movement(memory));
+    is(from(5, 50, 100), 20. / 50);
+    is(from(5, 60, 100), 30. / 60); /* 10 20 30 40 50 */
+    is(from(6, 75, 100), 30. / 75);
+    is(from(6, 75.01, 100), 0); /* 10 20 30 40 60 75: 30 */
+    /* A rejected one counts, once whatever it sends: 1e30 is its distance. */
+    for (unsigned i = 0; i < 9; i++)
+        is(from(6, 1e30, 100), 0);
+    is(from(1, 30, 100), 1);
+    is(from(2, 30, 100), 1);
+    is(from(3, 45, 100), 30. / 45);
+}
+
+/* Who is far after a partition comes in again: distances are written down. */
+static void test_heals(void **state)
+{
+    (void)state;
+    for (kith_id peer = 0; peer < 10; peer++)
+        is(from(peer, 1, 1), 1);
+    unsigned rejected = 0;
+    for (unsigned round = 0; round < 3; round++)
+        for (kith_id peer = 5; peer < 10; peer++)
+            rejected += from(peer, 100, 1) <= 0;
+    assert_int_equal(rejected, 15); /* half: the lower median is 1 */
+    is(from(4, 100, 1), 0);
+    is(from(5, 100, 1), 1); /* most are that far */
+}
+
+static void test_not_finite(void **state)
+{
+    (void)state;
+    for (kith_id peer = 1; peer <= 5; peer++)
+        is(from(peer, 1, 1), 1);
+    is(from(1, INFINITY, 1), 0);
+    is(from(2, 2, 1), .5);
+    for (kith_id peer = 1; peer <= 5; peer++)
+        is(from(peer, INFINITY, 1), 0);
+    is(from(1, 1, 1), 0); /* nothing to hold it against */
+}
+
+/* Always the same way: rho 1, while those of others who turn are 0.6 and less.
+ */
+static void test_coherence(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        is(towards(9, 1, 1, 0), 1);
+        for (kith_id peer = 1; peer <= 3; peer++)
+            is(from(peer, 1, 1), 1);
+    }
+    is(towards(9, 1, 1, 0), 1); /* three times, but alone */
+    for (kith_id peer = 1; peer <= 3; peer++)
+        is(from(peer, 1, 1), 1);
+    is(towards(9, 1, 1, 0), 0);
+    is(from(1, 1, 1), 1);
+}
+
+/* Where all do, as on very unlike data, none is left out. */
+static void test_coherence_of_all(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 8; i++)
+        for (kith_id peer = 1; peer <= 6; peer++)
+            is(towards(peer, 1, 1, peer), 1);
+}
+
+/* Identities that were not met for longest make room; memory is what it says.
+ */
+static void test_memory_is_bounded(void **state)
+{
+    (void)state;
+    assert_true(guard->bytes(4096) < (1u << 20) + 4096);
+    for (kith_id peer = 1; peer <= 64; peer++)
+        (void)from(peer, 1e9, 1);
+    for (kith_id peer = 65; peer <= 128; peer++)
+        (void)from(peer, 2, 1);
+    is(from(1, 4, 1), .5);
+}
+
+int main(void)
+{
+#define TEST(name)                                                             \
+    cmocka_unit_test_setup_teardown(test_##name, open_guard, close_guard)
+    const struct CMUnitTest tests[] = {
+        TEST(begins_with_own_movement),
+        TEST(few_identities),
+        TEST(median_by_identity),
+        TEST(heals),
+        TEST(not_finite),
+        TEST(coherence),
+        TEST(coherence_of_all),
+        TEST(memory_is_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

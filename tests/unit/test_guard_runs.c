@@ -1,0 +1,296 @@
+/* Goal: with guard clip a liar costs what its silence would, and nothing where
+ * there is none; what a guard decides is no decision of the protocol.
+ * Method: ten peers learn the bundled digits in the simulator; two of them hold
+ * others' models with the sign turned, ten times as large (by hand, after every
+ * event), or send values of 2 (the fault `huge`). Without a guard that ruins
+ * all. Own movement, coordinates, what is withheld and UNDO: by hand, on a
+ * worker of 37 and of 26,122 values. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "experiment_base.h"
+#include "tests/support/probe.h"
+#include "worker_run.h"
+
+static const char *const digits =
+    "name: liars\nseed: 3\npeers: 10\nstop: {epochs: 5}\n"
+    "model: {kind: mlp, layers: [64, 32, 10]}\n"
+    "data: {kind: idx, path: %s/examples/data/digits, split: %s}\n"
+    "train: {learning_rate: 0.05, momentum: 0.9, batch: 16}\n"
+    "gossip: {algorithm: %s, guard: %s}\n"
+    "network: {latency: 200us, rate: 1Gbit}\ncompute: {step: 5ms}\n%s";
+
+/* Peers 8 and 9: what 0 and 1 have learnt, against them. */
+static void turn(const struct sim_world *world, kith_id peer, void *arg)
+{
+    (void)peer;
+    (void)arg;
+    for (kith_id liar = 8; liar < 10; liar++) {
+        struct kith_worker *bad = sim_worker(world, liar);
+        struct kith_worker *good = sim_worker(world, liar - 8);
+        if (bad == NULL || good == NULL)
+            continue;
+        const size_t dim = kith_worker_dim(bad);
+        float *x = kith_worker_slot(bad, KITH_SLOT_LIVE);
+        const float *y = kith_worker_slot(good, KITH_SLOT_LIVE);
+        for (size_t k = 0; k < dim; k++)
+            x[k] = -10 * y[k];
+    }
+}
+
+static const char *source(void)
+{
+    const char *const folder = getenv("srcdir");
+    return folder != NULL ? folder : ".";
+}
+
+struct outcome {
+    double worst; /* accuracy of honest peers */
+    uint64_t hash, clipped, rejected;
+};
+
+static double worst_of(const char *yaml, const struct probe *probe)
+{
+    char words[KITH_EXPERIMENT_ERROR_BYTES];
+    struct kith_experiment experiment;
+    struct kith_dataset set;
+    double worst = 1;
+    assert_int_equal(parse(yaml, NULL, &experiment, words), KITH_OK);
+    assert_int_equal(fixture_digits(&set, words), KITH_OK);
+    for (uint32_t peer = 0; peer < 8; peer++) {
+        struct kith_score score;
+        assert_int_equal(kith_evaluate(&experiment, experiment.backend,
+                                       &set.test, probe->z + peer * probe->dim,
+                                       &score),
+                         KITH_OK);
+        worst = fmin(worst, score.accuracy);
+    }
+    kith_dataset_close(&set);
+    kith_experiment_close(&experiment);
+    return worst;
+}
+
+/* `lies`: "flip", or faults. */
+static struct outcome learn(const char *algorithm, const char *split,
+                            const char *guard, const char *lies)
+{
+    char yaml[1024];
+    const bool flips = strcmp(lies, "flip") == 0;
+    const struct sim_options options = {.watch = true};
+    struct probe probe = {.options = &options, .meddle = flips ? turn : NULL};
+    snprintf(yaml, sizeof yaml, digits, source(), split, algorithm, guard,
+             flips ? "" : lies);
+    probe_must(&probe, "%s", yaml);
+    const struct outcome found = {worst_of(yaml, &probe),
+                                  probe.summary.trace_hash,
+                                  probe.report.marks[KITH_MARK_CLIPPED],
+                                  probe.report.marks[KITH_MARK_REJECTED]};
+    printf("  %-24s %-14s %-4s %s: worst %.3f, %llu clipped, %llu rejected\n",
+           algorithm, split, guard,
+           *lies == '\0' ? "-"
+           : flips       ? lies
+                         : "huge",
+           found.worst, (unsigned long long)found.clipped,
+           (unsigned long long)found.rejected);
+    probe_close(&probe);
+    return found;
+}
+
+#define HUGE "faults: [{at: 20ms, huge: \"peer(8..9)\", by: 2}]\n"
+
+static void test_liars(void **state)
+{
+    (void)state;
+    static const char *const algorithms[] = {"adpsgd, every: 2",
+                                             "dpsgd, topology: torus"};
+    static const char *const lies[] = {"flip", HUGE};
+    for (unsigned i = 0; i < 4; i++) {
+        const char *const algorithm = algorithms[i / 2], *lie = lies[i % 2];
+        const struct outcome open = learn(algorithm, "iid", "none", lie);
+        const struct outcome held = learn(algorithm, "iid", "clip", lie);
+        assert_true(open.worst < 0.5);
+        assert_true(held.worst > 0.82);
+        assert_int_equal(open.rejected + open.clipped, 0);
+        assert_true(held.rejected > 50);
+    }
+}
+
+static void test_nobody_lies(void **state)
+{
+    (void)state;
+    static const char *const algorithms[] = {
+        "adpsgd, every: 2", "dpsgd, topology: torus",
+        "diloco, topology: complete, every: 4"};
+    for (unsigned i = 0; i < 3; i++) {
+        const struct outcome open = learn(algorithms[i], "iid", "none", "");
+        const struct outcome held = learn(algorithms[i], "iid", "clip", "");
+        assert_true(held.worst >= open.worst - 0.02);
+        assert_true(held.hash == open.hash);
+    }
+}
+
+/* ---- one worker */
+
+struct pair {
+    struct kith_worker *worker;
+    struct kith_work_edge edge;
+    size_t dim;
+};
+
+static struct pair open_pair(const uint32_t *layers, uint32_t count)
+{
+    struct kith_experiment experiment =
+        fixture_experiment(layers == NULL ? "quadratic" : "mlp", "adpsgd", 9);
+    (void)snprintf(experiment.gossip.guard, sizeof experiment.gossip.guard,
+                   "clip");
+    if (layers != NULL)
+        fixture_layers(&experiment, layers, count);
+    struct pair pair = {.worker = open_worker(&experiment, NULL, 0, 100)};
+    pair.dim = kith_worker_dim(pair.worker);
+    return pair;
+}
+
+/* What comes is x but for one value, `off` more. */
+static void merge(struct pair *pair, kith_id peer, double off)
+{
+    double *inbox = kith_worker_slot(pair->worker, KITH_SLOT_ANSWERED_INBOX);
+    memcpy(inbox, kith_worker_slot(pair->worker, KITH_SLOT_LIVE),
+           pair->dim * sizeof *inbox);
+    inbox[peer] += off;
+    pair->edge = (struct kith_work_edge){.peer = peer,
+                                         .weight = 0.5,
+                                         .sent = KITH_SLOT_ANSWERED_SENT,
+                                         .inbox = KITH_SLOT_ANSWERED_INBOX};
+    (void)run(pair->worker, (struct kith_work){.kind = KITH_WORK_MERGE,
+                                               .pattern = KITH_PATTERN_SWAP,
+                                               .snapshot_first = true,
+                                               .edges = &pair->edge,
+                                               .edge_count = 1});
+}
+
+static double value(const struct pair *pair, size_t index)
+{
+    return ((double *)kith_worker_slot(pair->worker, KITH_SLOT_LIVE))[index];
+}
+
+static void close_to(double found, double expected)
+{
+    if (!(fabs(found - expected) <= 1e-12 * fmax(1, fabs(expected))))
+        fail_msg("found %.17g, expected %.17g", found, expected);
+}
+
+/* delta_sum is of the whole exchange, and UNDO takes back what was let in. */
+static void test_books(void **state)
+{
+    (void)state;
+    struct pair pair = open_pair(NULL, 0);
+    struct kith_mark mark;
+    train(pair.worker, 1);
+    const double before = value(&pair, 1);
+    merge(&pair, 1, 1e9);
+    close_to(value(&pair, 1), before);
+    close_to(pair.edge.delta_sum, 5e8);
+    close_to(kith_worker_withheld(pair.worker, &pair.edge), 5e8);
+    assert_true(kith_worker_guarded(pair.worker, &pair.edge, &mark));
+    assert_int_equal(mark.kind, KITH_MARK_REJECTED);
+    assert_int_equal(mark.peer, 1);
+    close_to(mark.sum, 1e9);
+
+    for (kith_id peer = 2; peer < 6; peer++) {
+        train(pair.worker, 1);
+        merge(&pair, peer, 1e-3);
+    }
+    assert_false(kith_worker_guarded(pair.worker, &pair.edge, &mark));
+    close_to(kith_worker_withheld(pair.worker, &pair.edge), 0);
+    const double then = value(&pair, 6);
+    merge(&pair, 6, 2e-3); /* the lower median is 1e-3 */
+    close_to(value(&pair, 6), then + 5e-4);
+    close_to(pair.edge.delta_sum, 1e-3);
+    close_to(kith_worker_withheld(pair.worker, &pair.edge), 5e-4);
+    assert_true(kith_worker_guarded(pair.worker, &pair.edge, &mark));
+    assert_int_equal(mark.kind, KITH_MARK_CLIPPED);
+    assert_int_equal(mark.value, 500);
+
+    struct kith_work undo = {.kind = KITH_WORK_UNDO,
+                             .pattern = KITH_PATTERN_SWAP,
+                             .edges = &pair.edge,
+                             .edge_count = 1};
+    (void)run(pair.worker, undo);
+    close_to(value(&pair, 6), then);
+    close_to(kith_worker_withheld(pair.worker, &pair.edge), -5e-4);
+    merge(&pair, 7, 1);
+    const double rejected = value(&pair, 7);
+    undo.edges = &pair.edge;
+    (void)run(pair.worker, undo);
+    close_to(value(&pair, 7), rejected);
+    kith_worker_close(pair.worker);
+}
+
+/* Own movement, of all values where there are few: what is further than 7.5
+ * times that is rejected, what is nearer is not. */
+static void test_own_movement(void **state)
+{
+    (void)state;
+    struct pair pair = open_pair(NULL, 0);
+    double before[64], moved = 0;
+    struct kith_mark mark;
+    for (size_t i = 0; i < pair.dim; i++)
+        before[i] = value(&pair, i);
+    train(pair.worker, 3);
+    for (size_t i = 0; i < pair.dim; i++)
+        moved += pow(value(&pair, i) - before[i], 2);
+    merge(&pair, 1, 7.49 * sqrt(moved));
+    assert_true(kith_worker_guarded(pair.worker, &pair.edge, &mark));
+    assert_int_equal(mark.kind, KITH_MARK_CLIPPED);
+    merge(&pair, 1, 7.51 * sqrt(moved)); /* no step between: as before */
+    assert_true(kith_worker_guarded(pair.worker, &pair.edge, &mark));
+    assert_int_equal(mark.kind, KITH_MARK_REJECTED);
+    kith_worker_close(pair.worker);
+}
+
+static void test_refused_by_name(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"{algorithm: sgp, guard: clip}", "algorithm sgp needs none"},
+        {"{algorithm: choco, topology: ring, guard: clip}",
+         "algorithm choco needs none"},
+        {"{algorithm: adpsgd, guard: clap}", "did you mean \"clip\"?"}};
+    for (unsigned i = 0; i < 3; i++) {
+        char yaml[512], words[KITH_EXPERIMENT_ERROR_BYTES] = "";
+        struct kith_experiment experiment;
+        snprintf(yaml, sizeof yaml,
+                 "name: no\nseed: 1\npeers: 8\nstop: {steps: 9}\n"
+                 "model: {kind: quadratic, dim: 8}\ngossip: %s\n"
+                 "compute: {step: 5ms}\n",
+                 cases[i][0]);
+        assert_int_equal(parse(yaml, NULL, &experiment, words), KITH_EINVAL);
+        if (strstr(words, cases[i][1]) == NULL)
+            fail_msg("%s: %s", cases[i][0], words);
+    }
+    char words[KITH_EXPERIMENT_ERROR_BYTES] = "";
+    struct kith_experiment experiment;
+    assert_int_equal(parse("name: no\nseed: 1\npeers: 8\nstop: {steps: 9}\n"
+                           "model: {kind: consensus, dim: 8}\n"
+                           "gossip: {guard: clip}\ncompute: {step: 5ms}\n",
+                           NULL, &experiment, words),
+                     KITH_EINVAL);
+    assert_non_null(strstr(words, "model consensus does not learn"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_books),
+        cmocka_unit_test(test_own_movement),
+        cmocka_unit_test(test_liars),
+        cmocka_unit_test(test_nobody_lies),
+        cmocka_unit_test(test_refused_by_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
