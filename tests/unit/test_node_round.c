@@ -499,6 +499,40 @@ static void test_round_doubt_is_short(void **state)
     assert_true(now_ns - opened_ns <= 2 * first_ns + 10 * KITH_MS);
 }
 
+/* A model that is gated before its round begins here is waited for by nobody
+ * then: its sender was told so. */
+static void test_round_gated_early(void **state)
+{
+    (void)state;
+    open_node("dpsgd", "ring", 3, 1, false);
+    config.round_deadline_ns = KITH_NEVER;
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    const struct kith_send to0 = effects.sends[0], to2 = effects.sends[1];
+    worked(KITH_WORK_TRAIN);
+    give_model(&to0);
+    give_model(&to2);
+    say(2, about(&to2, KITH_MESSAGE_READY));
+    struct kith_message early = about(&to2, KITH_MESSAGE_MODEL);
+    early.id.counter++;
+    early.slot = kith_node_inbox(node, 2, &early);
+    early.finite = false;
+    say(2, early);
+    assert_int_equal(sent(KITH_MESSAGE_ABORT)->to, 2);
+    say(0, about(&to0, KITH_MESSAGE_ACK));
+    worked(KITH_WORK_MERGE);
+    worked(KITH_WORK_SNAPSHOT);
+    worked(KITH_WORK_TRAIN);
+    struct kith_send next = to0;
+    next.message.id.counter++;
+    give_model(&next);
+    assert_int_equal(sent(KITH_MESSAGE_READY)->to, 0);
+    say(0, about(&next, KITH_MESSAGE_ACK));
+    assert_int_equal(effects.work.kind, KITH_WORK_MERGE);
+    assert_int_equal(effects.work.edge_count, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -518,6 +552,7 @@ int main(void)
         cmocka_unit_test(test_round_late),
         cmocka_unit_test(test_round_asks_those_left_out),
         cmocka_unit_test(test_round_doubt_is_short),
+        cmocka_unit_test(test_round_gated_early),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,6 +48,8 @@ static void gate(struct kith_node *node, struct kith_round_edge *edge,
     if (kith_edge_is_open(node, edge, number) &&
         !(edge->flags & EDGE_TOLD_READY))
         kith_edge_drop(node, edge);
+    else if (number > node->round->round || !kith_round_has_begun(node))
+        edge->flags |= EDGE_GIVEN_UP; /* left out when its round opens */
 }
 
 bool kith_round_store(struct kith_node *node, struct kith_round_edge *edge,

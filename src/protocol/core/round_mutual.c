@@ -27,6 +27,11 @@ static void opened(struct kith_node *node)
     KITH_ASSERT(!kith_round_is_running(node));
     /* Models of this round may be here already. */
     node->round->state = ROUND_OPEN;
+    const struct kith_round_list *list = kith_round_current(node);
+    for (uint32_t e = 0; e < list->count; e++)
+        if (list->edges[e].flags & EDGE_GIVEN_UP &&
+            list->edges[e].decision == EDGE_OPEN)
+            kith_edge_drop(node, &list->edges[e]);
     kith_edge_advance_all(node);
     kith_round_try_close(node);
 }
