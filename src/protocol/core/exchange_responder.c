@@ -466,10 +466,11 @@ static void wake_merged(struct kith_node *node, struct kith_exchange *exchange)
         kith_exchange_tell(node, exchange, KITH_MESSAGE_PROBE);
         exchange->deadline_ns =
             node->now_ns + kith_node_turn_timeout(node, exchange->tries);
-        /* Silent over a link that stands: nothing more is begun with it. */
+        /* Silent over a link that stands: nothing more is begun with it, nor
+         * what of it is still under way taken for something new. */
         if (exchange->tries == 2 && !exchange->broken && !overslept)
-            kith_node_warn(node, exchange->edge.peer,
-                           kith_node_turn_timeout(node, KITH_TRIES_MAX));
+            kith_node_charge(node, exchange->edge.peer,
+                             kith_node_turn_timeout(node, KITH_TRIES_MAX));
         return;
     }
     /* Silent over a link that stands, or gone? A restarted peer must not find

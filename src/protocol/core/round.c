@@ -73,6 +73,8 @@ bool kith_round_is_finished(const struct kith_node *node)
 kith_ns kith_round_deadline(const struct kith_node *node)
 {
     const struct kith_round *round = node->round;
+    KITH_ASSERT(round->state != ROUND_CLOSED ||
+                round->deadline_ns == KITH_NEVER);
     return round->deadline_ns == KITH_NEVER
                ? KITH_NEVER
                : kith_node_earliest(round->deadline_ns, round->speak_ns);
