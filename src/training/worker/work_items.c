@@ -435,6 +435,20 @@ static double finish_round(struct kith_worker *worker,
     return algorithm->finish(&algebra);
 }
 
+/* Within a cycle of an all-reduce x is looked at once: each of its many rounds
+ * brings a part of it only. */
+static bool ends_cycle(const struct kith_worker *worker,
+                       const struct kith_work *work)
+{
+    const struct kith_topology *graph = worker->task.graph;
+    if (work->pattern != KITH_PATTERN_ROUND || graph == NULL ||
+        !graph->kind->collective)
+        return true;
+    const uint64_t rounds = kith_topology_period(graph);
+    KITH_ASSERT(rounds > 0);
+    return work->round % rounds == rounds - 1;
+}
+
 static void run_merge(struct kith_worker *worker, struct kith_work *work,
                       struct kith_work_result *result)
 {
@@ -453,7 +467,8 @@ static void run_merge(struct kith_worker *worker, struct kith_work *work,
     const double finished = finish_round(worker, work);
     if (last != NULL)
         last->delta_sum += finished + clamp_variances(worker);
-    kith_worker_judge_merge(worker, result);
+    if (ends_cycle(worker, work))
+        kith_worker_judge_merge(worker, result);
     kith_worker_guard_end(worker);
 }
 
