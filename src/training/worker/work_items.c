@@ -440,13 +440,9 @@ static double finish_round(struct kith_worker *worker,
 static bool ends_cycle(const struct kith_worker *worker,
                        const struct kith_work *work)
 {
-    const struct kith_topology *graph = worker->task.graph;
-    if (work->pattern != KITH_PATTERN_ROUND || graph == NULL ||
-        !graph->kind->collective)
-        return true;
-    const uint64_t rounds = kith_topology_period(graph);
-    KITH_ASSERT(rounds > 0);
-    return work->round % rounds == rounds - 1;
+    KITH_ASSERT(worker->cycle > 0);
+    return work->pattern != KITH_PATTERN_ROUND ||
+           (work->round + 1) % worker->cycle == 0;
 }
 
 static void run_merge(struct kith_worker *worker, struct kith_work *work,
