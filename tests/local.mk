@@ -130,6 +130,7 @@ UNIT = \
 PROPERTY = \
   tests/property/test_central_choices \
   tests/property/test_matrix \
+  tests/property/test_member_fuzz \
   tests/property/test_node_chaos \
   tests/property/test_node_fuzz \
   tests/property/test_node_liars \
@@ -185,6 +186,7 @@ INTEGRATION = \
   tests/integration/test_netns_peers.sh \
   tests/integration/test_old_files.sh \
   tests/integration/test_parity.sh \
+  tests/integration/test_peer_stops.sh \
   tests/integration/test_report.sh \
   tests/integration/test_resume.sh \
   tests/integration/test_sim_sweep.sh \
@@ -322,6 +324,8 @@ tests_unit_test_ops_SOURCES = tests/unit/test_ops.c tests/unit/ops_cases.c \
 SESSIONS = tests/support/sessions.c tests/support/sessions.h
 tests_unit_test_certificate_SOURCES = tests/unit/test_certificate.c $(SESSIONS)
 tests_unit_test_member_SOURCES = tests/unit/test_member.c $(SESSIONS)
+tests_property_test_member_fuzz_SOURCES = tests/property/test_member_fuzz.c \
+  tests/fuzz/fuzz_member.c $(VICTIM)
 tests_unit_test_hello_SOURCES = tests/unit/test_hello.c $(SESSIONS)
 tests_unit_test_keys_SOURCES = tests/unit/test_keys.c $(SESSIONS)
 tests_unit_test_session_SOURCES = tests/unit/test_session.c $(SESSIONS)

@@ -111,7 +111,6 @@ struct kith_peer_options {
     /* Lines from the launcher, or -1: `slow F`, `cut RANK`, `heal RANK`,
      * `stop`. End of file means stop. Taken over (closed at the end). */
     int control_fd;
-    bool signals;   /* SIGTERM and SIGINT mean stop (`kith peer`) */
     uint64_t share; /* own steps in place of the experiment's; 0: its (benches)
                      */
     const char *congestion; /* TCP_CONGESTION; NULL: the system's (benches) */

@@ -34,7 +34,7 @@ struct peering {
     bool has_dataset;
     struct kith_rundb *store;
     uint32_t incarnation;
-    int listen_fd;           /* the run takes it over */
+    int listen_fd, stop_fd;  /* the run takes them over */
     uint64_t steps;          /* own share */
     uint64_t bytes_received; /* at the last row that had news */
     kith_ns news_ns;         /* and its time */
@@ -222,7 +222,7 @@ static enum kith_err run_peer(struct peering *peering,
     options.save = peering->save;
     options.incarnation = peering->incarnation;
     options.resume = options.adopt = peering->incarnation > 0;
-    options.signals = true; /* keep_row() relies on it */
+    options.control_fd = peering->stop_fd;
     options.user = peering;
     options.on_row = keep_row;
     options.on_mark = keep_mark;
@@ -264,6 +264,15 @@ static int serve(struct peering *peering)
                                          &peering->listen_fd, NULL, error);
     if (err != KITH_OK)
         return kith_cli_check(peering->arguments, err, error);
+    /* Before the first line, and until this process has ended: libuv's own
+     * handlers go with its loop, before the summary. */
+    peering->stop_fd = kith_cli_signal_pipe();
+    if (peering->stop_fd < 0) {
+        close(peering->listen_fd);
+        return kith_cli_fail(peering->arguments, KITH_EXIT_FAILED,
+                             "cannot make the pipe for signals: %s",
+                             strerror(errno));
+    }
     const int code = open_files(peering);
     if (code != KITH_EXIT_OK) {
         close(peering->listen_fd);

@@ -1,5 +1,6 @@
 /* Signals and progress: what meets the terminal. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,9 +14,24 @@
 
 volatile sig_atomic_t kith_cli_stop;
 
+static int signal_pipe = -1; /* its writing end; nobody closes it */
+
+/* Once its reader is gone the run is over, and its last lines follow. */
+static void tell_pipe(void)
+{
+    const int kept = errno;
+    const ssize_t written = write(signal_pipe, "stop\n", 5);
+    (void)written;
+    errno = kept;
+}
+
 static void on_signal(int number)
 {
     static const char text[] = "\nstopping; once more to stop at once\n";
+    if (signal_pipe >= 0) {
+        tell_pipe();
+        return;
+    }
     if (kith_cli_stop) /* At once, whatever step it is in: no file is half one.
                         */
         _exit(KITH_EXIT_INTERRUPTED);
@@ -39,6 +55,22 @@ void kith_cli_catch_signals(void)
     sigaction(SIGTERM, &action, NULL);
     /* A reader of our output that goes away must not kill a run. */
     signal(SIGPIPE, SIG_IGN);
+}
+
+int kith_cli_signal_pipe(void)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        return -1;
+    /* A handler must not wait for room. */
+    if (fcntl(ends[1], F_SETFL, O_NONBLOCK) != 0) {
+        close(ends[0]);
+        close(ends[1]);
+        return -1;
+    }
+    signal_pipe = ends[1];
+    kith_cli_catch_signals();
+    return ends[0];
 }
 
 static bool line_open; /* the terminal's cursor stands behind a line */

@@ -1,14 +1,15 @@
-/* What the launcher says over the control pipe, one line each, and signals.
+/* What the launcher says over the control pipe, one line each; `kith peer` says
+ * `stop` there itself at a signal.
  *
  *   slow F       steps take F times as long (F >= 1; 1 ends it)
  *   huge F N     values of the next N models sent (0: of all) have the
  *                magnitude F (0 ends it)
  *   link RANK FAULT BEGINS F
  *                a fault acts on our bytes to RANK: begins (1) or ends (0),
- * with this factor stop         finish, save, say goodbye
+ *                with this factor
+ *   stop         finish, save, say goodbye
  *
  * The end of the pipe means that the launcher is gone: stop. */
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -107,28 +108,11 @@ static void control_read(uv_stream_t *pipe, ssize_t size, const uv_buf_t *buf)
     }
 }
 
-/* libuv delivers signals on the loop thread, between callbacks, so anything
- * may be called here. */
-static void control_signal(uv_signal_t *handle, int number)
-{
-    struct kith_driver *driver = handle->data;
-    KITH_NET_SCOPE(&driver->transport.net);
-    kith_transport_log(&driver->transport, "signal number=%d", number);
-    kith_driver_stop(driver);
-}
-
 /* Also where nothing is opened: then a run is ended by its share or by
  * stop.time. */
 enum kith_err kith_control_open(struct kith_driver *driver)
 {
     const struct kith_peer_options *options = driver->options;
-    if (options->signals) {
-        uv_signal_init(&driver->loop, &driver->term);
-        uv_signal_init(&driver->loop, &driver->interrupt);
-        driver->term.data = driver->interrupt.data = driver;
-        uv_signal_start(&driver->term, control_signal, SIGTERM);
-        uv_signal_start(&driver->interrupt, control_signal, SIGINT);
-    }
     if (options->control_fd < 0)
         return KITH_OK;
     uv_pipe_init(&driver->loop, &driver->control, 0);

@@ -2,7 +2,7 @@
  *
  *   driver.c    effects -> actions, what happened -> events
  *   peer.c      setting up, running, ending, reporting
- *   control_pipe.c   lines from the launcher, signals
+ *   control_pipe.c   lines from the launcher
  *   senders.c   who sent what, for the log
  *   event_journal.c   what the node was given, for a replay
  *   series.c      series, CPU accounting, the report */
@@ -75,7 +75,6 @@ struct kith_driver {
     struct kith_timer deadline;
     uv_timer_t start, rows, limit, grace;
     uv_pipe_t control;
-    uv_signal_t term, interrupt;
     kith_ns close_until_ns;
     char line[KITH_CONTROL_LINE_BYTES];
     size_t line_bytes;

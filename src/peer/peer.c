@@ -50,9 +50,8 @@ static void close_all(struct kith_driver *driver)
     kith_thread_stop(&driver->thread);
     if (is_open(&driver->deadline.poll))
         kith_timer_close(&driver->deadline);
-    void *handles[] = {&driver->start,    &driver->rows,    &driver->limit,
-                       &driver->grace,    &driver->control, &driver->term,
-                       &driver->interrupt};
+    void *handles[] = {&driver->start, &driver->rows, &driver->limit,
+                       &driver->grace, &driver->control};
     for (size_t i = 0; i < sizeof handles / sizeof *handles; i++)
         if (is_open(handles[i]))
             uv_close(handles[i], NULL);

@@ -15,6 +15,7 @@ FUZZERS = \
   tests/fuzz/fuzz_handshake \
   tests/fuzz/fuzz_idx \
   tests/fuzz/fuzz_journal \
+  tests/fuzz/fuzz_member \
   tests/fuzz/fuzz_npy \
   tests/fuzz/fuzz_safetensors \
   tests/fuzz/fuzz_shard \
@@ -22,6 +23,9 @@ FUZZERS = \
   tests/fuzz/fuzz_unpack
 FUZZ_RUNS = 1000000
 FUZZ_FLAGS = -fsanitize=fuzzer
+
+VICTIM = tests/fuzz/certified.c tests/fuzz/certified.h \
+  tests/fuzz/victim.c tests/fuzz/victim.h $(SESSIONS)
 
 EXTRA_DIST += tests/fuzz/fuzz_folder.h
 EXTRA_PROGRAMS += $(FUZZERS) tests/fuzz/fuzz_canary
@@ -37,6 +41,8 @@ tests_fuzz_fuzz_handshake_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_handshake_SOURCES = tests/fuzz/fuzz_handshake.c $(SESSIONS)
 tests_fuzz_fuzz_idx_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_journal_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_member_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_member_SOURCES = tests/fuzz/fuzz_member.c $(VICTIM)
 tests_fuzz_fuzz_npy_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_safetensors_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_shard_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)

@@ -3,12 +3,10 @@
  * Method: forked peers, faults from outside: SIGKILL and a restart from its
  * save, `link RANK partition`, `slow`, a launcher that disappears. */
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -154,33 +152,6 @@ static void without_its_launcher_a_peer_ends(void **state)
     peers_close(&peers);
 }
 
-static void with_signals(struct kith_peer_options *options, void *arg)
-{
-    (void)arg;
-    options->signals = true;
-}
-
-static void sigterm_saves_and_ends(void **state)
-{
-    struct peers peers;
-    (void)state;
-    peers_open(&peers, "name: term\nseed: 15\npeers: 2\nstop: {time: 60s}\n"
-                       "model: {kind: quadratic, dim: 5}\n"
-                       "compute: {step: 4ms}\n");
-    peers.change = with_signals;
-    peers_start_all(&peers);
-    assert_true(peers_wait_step(&peers, 0, 20, 20));
-    assert_true(peers_wait_step(&peers, 1, 20, 20));
-    assert_int_equal(kill(peers.pids[0], SIGTERM), 0);
-    int status = -1;
-    assert_int_equal(waitpid(peers.pids[0], &status, 0), peers.pids[0]);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    peers.pids[0] = 0;
-    assert_true(peers.shared[0].report.saved);
-    assert_true(peers_stop(&peers, 10));
-    peers_close(&peers);
-}
-
 static void stop_time_is_kept(void **state)
 {
     struct peers peers;
@@ -206,7 +177,6 @@ int main(void)
         cmocka_unit_test(a_partition_heals),
         cmocka_unit_test(one_slow_peer_holds_nobody_up),
         cmocka_unit_test(without_its_launcher_a_peer_ends),
-        cmocka_unit_test(sigterm_saves_and_ends),
         cmocka_unit_test(stop_time_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,6 +25,25 @@ static void test_restarted_peer_adopts(void **state)
     assert_int_equal(counters.waited_ns, 3 * KITH_MS);
 }
 
+/* A donor that forgets the pull while its model is being taken over: there is
+ * nothing to take back. Found by test_member_fuzz, KITH_SEED=601673. */
+static void test_donor_forgets_what_is_adopted(void **state)
+{
+    (void)state;
+    open_node("adpsgd", "random", 4, 0, true);
+    start();
+    const struct kith_send request = *sent(KITH_MESSAGE_REQUEST);
+    say(request.to, about(&request, KITH_MESSAGE_ACCEPT));
+    give_model(&request);
+    assert_int_equal(effects.work.kind, KITH_WORK_ADOPT);
+    say(request.to, about(&request, KITH_MESSAGE_ABORTED));
+    assert_false(effects.has_work);
+    effects.has_work = true; /* it is still out */
+    worked(KITH_WORK_ADOPT);
+    assert_true(marked(KITH_MARK_ADOPTED));
+    assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
+}
+
 /* What a pull waits for is our own step, which may take long: nobody is charged
  * for that. Found by kith swarm --random --seed 17 --run 1654. */
 static void test_slow_donor_charges_nobody(void **state)
@@ -198,6 +217,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_restarted_peer_adopts),
+        cmocka_unit_test(test_donor_forgets_what_is_adopted),
         cmocka_unit_test(test_slow_donor_charges_nobody),
         cmocka_unit_test(test_nobody_to_adopt_from),
         cmocka_unit_test(test_busy_donors_are_asked_again),

@@ -93,6 +93,25 @@ static void test_nobody_holds_all(void **state)
     assert_non_null(sent(KITH_MESSAGE_ACCEPT));
 }
 
+/* A model of a swap that says of no exchange how many are under way: the swap
+ * ends, and who sent it is charged. */
+static void test_impossible_overlap_is_charged(void **state)
+{
+    (void)state;
+    open_four();
+    say(5, request_of(0));
+    assert_non_null(sent(KITH_MESSAGE_ACCEPT));
+    struct kith_message model = request_of(0);
+    model.kind = KITH_MESSAGE_MODEL;
+    model.overlap = KITH_OVERLAP_MAX + 1;
+    model.slot = kith_node_inbox(node, 5, &model);
+    model.finite = true;
+    assert_int_not_equal(model.slot, KITH_SLOT_NONE);
+    say(5, model);
+    assert_true(marked(KITH_MARK_BAD));
+    assert_int_equal(kith_node_inbox(node, 5, &model), KITH_SLOT_NONE);
+}
+
 /* Of few neighbours each is asked once at a time, and answered once. */
 static void test_few_are_not_repeated(void **state)
 {
@@ -311,6 +330,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_four_at_a_time),
         cmocka_unit_test(test_nobody_holds_all),
+        cmocka_unit_test(test_impossible_overlap_is_charged),
         cmocka_unit_test(test_few_are_not_repeated),
         cmocka_unit_test(test_answers_with_the_last_boundary),
         cmocka_unit_test(test_endless_soon_is_charged),

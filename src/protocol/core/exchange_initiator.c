@@ -200,8 +200,9 @@ static void step_aborted(struct kith_node *node, struct kith_exchange *exchange)
         try_another(node, exchange);
     } else if (exchange->running) {
         /* The item cannot be stopped; when it is done there is something to
-         * take back. */
-        exchange->abort_due = exchange->state == INITIATOR_MERGE;
+         * take back, but of a pull: what we adopt has cost nobody anything. */
+        exchange->abort_due =
+            exchange->state == INITIATOR_MERGE && kith_exchange_gives(exchange);
     } else if (exchange->state == INITIATOR_MERGED ||
                exchange->state == INITIATOR_RECALLING) {
         take_back(node, exchange);

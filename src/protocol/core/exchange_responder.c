@@ -297,11 +297,13 @@ static void step_model(struct kith_node *node, struct kith_exchange *exchange,
     KITH_ASSERT(exchange->state != RESPONDER_IDLE);
     if (!awaits_model(exchange))
         return;
+    const bool weighed = exchange->pattern != KITH_PATTERN_SWAP ||
+                         kith_exchange_weigh(node, exchange, message->overlap);
+    if (!weighed)
+        kith_node_bad(node, exchange, exchange->edge.peer, message);
     /* A model that is not finite ends the exchange before anything was
      * merged: neither side has moved here. */
-    if ((exchange->pattern != KITH_PATTERN_SWAP ||
-         kith_exchange_weigh(node, exchange, message->overlap)) &&
-        kith_exchange_take(node, exchange, message))
+    if (weighed && kith_exchange_take(node, exchange, message))
         exchange->state = exchange->state == RESPONDER_ACCEPTED &&
                                   kith_exchange_brings(exchange) &&
                                   !exchange->running
