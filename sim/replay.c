@@ -100,6 +100,9 @@ static void apply(struct sim_replay *replay, kith_id peer)
     KITH_ASSERT(!state->working);
     state->working = true;
     state->work = effects->work;
+    if (state->told != state->lies)
+        kith_worker_lie(state->worker, &state->lie);
+    state->told = state->lies;
     kith_worker_prepare(state->worker, &state->work);
     if (state->work.edge_count > 0) /* slots that it has filled, or will */
         sim_replay_forget(state);
@@ -242,6 +245,10 @@ static void carry_out(struct sim_replay *replay, kith_id peer)
         break;
     case KITH_JOURNAL_END:
         end(replay, peer);
+        break;
+    case KITH_JOURNAL_LIE:
+        state->lie = state->head.lie;
+        state->lies++;
         break;
     }
     state->has_head = false;

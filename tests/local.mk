@@ -46,6 +46,7 @@ UNIT = \
   tests/unit/test_guard_clip \
   tests/unit/test_guard_rounds \
   tests/unit/test_guard_runs \
+  tests/unit/test_lies \
   tests/unit/test_hash \
   tests/unit/test_heap \
   tests/unit/test_hello \
@@ -266,6 +267,7 @@ tests_unit_test_taxonomy_choco_SOURCES = tests/unit/test_taxonomy_choco.c \
 tests_unit_test_guard_rounds_SOURCES = tests/unit/test_guard_rounds.c \
   $(SIMULATE)
 tests_unit_test_guard_runs_SOURCES = tests/unit/test_guard_runs.c $(PROBE)
+tests_unit_test_lies_SOURCES = tests/unit/test_lies.c $(PROBE)
 tests_unit_test_taxonomy_churn_SOURCES = tests/unit/test_taxonomy_churn.c \
   $(SIMULATE)
 tests_unit_test_taxonomy_consensus_SOURCES = \
