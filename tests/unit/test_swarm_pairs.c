@@ -57,6 +57,7 @@ static void test_sent_again(void **state)
 {
     (void)state;
     heals(17, 7533);
+    heals(13, 5283);
     heals(13, 8966);
     heals(17, 333);
 }

@@ -470,7 +470,7 @@ static void wake_merged(struct kith_node *node, struct kith_exchange *exchange)
          * what of it is still under way taken for something new. */
         if (exchange->tries == 2 && !exchange->broken && !overslept)
             kith_node_charge(node, exchange->edge.peer,
-                             kith_node_turn_timeout(node, KITH_TRIES_MAX));
+                             kith_node_turn_timeout(node, 2));
         return;
     }
     /* Silent over a link that stands, or gone? A restarted peer must not find

@@ -436,6 +436,16 @@ static double finish_round(struct kith_worker *worker,
     return algorithm->finish(&algebra);
 }
 
+/* Within a cycle of an all-reduce x is looked at once: each of its many rounds
+ * brings a part of it only. */
+static bool ends_cycle(const struct kith_worker *worker,
+                       const struct kith_work *work)
+{
+    KITH_ASSERT(worker->cycle > 0);
+    return work->pattern != KITH_PATTERN_ROUND ||
+           (work->round + 1) % worker->cycle == 0;
+}
+
 static void run_merge(struct kith_worker *worker, struct kith_work *work,
                       struct kith_work_result *result)
 {
@@ -455,7 +465,8 @@ static void run_merge(struct kith_worker *worker, struct kith_work *work,
     const double finished = finish_round(worker, work);
     if (last != NULL)
         last->delta_sum += finished + clamp_variances(worker);
-    kith_worker_judge_merge(worker, result);
+    if (ends_cycle(worker, work))
+        kith_worker_judge_merge(worker, result);
     kith_worker_guard_end(worker);
 }
 

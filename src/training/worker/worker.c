@@ -413,6 +413,14 @@ static enum kith_err open_algorithm(struct kith_worker *worker, char *error)
     return enough ? KITH_OK : REFUSE(KITH_ENOMEM, "no memory");
 }
 
+/* Rounds of an all-reduce; 1 of other graphs, or where none was opened. */
+static uint64_t cycle_of(const struct kith_topology *graph)
+{
+    const bool is_cycle =
+        graph != NULL && graph->kind != NULL && graph->kind->collective;
+    return is_cycle ? kith_topology_period(graph) : 1;
+}
+
 enum kith_err kith_worker_open(const struct kith_worker_config *config,
                                struct kith_worker **out, char *error)
 {
@@ -433,6 +441,7 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
     if (worker == NULL)
         return REFUSE(KITH_ENOMEM, "no memory");
     worker->task = *task;
+    worker->cycle = cycle_of(task->graph);
     worker->backend = config->backend;
     worker->algorithm = task->algorithm;
     worker->model = task->model;

@@ -71,6 +71,7 @@ struct kith_worker {
     uint32_t peers;
     size_t dim, bytes; /* of the model; bytes of what is gossiped of it */
     size_t payload;    /* bytes of an exchange's message */
+    uint64_t cycle;    /* rounds of an all-reduce; 1: it is none */
     double scalars[KITH_SCALARS_MAX];
 
     void *memory;                 /* live and every vector below */
