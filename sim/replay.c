@@ -14,6 +14,7 @@
 #include "sim/replay_run.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,6 +101,9 @@ static void apply(struct sim_replay *replay, kith_id peer)
     KITH_ASSERT(!state->working);
     state->working = true;
     state->work = effects->work;
+    if (state->told != state->lies)
+        kith_worker_lie(state->worker, &state->lie);
+    state->told = state->lies;
     kith_worker_prepare(state->worker, &state->work);
     if (state->work.edge_count > 0) /* slots that it has filled, or will */
         sim_replay_forget(state);
@@ -224,6 +228,26 @@ static void end(struct sim_replay *replay, kith_id peer)
         sim_replay_result_model(replay, peer);
 }
 
+/* From the next item on: one that the experiment has for this peer. */
+static void lie(struct sim_replay *replay, kith_id peer)
+{
+    KITH_ASSERT(peer < replay->peers);
+    const struct kith_experiment *experiment = &replay->experiment;
+    struct sim_replay_peer *state = &replay->peer_states[peer];
+    const struct kith_lie *told = &state->head.lie;
+    bool found = told->kind == KITH_LIE_NONE;
+    for (uint32_t i = 0; i < experiment->atom_count; i++)
+        found |= experiment->atoms[i].peer == peer &&
+                 experiment->atoms[i].lie == told->kind;
+    if (!found || !isfinite(told->by)) {
+        sim_replay_diverge(replay, peer,
+                           "found a lie that the experiment does not have");
+        return;
+    }
+    state->lie = *told;
+    state->lies++;
+}
+
 /* A peer's entries in their order: what comes first and what comes last are
  * checked against each other. */
 static void carry_out(struct sim_replay *replay, kith_id peer)
@@ -242,6 +266,9 @@ static void carry_out(struct sim_replay *replay, kith_id peer)
         break;
     case KITH_JOURNAL_END:
         end(replay, peer);
+        break;
+    case KITH_JOURNAL_LIE:
+        lie(replay, peer);
         break;
     }
     state->has_head = false;

@@ -51,6 +51,8 @@ struct sim_replay_peer {
     bool working; /* an item is out: */
     bool ended;   /* its END was read */
     struct kith_work work;
+    struct kith_lie lie; /* the last one */
+    uint32_t lies, told; /* so many; the worker knows this one */
     uint32_t processes, incarnation;
     uint64_t
         entries; /* read so far, of all its processes: the event's number */

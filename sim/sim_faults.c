@@ -7,8 +7,7 @@
  *   slow     training steps cost `factor` times as much
  *   link     one direction's terms change (links.c); a cut one stalls, in
  * order, until it heals
- *   huge     every value that the peer sends has the magnitude `factor`, of
- *            all models or of the next so many */
+ *   lie      what the peer sends is not its model: kith/lie.h */
 #include "sim/sim_faults.h"
 
 #include <string.h>
@@ -20,10 +19,10 @@
 /* What only peers named by a fault need. */
 struct sim_fault_state {
     double slow;
-    const struct kith_atom *huge; /* in force, or NULL */
-    kith_ns paused_ns, shift_ns;  /* pause began; WORK_DONE is late by this */
-    uint32_t held;                /* packets kept while paused */
-    bool restarts, saved, work_held, huge_told;
+    struct kith_lie lie;         /* in force */
+    kith_ns paused_ns, shift_ns; /* pause began; WORK_DONE is late by this */
+    uint32_t held;               /* packets kept while paused */
+    bool restarts, saved, work_held, lie_told;
     kith_ns work_ns; /* the WORK_DONE that was held */
     uint64_t step;   /* of the image */
     void *image;     /* last save: the vector */
@@ -45,12 +44,11 @@ double sim_fault_slow(const struct sim_world *world, kith_id peer)
     return state ? state->slow : 1;
 }
 
-static void begin_huge(struct sim_fault_state *state,
-                       const struct kith_atom *atom)
+static void begin_lie(struct sim_fault_state *state, struct kith_lie lie)
 {
-    KITH_ASSERT(atom == NULL || atom->factor > 1);
-    state->huge = atom;
-    state->huge_told = false;
+    KITH_ASSERT(lie.kind < KITH_LIE_COUNT);
+    state->lie = lie;
+    state->lie_told = false;
 }
 
 void sim_fault_prepare(const struct sim_world *world, kith_id peer,
@@ -58,11 +56,10 @@ void sim_fault_prepare(const struct sim_world *world, kith_id peer,
 {
     KITH_ASSERT(peer < world->peer_count);
     struct sim_fault_state *state = state_of(world, peer);
-    if (!state || state->huge_told)
+    if (!state || state->lie_told)
         return;
-    state->huge_told = true;
-    kith_worker_spoil(worker, state->huge ? state->huge->factor : 0,
-                      state->huge ? state->huge->models : 0);
+    state->lie_told = true;
+    kith_worker_lie(worker, &state->lie);
 }
 
 bool sim_alive(const struct sim_world *world, kith_id peer)
@@ -208,8 +205,8 @@ static void crash(struct sim_world *world, kith_id id)
     state->work_held = false;
     state->shift_ns = 0;
     /* What was to be so many models ends with their sender. */
-    begin_huge(state,
-               state->huge && state->huge->models > 0 ? NULL : state->huge);
+    begin_lie(state, state->lie.models > 0 ? (struct kith_lie){.models = 0}
+                                           : state->lie);
     sim_link_crash(world, id);
 }
 
@@ -290,8 +287,8 @@ static void execute(struct sim_world *world, const struct kith_atom *atom)
     case KITH_EFFECT_SLOW:
         state_of(world, atom->peer)->slow = atom->factor;
         break;
-    case KITH_EFFECT_HUGE:
-        begin_huge(state_of(world, atom->peer), begins ? atom : NULL);
+    case KITH_EFFECT_LIE:
+        begin_lie(state_of(world, atom->peer), kith_atom_lie(atom));
         break;
     case KITH_EFFECT_LINK:
         sim_link_act(world, atom);

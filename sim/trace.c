@@ -178,7 +178,7 @@ void sim_trace_fault(struct sim_world *world, const struct kith_atom *atom)
     fputs(event->name, world->trace.file);
     write_peer(world, " ", atom->peer);
     write_peer(world, " -> ", atom->other);
-    if (kith_fault_has_factor(atom->fault))
+    if (kith_atom_has_factor(atom))
         fprintf(world->trace.file, " by %g", atom->factor);
     fputc('\n', world->trace.file);
 }

@@ -46,6 +46,7 @@ UNIT = \
   tests/unit/test_guard_clip \
   tests/unit/test_guard_rounds \
   tests/unit/test_guard_runs \
+  tests/unit/test_lies \
   tests/unit/test_hash \
   tests/unit/test_heap \
   tests/unit/test_hello \
@@ -211,6 +212,7 @@ LONG = \
   tests/long/accept_swarm_lab.sh \
   tests/long/accept_taxonomy.sh \
   tests/long/accept_worlds.sh \
+  tests/long/byzantine.sh \
   tests/long/check_cuda_code.sh \
   tests/long/check_deploy.sh \
   tests/long/check_matrix.sh \
@@ -231,6 +233,7 @@ EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept_choco.py tests/long/theory_table.py \
   tests/long/accept_quality.py tests/long/accept_taxonomy.py \
   tests/long/accept_learning.py tests/long/accept_choosing.py \
+  tests/long/byzantine.py \
   tests/integration/lab_replay.py tests/integration/lab_taxonomy.py docs/make_algorithms.py \
   docs/make_manual.py
 EXTRA_PROGRAMS += $(LONG_BUILDS)
@@ -268,6 +271,7 @@ tests_unit_test_taxonomy_choco_SOURCES = tests/unit/test_taxonomy_choco.c \
 tests_unit_test_guard_rounds_SOURCES = tests/unit/test_guard_rounds.c \
   $(SIMULATE)
 tests_unit_test_guard_runs_SOURCES = tests/unit/test_guard_runs.c $(PROBE)
+tests_unit_test_lies_SOURCES = tests/unit/test_lies.c $(PROBE)
 tests_unit_test_taxonomy_churn_SOURCES = tests/unit/test_taxonomy_churn.c \
   $(SIMULATE)
 tests_unit_test_taxonomy_consensus_SOURCES = \

@@ -39,6 +39,7 @@ struct kith_atom {
     double factor;      /* of a fault that takes one; 1 ends it */
     uint32_t statement; /* index in `faults:`; UINT32_MAX: compute.slow */
     uint32_t models;    /* it is over after so many; 0: at an atom of its own */
+    enum kith_lie_kind lie; /* of the effect LIE */
 };
 
 enum kith_check_when {

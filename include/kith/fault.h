@@ -58,8 +58,9 @@ struct kith_atoms {
 #define KITH_FAULT_KEYS(X)                                                     \
     X(FOR, "for")         /* how long; without it: to the end */               \
     X(RESTART, "restart") /* the same, of a peer that comes back */            \
-    X(BY, "by")           /* factor, > 1; required where taken */              \
-    X(MODELS, "models")   /* in place of `for`: of so many models, then over */
+    X(BY, "by")         /* factor, > 1; required where taken, or the kind's */ \
+    X(MODELS, "models") /* in place of `for`: of so many models, then over */  \
+    X(KIND, "kind")     /* of a lie; required where taken */
 enum kith_fault_key {
 #define KITH_X(name, word) KITH_FAULT_KEY_##name,
     KITH_FAULT_KEYS(KITH_X)
@@ -75,7 +76,8 @@ struct kith_fault_statement {
     char target[256];
     struct kith_spread at, length; /* length: `for` or `restart` */
     double by;
-    uint32_t models; /* 0: not given */
+    uint32_t models;        /* 0: not given */
+    enum kith_lie_kind lie; /* NONE: not given */
 };
 #define KITH_FAULT_MODELS_MAX 1000000u
 
@@ -87,7 +89,7 @@ enum kith_effect {
     KITH_EFFECT_PAUSE, /* SIGSTOP, SIGCONT */
     KITH_EFFECT_SLOW,  /* longer steps, by the factor */
     KITH_EFFECT_LINK,  /* on what peer sends to other: kith/link_law.h */
-    KITH_EFFECT_HUGE,  /* values sent have the factor's magnitude */
+    KITH_EFFECT_LIE,   /* on what is sent: kith/lie.h */
 };
 /* How an atom is called, and its number in a trace's hash: its own, for good.
  */
@@ -113,8 +115,11 @@ KITH_MUST_CHECK enum kith_err
 kith_fault_expand(const struct kith_fault *fault,
                   const struct kith_fault_statement *statement,
                   struct kith_atoms *atoms, char *error);
-/* Are its atoms' factors read? */
+/* Are its atoms' factors read? Is this one's? */
 bool kith_fault_has_factor(const struct kith_fault *fault);
+bool kith_atom_has_factor(const struct kith_atom *atom);
+/* What an atom of the effect LIE makes its peer send. */
+struct kith_lie kith_atom_lie(const struct kith_atom *atom);
 const struct kith_fault_event *kith_atom_event(const struct kith_atom *atom);
 /* An atom of the effect LINK sets the force of its fault there. */
 void kith_atom_act(const struct kith_atom *atom, struct kith_link_flow *flow);

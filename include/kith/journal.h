@@ -4,6 +4,7 @@
  *   an incarnation     BEGIN  EVENT (START)  EVENT ...  EVENT  END
  *   BEGIN   step of the save it went on from, hash of its model then
  *   EVENT   kind, time; from; a message's header and slot; a result
+ *   LIE     from the next item on what is sent is one (kith/lie.h)
  *   END     was the item that was out carried out? A killed peer has no END.
  *
  * Entries are variable in length and follow one another; they travel and are
@@ -44,6 +45,7 @@ enum kith_journal_kind {
     KITH_JOURNAL_BEGIN,
     KITH_JOURNAL_EVENT,
     KITH_JOURNAL_END,
+    KITH_JOURNAL_LIE,
 };
 
 struct kith_journal_entry {
@@ -51,6 +53,7 @@ struct kith_journal_entry {
     uint64_t step, digest;       /* BEGIN; digest 0: from the initial model */
     bool adopt;                  /* BEGIN */
     bool ran;                    /* END */
+    struct kith_lie lie;         /* LIE */
     struct kith_event event;     /* EVENT; unpacked, its pointers are NULL */
     struct kith_message message; /* unpacked: of a MESSAGE */
     struct kith_work_result result; /* unpacked: of a WORK_DONE */

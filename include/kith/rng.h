@@ -43,7 +43,8 @@ KITH_BEGIN_DECLS
     X(MASK)                                                                    \
     X(LOSS)                                                                    \
     X(SWARM)                                                                   \
-    X(GUARD)
+    X(GUARD)                                                                   \
+    X(LIE)
 
 enum kith_stream {
 #define KITH_X(name) KITH_STREAM_##name,

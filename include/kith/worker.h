@@ -25,6 +25,7 @@
 #include "kith/data.h"
 #include "kith/err.h"
 #include "kith/guard.h"
+#include "kith/lie.h"
 #include "kith/loader.h"
 #include "kith/model.h"
 #include "kith/node.h"
@@ -129,11 +130,9 @@ void kith_worker_run(struct kith_worker *worker, struct kith_work *work,
 void kith_worker_go_back(struct kith_worker *worker, const char *path,
                          struct kith_work_result *result);
 
-/* From now on what SNAPSHOT fills is of that magnitude, but for a PULL's: the
- * next `models` of them, 0: all. Magnitude 0: as it is. The fault `huge`: an
- * insider's models. */
-void kith_worker_spoil(struct kith_worker *worker, double magnitude,
-                       uint32_t models);
+/* From now on what SNAPSHOT fills is that lie, but for a PULL's: an insider's
+ * models. While no item is out; kinds beyond HUGE for vectors of the host. */
+void kith_worker_lie(struct kith_worker *worker, const struct kith_lie *lie);
 
 /* The two halves of TRAIN, for a driver that moves gradients (sim/central/);
  * of algorithms whose z is x alone. gradient: of the next batch at the live

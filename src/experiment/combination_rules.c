@@ -126,6 +126,45 @@ static enum kith_err match_guard(const struct tree *tree,
     return KITH_OK;
 }
 
+static bool lies(const struct kith_experiment *experiment)
+{
+    for (uint32_t i = 0; i < experiment->atom_count; i++)
+        if (experiment->atoms[i].lie > KITH_LIE_HUGE)
+            return true;
+    return false;
+}
+
+/* A kind of `hostile` says what is sent in the place of a model. */
+static enum kith_err match_lies(const struct tree *tree,
+                                const struct kith_experiment *experiment)
+{
+    if (!lies(experiment))
+        return KITH_OK;
+    if (!(experiment->gossip.algorithm->flags & KITH_TAKES_GUARD))
+        return fail(tree, "faults", experiment, "hostile",
+                    "another fault, such as huge: what it sends is not a model "
+                    "that is averaged");
+    if (kith_model_size_of(experiment->model, &experiment->model_config)
+            .gossiped == 0)
+        return kith_yaml_refuse(tree, "faults",
+                                "found hostile, but model %s has no values to "
+                                "lie about; take it out",
+                                experiment->model->name);
+    if (experiment->backend->host != experiment->backend)
+        return kith_yaml_refuse(tree, "faults",
+                                "found hostile, but train.backend %s keeps "
+                                "models on a device; take train.backend %s",
+                                experiment->backend->name,
+                                experiment->backend->host->name);
+    for (uint32_t i = 0; i < experiment->check_count; i++)
+        if (strcmp(experiment->checks[i].quantity, "conserved") == 0)
+            return kith_yaml_refuse(
+                tree, "assert",
+                "found conserved beside hostile, which merges against what it "
+                "did not send: no sum is kept; take one of them out");
+    return KITH_OK;
+}
+
 static enum kith_err match_backend(const struct tree *tree,
                                    const struct kith_experiment *experiment)
 {
@@ -152,5 +191,7 @@ enum kith_err kith_experiment_rule_match(const struct tree *tree,
         err = match_compressor(tree, experiment);
     if (err == KITH_OK)
         err = match_guard(tree, experiment);
+    if (err == KITH_OK)
+        err = match_lies(tree, experiment);
     return err == KITH_OK ? match_backend(tree, experiment) : err;
 }

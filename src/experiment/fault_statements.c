@@ -49,18 +49,52 @@ static enum kith_err read_spread(const struct reading *reading,
                                   spread_allowed);
 }
 
+/* What `by` may be depends on the kind, which may be read later. */
 static enum kith_err read_by(struct reading *reading,
                              const struct tree_item *item)
 {
+    const struct kith_lie_kind_record *lie =
+        &kith_lie_kinds[reading->statement.lie == KITH_LIE_NONE
+                            ? KITH_LIE_HUGE
+                            : reading->statement.lie];
     char found[TREE_SHOWN_BYTES];
     double *by = &reading->statement.by;
+    if (lie->most <= 0)
+        return kith_yaml_fail(reading->tree, item, reading->where, KITH_EINVAL,
+                              "hostile of kind %s does not take \"by\"",
+                              lie->name);
     if (item->kind == TREE_SCALAR &&
-        kith_text_double(item->text, by) == KITH_OK && *by > 1 &&
-        *by <= (double)FLT_MAX)
+        kith_text_double(item->text, by) == KITH_OK && *by > lie->above &&
+        *by <= lie->most)
         return KITH_OK;
     return kith_yaml_fail(reading->tree, item, reading->where, KITH_EINVAL,
-                          "by: found %s; allowed: a number above 1 to 3.4e38",
-                          kith_yaml_show(item, found));
+                          "by: found %s; allowed: a number above %g to %.2g",
+                          kith_yaml_show(item, found), lie->above, lie->most);
+}
+
+static enum kith_err read_kind(struct reading *reading,
+                               const struct tree_item *item)
+{
+    const char *names[KITH_LIE_COUNT];
+    char allowed[160], hint[96] = "", found[TREE_SHOWN_BYTES];
+    size_t at = 0;
+    uint32_t count = 0;
+    for (unsigned i = KITH_LIE_HUGE + 1; i < KITH_LIE_COUNT; i++) {
+        names[count++] = kith_lie_kinds[i].name;
+        at = kith_text_add(allowed, sizeof allowed, at, "%s%s",
+                           at == 0 ? "" : ", ", kith_lie_kinds[i].name);
+        if (item->kind == TREE_SCALAR &&
+            strcmp(item->text, names[count - 1]) == 0)
+            reading->statement.lie = (enum kith_lie_kind)i;
+    }
+    names[count] = NULL;
+    if (reading->statement.lie != KITH_LIE_NONE)
+        return KITH_OK;
+    if (item->kind == TREE_SCALAR)
+        kith_schema_hint(item->text, names, hint, sizeof hint);
+    return kith_yaml_fail(reading->tree, item, reading->where, KITH_EINVAL,
+                          "kind: found %s; allowed: %s%s",
+                          kith_yaml_show(item, found), allowed, hint);
 }
 
 static enum kith_err read_models(struct reading *reading,
@@ -137,15 +171,34 @@ static enum kith_err read_word(struct reading *reading,
     }
     for (unsigned i = 0; i < KITH_FAULT_KEY_COUNT; i++)
         if (strcmp(item->key, words[i]) == 0)
-            return i == KITH_FAULT_KEY_BY ? read_by(reading, item)
+            return i == KITH_FAULT_KEY_BY     ? KITH_OK /* check_by() */
+                   : i == KITH_FAULT_KEY_KIND ? read_kind(reading, item)
                    : i == KITH_FAULT_KEY_MODELS
                        ? read_models(reading, item)
                        : read_spread(reading, item, &statement->length);
     return read_fault_name(reading, item);
 }
 
+static enum kith_err check_by(struct reading *reading)
+{
+    struct kith_fault_statement *statement = &reading->statement;
+    const struct tree_item *by =
+        kith_yaml_child(reading->tree, reading->map, "by");
+    if (!kith_fault_has_factor(reading->fault))
+        return KITH_OK;
+    if (by != NULL)
+        return read_by(reading, by);
+    statement->by =
+        statement->lie == KITH_LIE_NONE ? 0 : kith_lie_kinds[statement->lie].by;
+    return statement->lie != KITH_LIE_NONE
+               ? KITH_OK
+               : kith_yaml_fail(reading->tree, reading->map, reading->where,
+                                KITH_EINVAL,
+                                "by: not given; allowed: a number above 1");
+}
+
 /* What this fault needs and takes. */
-static enum kith_err check_words(const struct reading *reading)
+static enum kith_err check_words(struct reading *reading)
 {
     const struct tree *tree = reading->tree;
     if (reading->at == NULL)
@@ -164,10 +217,14 @@ static enum kith_err check_words(const struct reading *reading)
                                   "%s does not take \"%s\"",
                                   reading->fault->name, words[i]);
     }
-    if ((reading->fault->keys & KITH_FAULT_TAKES(BY)) &&
-        !(reading->statement.by > 0))
+    if ((reading->fault->keys & KITH_FAULT_TAKES(KIND)) &&
+        reading->statement.lie == KITH_LIE_NONE)
         return kith_yaml_fail(tree, reading->map, reading->where, KITH_EINVAL,
-                              "by: not given; allowed: a number above 1");
+                              "kind: not given; allowed: what is sent, such as "
+                              "kind: flip");
+    const enum kith_err err = check_by(reading);
+    if (err != KITH_OK)
+        return err;
     if (reading->statement.models > 0 &&
         reading->statement.length.kind != KITH_SPREAD_NONE)
         return kith_yaml_fail(tree, reading->map, reading->where, KITH_EINVAL,

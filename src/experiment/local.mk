@@ -34,6 +34,7 @@ libkith_experiment_a_SOURCES = \
   src/experiment/fault/crash.c \
   src/experiment/fault/expand.c \
   src/experiment/fault/faults.def \
+  src/experiment/fault/hostile.c \
   src/experiment/fault/huge.c \
   src/experiment/fault/partition.c \
   src/experiment/fault/pause.c \

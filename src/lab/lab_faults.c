@@ -4,8 +4,7 @@
  *   pause   SIGSTOP          resume   SIGCONT
  *   slow    control line `slow F`
  *   link    control line `link RANK FAULT BEGINS F`: the fault acts there
- *   huge    control line `huge F N`, of the next N models, 0: of all;
- *           F 0: no more
+ *   lie     control line `lie KIND F N`, of the next N models, 0: of all
  *
  * Atoms come sorted; overlapping statements were merged when the file was
  * loaded, so each one is carried out as it stands. What happened is written
@@ -66,16 +65,17 @@ static void slow(struct lab_peer *peer, double factor)
     tell(peer, "slow %.17g", factor);
 }
 
-static void huge(struct lab_peer *peer, const struct kith_atom *atom)
+static void lie(struct lab_peer *peer, const struct kith_atom *atom)
 {
-    tell(peer, "huge %.17g %u", atom->begins ? atom->factor : 0,
-         (unsigned)atom->models);
+    const struct kith_lie told = kith_atom_lie(atom);
+    tell(peer, "lie %s %.17g %u", kith_lie_kinds[told.kind].name, told.by,
+         (unsigned)told.models);
 }
 
 /* So many models end with the process that sends them. */
-static void set_huge(struct lab_peer *peer, const struct kith_atom *atom)
+static void set_lie(struct lab_peer *peer, const struct kith_atom *atom)
 {
-    peer->huge = atom->begins && atom->models == 0 ? atom : NULL;
+    peer->lie = atom->begins && atom->models == 0 ? atom : NULL;
 }
 
 static void tell_link(struct lab_peer *peer, const struct kith_atom *atom)
@@ -98,9 +98,9 @@ static bool carry_out(struct lab *lab, const struct kith_atom *atom)
     case KITH_EFFECT_SLOW:
         slow(peer, atom->factor);
         return true;
-    case KITH_EFFECT_HUGE:
-        set_huge(peer, atom);
-        huge(peer, atom);
+    case KITH_EFFECT_LIE:
+        set_lie(peer, atom);
+        lie(peer, atom);
         return true;
     case KITH_EFFECT_LINK:
         tell_link(peer, atom);
@@ -113,7 +113,7 @@ static void announce(struct lab *lab, const struct kith_atom *atom,
                      kith_ns happened_ns, bool happened)
 {
     char what[64] = "";
-    if (kith_fault_has_factor(atom->fault))
+    if (kith_atom_has_factor(atom))
         snprintf(what, sizeof what, " by %g", atom->factor);
     kith_lab_say(lab, "%.3f s: %s peer %u%s%s", (double)happened_ns / 1e9,
                  kith_atom_event(atom)->name, (unsigned)atom->peer, what,
@@ -183,8 +183,8 @@ static void take_over(struct lab_peer *peer, const struct kith_atom *atom)
     case KITH_EFFECT_SLOW:
         peer->slow = atom->factor;
         return;
-    case KITH_EFFECT_HUGE:
-        set_huge(peer, atom);
+    case KITH_EFFECT_LIE:
+        set_lie(peer, atom);
         return;
     case KITH_EFFECT_LINK:
         return;
@@ -243,8 +243,8 @@ void kith_lab_faults_tell(struct lab_peer *peer)
 {
     if (peer->slow != 1)
         slow(peer, peer->slow);
-    if (peer->huge != NULL)
-        huge(peer, peer->huge);
+    if (peer->lie != NULL)
+        lie(peer, peer->lie);
     for (uint32_t i = 0; kith_faults[i] != NULL; i++)
         if (kith_faults[i]->effect == KITH_EFFECT_LINK)
             tell_links(peer, kith_faults[i]);

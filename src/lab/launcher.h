@@ -60,12 +60,12 @@ struct lab_peer {
     struct lab_process process;
     struct lab_child child;
     enum lab_peer_state state;
-    unsigned faults;              /* set of enum lab_peer_fault */
-    bool finished;                /* own share done */
-    bool saved;                   /* its last save is complete */
-    kith_ns finished_ns;          /* since the common start; 0: not yet */
-    double slow;                  /* factor, 1: none */
-    const struct kith_atom *huge; /* of what it sends, without end; or NULL */
+    unsigned faults;             /* set of enum lab_peer_fault */
+    bool finished;               /* own share done */
+    bool saved;                  /* its last save is complete */
+    kith_ns finished_ns;         /* since the common start; 0: not yet */
+    double slow;                 /* factor, 1: none */
+    const struct kith_atom *lie; /* of what it sends, without end; or NULL */
     struct kith_row last; /* the latest row, earlier incarnations added */
     struct kith_row gone; /* sums of earlier incarnations */
     struct lab_final final;

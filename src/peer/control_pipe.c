@@ -2,8 +2,8 @@
  * `stop` there itself at a signal.
  *
  *   slow F       steps take F times as long (F >= 1; 1 ends it)
- *   huge F N     values of the next N models sent (0: of all) have the
- *                magnitude F (0 ends it)
+ *   lie KIND F N what is sent is that lie (kith/lie.h), of the next N models
+ *                (0: of all); none ends it
  *   link RANK FAULT BEGINS F
  *                a fault acts on our bytes to RANK: begins (1) or ends (0),
  *                with this factor
@@ -44,28 +44,41 @@ static bool control_link(struct kith_driver *driver, const char *line)
     return true;
 }
 
+static bool control_lie(struct kith_driver *driver, const char *line)
+{
+    char kind[16], by[32], number[16];
+    uint64_t models;
+    struct kith_lie lie;
+    if (sscanf(line, "lie %15s %31s %15s", kind, by, number) != 3)
+        return false;
+    lie.kind = kith_lie_find(kind);
+    if (lie.kind == KITH_LIE_COUNT ||
+        kith_text_double(by, &lie.by) != KITH_OK ||
+        kith_text_u64(number, &models) != KITH_OK ||
+        models > KITH_FAULT_MODELS_MAX)
+        return false;
+    lie.models = (uint32_t)models;
+    kith_thread_lie(&driver->thread, &lie);
+    kith_journal_lies(driver, &lie);
+    return true;
+}
+
 /* Lines that make no sense are logged and passed over: the launcher is of the
  * same build, so it would be a bug there, and no reason to stop training. */
 static void control_line(struct kith_driver *driver, const char *line)
 {
-    char verb[8] = "", argument[32] = "", number[16] = "";
+    char verb[8] = "", argument[32] = "";
     double factor;
-    uint64_t models;
-    const int count = sscanf(line, "%7s %31s %15s", verb, argument, number);
+    const int count = sscanf(line, "%7s %31s", verb, argument);
     if (count == 1 && strcmp(verb, "stop") == 0) {
         kith_driver_stop(driver);
     } else if (count == 2 && strcmp(verb, "slow") == 0 &&
                kith_text_double(argument, &factor) == KITH_OK && factor >= 1) {
         kith_thread_slow(&driver->thread, factor);
-    } else if (count == 3 && strcmp(verb, "huge") == 0 &&
-               kith_text_double(argument, &factor) == KITH_OK && factor >= 0 &&
-               kith_text_u64(number, &models) == KITH_OK &&
-               models <= KITH_FAULT_MODELS_MAX) {
-        kith_thread_huge(&driver->thread, factor, (uint32_t)models);
-    } else if (!control_link(driver, line)) {
+    } else if (!control_lie(driver, line) && !control_link(driver, line)) {
         kith_transport_log(
             &driver->transport,
-            "control-unread line=\"%.60s\" expected=\"slow F | huge F N | "
+            "control-unread line=\"%.60s\" expected=\"slow F | lie KIND F N | "
             "link RANK FAULT BEGINS F | stop\"",
             line);
         return;

@@ -139,6 +139,7 @@ KITH_MUST_CHECK enum kith_err kith_journal_restored(struct kith_driver *driver,
 void kith_journal_starts(struct kith_driver *driver);
 void kith_journal_stepped(struct kith_driver *driver,
                           const struct kith_event *event);
+void kith_journal_lies(struct kith_driver *driver, const struct kith_lie *lie);
 void kith_journal_ends(struct kith_driver *driver);
 /* Hands on what there is. */
 void kith_journal_flush(struct kith_driver *driver);

@@ -73,6 +73,8 @@ void kith_journal_starts(struct kith_driver *driver)
         return;
     driver->journal.begun = true;
     add(driver, &entry);
+    if (driver->thread.lie_is_new) /* told before the run began */
+        kith_journal_lies(driver, &driver->thread.lie);
 }
 
 /* Before the effects leave: what a neighbour has seen must be in the journal,
@@ -89,6 +91,15 @@ void kith_journal_stepped(struct kith_driver *driver,
     if (effects->send_count > 0 ||
         (effects->has_work && effects->work.kind == KITH_WORK_SAVE))
         kith_journal_flush(driver);
+}
+
+/* A lie begins with the next item, in a replay as here. */
+void kith_journal_lies(struct kith_driver *driver, const struct kith_lie *lie)
+{
+    const struct kith_journal_entry entry = {.kind = KITH_JOURNAL_LIE,
+                                             .lie = *lie};
+    if (driver->journal.begun)
+        add(driver, &entry);
 }
 
 /* Whether the last item ran is not visible from events: the thread may have

@@ -63,10 +63,6 @@ static void thread_main(void *arg)
             uv_cond_wait(&thread->changed, &thread->mutex);
         if (thread->stopping)
             break;
-        if (!thread->huge_told)
-            kith_worker_spoil(thread->options.worker, thread->huge,
-                              thread->models);
-        thread->huge_told = true;
         uv_mutex_unlock(&thread->mutex);
 
         const kith_ns began_ns = (kith_ns)uv_hrtime();
@@ -160,6 +156,9 @@ void kith_thread_submit(struct kith_thread *thread,
     uv_mutex_lock(&thread->mutex);
     KITH_ASSERT(thread->item == KITH_ITEM_NONE);
     thread->work = *work;
+    if (thread->lie_is_new)
+        kith_worker_lie(thread->options.worker, &thread->lie);
+    thread->lie_is_new = false;
     if (thread->options.worker != NULL)
         kith_worker_prepare(thread->options.worker, &thread->work);
     thread->item = KITH_ITEM_SUBMITTED;
@@ -178,15 +177,12 @@ void kith_thread_slow(struct kith_thread *thread, double factor)
     uv_mutex_unlock(&thread->mutex);
 }
 
-void kith_thread_huge(struct kith_thread *thread, double magnitude,
-                      uint32_t models)
+/* From the next item on, as in a replay. */
+void kith_thread_lie(struct kith_thread *thread, const struct kith_lie *lie)
 {
-    KITH_ASSERT(magnitude >= 0);
-    uv_mutex_lock(&thread->mutex);
-    thread->huge = magnitude;
-    thread->models = models;
-    thread->huge_told = false;
-    uv_mutex_unlock(&thread->mutex);
+    KITH_ASSERT(lie->kind < KITH_LIE_COUNT);
+    thread->lie = *lie;
+    thread->lie_is_new = thread->options.worker != NULL;
 }
 
 /* By the thread's CPU clock: padding and waiting cost nothing. Waits are copied

@@ -47,7 +47,9 @@ struct kith_thread {
     uv_thread_t thread;
     uv_async_t async;
     bool started;
-    bool busy; /* loop thread's view: an item is out */
+    bool busy;       /* loop thread's view: an item is out */
+    bool lie_is_new; /* the worker does not know yet; the loop thread's, too */
+    struct kith_lie lie;
 
     uv_mutex_t mutex; /* guards the rest */
     uv_cond_t changed;
@@ -56,9 +58,7 @@ struct kith_thread {
     const char *failed; /* the backend's word; NULL: it is well */
     struct kith_work work;
     struct kith_work_result result;
-    double factor, huge;
-    uint32_t models; /* that are to be huge; 0: all */
-    bool huge_told;  /* the worker knows */
+    double factor;
     struct kith_thread_spent spent;
     enum kith_err save_err;
     char save_error[KITH_DATA_ERROR_BYTES];
@@ -70,8 +70,7 @@ kith_thread_start(struct kith_thread *thread, uv_loop_t *loop,
 void kith_thread_submit(struct kith_thread *thread,
                         const struct kith_work *work);
 void kith_thread_slow(struct kith_thread *thread, double factor);
-void kith_thread_huge(struct kith_thread *thread, double magnitude,
-                      uint32_t models);
+void kith_thread_lie(struct kith_thread *thread, const struct kith_lie *lie);
 /* Sums over the items so far. */
 struct kith_thread_spent kith_thread_spent(struct kith_thread *thread);
 /* Waits for the item that is running (not for its padding) and ends. The loop

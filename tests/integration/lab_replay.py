@@ -9,7 +9,8 @@ Every run is one of four real peers, dirichlet(0.1), recorded; what the replay
 says is printed, and kept in SCRATCH/replays.json.
 
 Without --algorithms all of them. A+crash is A with a peer that is killed and
-comes back, A+loss is A over links that lose packets, so that exchanges fail and
+comes back, A+hostile has two members
+that lie; A+loss is A over links that lose packets, so that exchanges fail and
 what was prepared for them is sent never or later. Without --experiment the experiments are lab_taxonomy.py's.
 """
 import argparse
@@ -26,6 +27,9 @@ EXTRA = {"crash": """save: 100ms
 faults:
   - {at: 300ms, crash: "peer(1)", restart: 200ms}
   - {at: 500ms, for: 300ms, partition: "peer(0) <-> peer(2..3)"}
+""", "hostile": """faults:
+  - {at: 0s, hostile: "peer(0)", kind: gauss}
+  - {at: 300ms, for: 1s, hostile: "peer(1)", kind: alie}
 """, "loss": "network: {latency: 1ms, loss: 0.05}\n"}
 
 

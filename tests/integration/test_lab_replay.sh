@@ -3,7 +3,8 @@
 # order, ends with the same floats; and nothing but the journal of a whole run
 # is taken for one.
 # Method: lab_replay.py with pairs, rounds, weights and compressed rounds with
-# vectors of their own, one run with a crash and a partition, one with loss;
+# vectors of their own, one run with a crash and a partition, one with loss, one
+# with members that lie;
 # SEEDS and ALGORITHMS in the environment choose others. Then databases that are
 # not ours to replay, and damaged ones.
 # shellcheck source=tests/integration/lab.sh
@@ -12,7 +13,7 @@
 # shellcheck disable=SC2086
 PYTHONDONTWRITEBYTECODE=1 python3 "$top/tests/integration/lab_replay.py" \
     "$kith" "$data" "$scratch" \
-    --algorithms "${ALGORITHMS:-adpsgd,dpsgd,gosgd,gt,choco,adpsgd+crash,adpsgd+loss}" \
+    --algorithms "${ALGORITHMS:-adpsgd,dpsgd,gosgd,gt,choco,adpsgd+crash,adpsgd+hostile,adpsgd+loss}" \
     ${SEEDS:-1} || fail "a replay is off"
 none_left "the labs"
 

@@ -270,6 +270,46 @@ static void test_models_do_not_merge(void **state)
     kith_experiment_close(&experiment);
 }
 
+/* A peer tells one lie at a time: the youngest in force, whatever fault it is
+ * of; a default of its kind where no `by` is given. */
+static void test_lies(void **state)
+{
+    (void)state;
+    static const struct {
+        int at_s;
+        const char *name;
+        double by;
+        bool begins, has_factor;
+    } wanted[] = {{1, "hostile scale", -10, true, true},
+                  {2, "hostile nan", 0, true, false},
+                  {3, "huge", 9, true, true},
+                  {5, "hostile scale", -10, true, true},
+                  {6, "hostile scale", 1, false, true}};
+    struct kith_experiment experiment;
+    static const char text[] =
+        "name: x\nseed: 7\npeers: 8\nmodel: {kind: consensus, dim: 8}\n"
+        "stop: {time: 1h}\ncompute: {step: 1ms}\nfaults:\n"
+        "- {at: 1s, for: 5s, hostile: \"peer(3)\", kind: scale}\n"
+        "- {at: 2s, for: 2s, hostile: \"peer(3)\", kind: nan}\n"
+        "- {at: 3s, for: 2s, huge: \"peer(3)\", by: 9}\n";
+    char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
+    if (kith_experiment_parse("x.yaml", text, strlen(text), NULL, 0,
+                              &experiment, error) != KITH_OK)
+        fail_msg("%s", error);
+    assert_int_equal(experiment.atom_count, COUNT(wanted));
+    for (size_t i = 0; i < COUNT(wanted); i++) {
+        const struct kith_atom *atom = &experiment.atoms[i];
+        assert_string_equal(kith_atom_event(atom)->name, wanted[i].name);
+        assert_int_equal(atom->at_ns, wanted[i].at_s * KITH_S);
+        assert_int_equal(atom->begins, wanted[i].begins);
+        assert_int_equal(kith_atom_has_factor(atom), wanted[i].has_factor);
+        assert_true(atom->factor >= wanted[i].by &&
+                    atom->factor <= wanted[i].by);
+    }
+    assert_int_equal(kith_atom_lie(&experiment.atoms[4]).kind, KITH_LIE_NONE);
+    kith_experiment_close(&experiment);
+}
+
 /* What makes failing runs shrinkable: the others keep their draws. */
 static void test_removal_shifts_nothing(void **state)
 {
@@ -388,6 +428,12 @@ static void test_refused(void **state)
         {"{at: 1s, huge: all, by: 9, models: 1.5}", "found \"1.5\""},
         {"{at: 1s, huge: all, by: 9, for: 1s, models: 2}", "both for and"},
         {"{at: 1s, slow: all, by: 9, models: 2}", "does not take \"models\""},
+        {"{at: 1s, hostile: all}", "kind: not given"},
+        {"{at: 1s, hostile: all, kind: flop}", "did you mean \"flip\""},
+        {"{at: 1s, hostile: all, kind: huge}", "found \"huge\""},
+        {"{at: 1s, hostile: all, kind: flip, by: 2}", "does not take \"by\""},
+        {"{at: 1s, hostile: all, by: -1, kind: alie}", "above 0 to 1e+06"},
+        {"{at: 1s, huge: all, by: 9, kind: flip}", "does not take \"kind\""},
         {"{at: 1s, partition: all}", "SELECTOR <-> SELECTOR"},
         {"{at: 1s, partition: \"all <-> n(9)\"}", "n(9)"},
         {"{at: 1s, crash: [all]}", "found a list"},
@@ -442,6 +488,7 @@ int main(void)
         cmocka_unit_test(test_atoms_alternate),
         cmocka_unit_test(test_numbers_differ),
         cmocka_unit_test(test_models_do_not_merge),
+        cmocka_unit_test(test_lies),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_atoms_are_bounded),
     };

@@ -17,9 +17,10 @@
 
 #include "kith/journal.h"
 #include "kith/rng.h"
+#include "kith/fault.h"
 #include "kith/wire.h"
 
-enum { ENTRIES = 10 };
+enum { ENTRIES = 11 };
 
 static const struct kith_message model = {.kind = KITH_MESSAGE_MODEL,
                                           .pattern = KITH_PATTERN_ROUND,
@@ -71,7 +72,10 @@ static void make_entries(struct kith_journal_entry entries[ENTRIES])
     entries[7] = event(KITH_EVENT_WORK_DONE, INT64_C(1) << 60, utc);
     entries[7].event.result = &saved;
     entries[8] = event(KITH_EVENT_LEAVE, INT64_C(1) << 60, -utc);
-    entries[9] =
+    entries[9] = (struct kith_journal_entry){
+        .kind = KITH_JOURNAL_LIE,
+        .lie = {KITH_LIE_SCALE, -10, KITH_FAULT_MODELS_MAX}};
+    entries[10] =
         (struct kith_journal_entry){.kind = KITH_JOURNAL_END, .ran = true};
 }
 
@@ -93,6 +97,7 @@ static void assert_same(const struct kith_journal_entry *a,
     assert_int_equal(a->kind, b->kind);
     assert_true(a->step == b->step && a->digest == b->digest);
     assert_true(a->adopt == b->adopt && a->ran == b->ran);
+    assert_memory_equal(&a->lie, &b->lie, sizeof a->lie);
     if (a->kind != KITH_JOURNAL_EVENT)
         return;
     assert_int_equal(a->event.kind, b->event.kind);

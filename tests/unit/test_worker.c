@@ -222,7 +222,8 @@ static void test_spoils_so_many(void **state)
         {.peer = 2, .weight = 0.5, .sent = KITH_SLOT_ROUND_SENT}};
     double x[DIM], got[DIM];
     kith_worker_read(worker, x);
-    kith_worker_spoil(worker, 1e19, 2);
+    const struct kith_lie lie = {KITH_LIE_HUGE, 1e19, 2};
+    kith_worker_lie(worker, &lie);
     for (unsigned round = 0; round < 4; round++) {
         run(worker, (struct kith_work){.kind = KITH_WORK_SNAPSHOT,
                                        .pattern = KITH_PATTERN_ROUND,

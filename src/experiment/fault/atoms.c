@@ -22,8 +22,28 @@ bool kith_fault_has_factor(const struct kith_fault *fault)
     return (fault->keys & KITH_FAULT_TAKES(BY)) != 0;
 }
 
+bool kith_atom_has_factor(const struct kith_atom *atom)
+{
+    return kith_fault_has_factor(atom->fault) &&
+           (atom->lie == KITH_LIE_NONE || kith_lie_kinds[atom->lie].most > 0);
+}
+
+struct kith_lie kith_atom_lie(const struct kith_atom *atom)
+{
+    KITH_ASSERT(atom->fault->effect == KITH_EFFECT_LIE);
+    return (struct kith_lie){atom->begins ? atom->lie : KITH_LIE_NONE,
+                             atom->factor, atom->models};
+}
+
 const struct kith_fault_event *kith_atom_event(const struct kith_atom *atom)
 {
+    static const struct kith_fault_event lies[] = {
+#define KITH_X(name, word, by, above, most) {"hostile " word, 8},
+        KITH_LIES(KITH_X)
+#undef KITH_X
+    };
+    if (atom->fault->keys & KITH_FAULT_TAKES(KIND))
+        return &lies[atom->lie];
     return atom->begins ? &atom->fault->begin : &atom->fault->end;
 }
 
@@ -63,11 +83,16 @@ static int order_of(uint64_t a, uint64_t b)
     return (a > b) - (a < b);
 }
 
+/* A peer tells one lie at a time, whatever fault it is of. */
+static unsigned number_of(const struct kith_fault *fault)
+{
+    return fault->effect == KITH_EFFECT_LIE ? UINT32_MAX : fault->begin.number;
+}
+
 /* Fault, peer, other: the subject. */
 static int compare_subject(const struct entry *a, const struct entry *b)
 {
-    int order =
-        order_of(a->atom.fault->begin.number, b->atom.fault->begin.number);
+    int order = order_of(number_of(a->atom.fault), number_of(b->atom.fault));
     if (order == 0)
         order = order_of(a->atom.peer, b->atom.peer);
     if (order == 0)
@@ -101,6 +126,7 @@ static int compare_sweep(const void *x, const void *y)
 struct active {
     double factor;
     uint32_t statement;
+    const struct kith_atom *begun;
 };
 
 /* Adds a begin or takes its statement's end out; the new count. */
@@ -108,7 +134,7 @@ static uint32_t active_change(struct active *active, uint32_t count,
                               const struct kith_atom *atom)
 {
     if (atom->begins) {
-        active[count] = (struct active){atom->factor, atom->statement};
+        active[count] = (struct active){atom->factor, atom->statement, atom};
         return count + 1;
     }
     uint32_t i = 0;
@@ -117,6 +143,23 @@ static uint32_t active_change(struct active *active, uint32_t count,
     KITH_ASSERT(i < count);
     memmove(active + i, active + i + 1, (count - i - 1) * sizeof *active);
     return count - 1;
+}
+
+/* The youngest lie in force is told; after the last the truth. */
+static bool sweep_lie(const struct active *active, uint32_t count,
+                      struct kith_atom *atom, struct kith_lie *now)
+{
+    const struct kith_lie before = *now;
+    if (count > 0) {
+        const struct kith_atom *const begun = active[count - 1].begun;
+        atom->fault = begun->fault;
+        atom->lie = begun->lie;
+        atom->factor = active[count - 1].factor;
+    }
+    atom->begins = count > 0;
+    *now = kith_atom_lie(atom);
+    return now->kind != before.kind || now->by < before.by ||
+           now->by > before.by;
 }
 
 /* What changes nothing is dropped: a begin while another interval is in force,
@@ -128,12 +171,17 @@ static enum kith_err sweep_subject(struct entry *entries, uint32_t count)
     if (active == NULL)
         return KITH_ENOMEM;
     double now = 1;
+    struct kith_lie lie = {.by = 1};
     uint32_t active_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct kith_atom *const atom = &entries[i].atom;
         if (atom->models > 0)
             continue; /* nobody knows when it ends: it stands as it is */
         active_count = active_change(active, active_count, atom);
+        if (atom->fault->effect == KITH_EFFECT_LIE) {
+            entries[i].keep = sweep_lie(active, active_count, atom, &lie);
+            continue;
+        }
         entries[i].keep = active_count == (atom->begins ? 1 : 0);
         if (!kith_fault_has_factor(atom->fault))
             continue;

@@ -21,6 +21,9 @@ static enum kith_err add_interval(const struct kith_fault *fault,
     atom.begins = true;
     atom.factor = kith_fault_has_factor(fault) ? statement->by : 1;
     atom.models = statement->models;
+    if (fault->effect == KITH_EFFECT_LIE)
+        atom.lie = fault->keys & KITH_FAULT_TAKES(KIND) ? statement->lie
+                                                        : KITH_LIE_HUGE;
     const enum kith_err err = kith_atoms_add(atoms, &atom);
     if (err != KITH_OK || to_ns == KITH_NEVER)
         return err;

@@ -11,7 +11,7 @@ const struct kith_fault kith_fault_huge = {
     .paper = "Blanchard et al., NIPS 2017 (Byzantine peers)",
     .keys =
         KITH_FAULT_TAKES(FOR) | KITH_FAULT_TAKES(BY) | KITH_FAULT_TAKES(MODELS),
-    .effect = KITH_EFFECT_HUGE,
+    .effect = KITH_EFFECT_LIE,
     .begin = {"huge", 7},
     .end = {"huge", 7},
 };

@@ -6,6 +6,8 @@
  *             MESSAGE             from size header; MODEL: flags slot
  * [distance] WORK_DONE           kind finite; TRAIN: loss END     'E' ran
  *
+ *   LIE     'L' kind by models
+ *
  * Whole numbers are varints (seven bits a byte, low ones first), time and
  * second differences from the entry before, the second's with its sign in the
  * lowest bit; doubles and digests are their 64 bits, little-endian. A training
@@ -20,6 +22,7 @@
 
 #define TAG_BEGIN 'B'
 #define TAG_END 'E'
+#define TAG_LIE 'L'
 #define FLAG_FINITE 1u
 #define FLAG_DISTANCE 2u
 /* Of a run, and of any clock: beyond them sums could overflow. */
@@ -216,6 +219,13 @@ static void code_entry(struct codec *codec, struct kith_journal_clock *clock,
     case KITH_JOURNAL_END:
         entry->ran = code_flag(codec, entry->ran);
         break;
+    case KITH_JOURNAL_LIE:
+        entry->lie.kind = (enum kith_lie_kind)code_whole(
+            codec, (uint64_t)entry->lie.kind, KITH_LIE_COUNT - 1);
+        entry->lie.by = code_double(codec, entry->lie.by);
+        entry->lie.models =
+            (uint32_t)code_whole(codec, entry->lie.models, UINT32_MAX);
+        break;
     }
 }
 
@@ -232,8 +242,9 @@ size_t kith_journal_pack(struct kith_journal_clock *clock,
             copy.result = *entry->event.result;
     }
     code_byte(&codec, entry->kind == KITH_JOURNAL_BEGIN ? TAG_BEGIN
-                      : entry->kind == KITH_JOURNAL_END
-                          ? TAG_END
+                      : entry->kind == KITH_JOURNAL_END ? TAG_END
+                      : entry->kind == KITH_JOURNAL_LIE
+                          ? TAG_LIE
                           : (uint64_t)entry->event.kind);
     code_entry(&codec, clock, &copy);
     return codec.at;
@@ -249,6 +260,7 @@ enum kith_err kith_journal_unpack(struct kith_journal_clock *clock,
     const uint8_t tag = code_byte(&codec, 0);
     entry->kind = tag == TAG_BEGIN ? KITH_JOURNAL_BEGIN
                   : tag == TAG_END ? KITH_JOURNAL_END
+                  : tag == TAG_LIE ? KITH_JOURNAL_LIE
                                    : KITH_JOURNAL_EVENT;
     if (entry->kind == KITH_JOURNAL_EVENT && tag > KITH_EVENT_LEAVE)
         refuse(&codec);

@@ -247,7 +247,7 @@ enum kith_err kith_rundb_fault(struct kith_rundb *store, kith_ns happened_ns,
                                const struct kith_atom *atom)
 {
     const double factor =
-        kith_fault_has_factor(atom->fault) ? atom->factor : (double)NAN;
+        kith_atom_has_factor(atom) ? atom->factor : (double)NAN;
     return add_row(store, FAULT, "ttspprp", atom->at_ns, happened_ns,
                    kith_atom_event(atom)->name, atom->peer, atom->other, factor,
                    atom->statement); /* UINT32_MAX: not in the list */

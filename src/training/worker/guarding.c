@@ -168,7 +168,7 @@ static double measure(const struct kith_worker *worker,
 {
     const double distance = sqrt(worker->backend->distance_squared(
         worker->layout->gossiped, worker->slots[edge->inbox],
-        worker->slots[edge->sent]));
+        kith_worker_sent(worker, edge->sent)));
     return isfinite(distance) ? distance : (double)INFINITY;
 }
 
@@ -193,7 +193,7 @@ static void gather(struct kith_worker *worker, const struct kith_work *work,
         round->inboxes[k] = edge->inbox;
         round->received[k] = worker->slots[edge->inbox];
         seen->models[k] = worker->slots[edge->inbox];
-        seen->models[k + 1] = worker->slots[edge->sent];
+        seen->models[k + 1] = kith_worker_sent(worker, edge->sent);
         seen->distances[k] = measure(worker, edge);
         seen->let_in[k] = 1;
         seen->count++;
@@ -255,7 +255,7 @@ static struct kith_guarded weigh(struct kith_worker *worker,
 {
     struct kith_guarding *guarding = &worker->guarding;
     const struct kith_guard *guard = guarding->guard;
-    const void *const sent = worker->slots[edge->sent];
+    const void *const sent = kith_worker_sent(worker, edge->sent);
     if (guard->looks)
         look_at_difference(worker, worker->slots[edge->inbox], sent);
     const struct kith_guard_model model = {
@@ -289,8 +289,9 @@ double kith_worker_guard_weigh(struct kith_worker *worker,
     KITH_ASSERT(answer->let_in >= 0 && answer->let_in <= 1);
     if (answer->let_in <= 0)
         edge->delta_sum = answer->withheld =
-            edge->weight * (backend->sum(n, worker->slots[edge->inbox]) -
-                            backend->sum(n, worker->slots[edge->sent]));
+            edge->weight *
+            (backend->sum(n, worker->slots[edge->inbox]) -
+             backend->sum(n, kith_worker_sent(worker, edge->sent)));
     return answer->let_in;
 }
 

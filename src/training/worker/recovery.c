@@ -190,29 +190,3 @@ bool kith_worker_is_stale(const struct kith_worker *worker, uint32_t sent)
     return sent != KITH_SLOT_NONE &&
            worker->recovery.stale[kith_slot_snapshot(sent)];
 }
-
-/* The fault `huge`: what leaves is of that magnitude, sign by sign. */
-void kith_worker_spoil(struct kith_worker *worker, double magnitude,
-                       uint32_t models)
-{
-    KITH_ASSERT(magnitude >= 0);
-    worker->recovery.magnitude = magnitude;
-    worker->recovery.models = models;
-}
-
-void kith_worker_spoil_sent(struct kith_worker *worker, void *sent)
-{
-    double chunk[256];
-    const size_t size = worker->backend->element_bytes;
-    const size_t elements = worker->payload / size;
-    for (size_t at = 0, count; at < elements; at += count) {
-        void *const place = (char *)sent + at * size;
-        count = elements - at < 256 ? elements - at : 256;
-        worker->backend->read(count, place, chunk);
-        for (size_t i = 0; i < count; i++)
-            chunk[i] = copysign(worker->recovery.magnitude, chunk[i]);
-        worker->backend->write(count, chunk, place);
-    }
-    if (worker->recovery.models > 0 && --worker->recovery.models == 0)
-        worker->recovery.magnitude = 0;
-}

@@ -270,7 +270,7 @@ static struct kith_algebra algebra_of(struct kith_worker *worker,
     algebra.rate = learning_rate(worker, work->step);
     /* Nothing is sent for a model that is pulled. */
     if (edge->sent != KITH_SLOT_NONE && work->kind != KITH_WORK_ADOPT)
-        algebra.sent = kith_worker_slot(worker, edge->sent);
+        algebra.sent = kith_worker_sent(worker, edge->sent);
     if (edge->inbox != KITH_SLOT_NONE)
         algebra.received = kith_worker_slot(worker, edge->inbox);
     const uint32_t slot =
@@ -307,6 +307,7 @@ static void take_snapshots(struct kith_worker *worker, struct kith_work *work)
         KITH_ASSERT(snapshot < KITH_SLOT_ROUND_EDGES);
         worker->not_finite_slots[snapshot] = worker->not_finite;
         worker->recovery.stale[snapshot] = false;
+        worker->lying.lies[snapshot] = false;
         if (worker->algorithm->make != NULL &&
             work->pattern != KITH_PATTERN_PULL) {
             make_edge(worker, work, edge, given);
@@ -330,8 +331,8 @@ static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
     uint32_t spoilt = KITH_SLOT_NONE; /* edges of a round may share one */
     if (work->pattern == KITH_PATTERN_PULL)
         return;
-    for (uint32_t i = 0; i < work->edge_count && worker->recovery.magnitude > 0;
-         i++) {
+    for (uint32_t i = 0;
+         i < work->edge_count && worker->lying.lie.kind != KITH_LIE_NONE; i++) {
         void **const sent = &worker->slots[work->edges[i].sent];
         void *const x = *sent;
         if (work->edges[i].sent == spoilt)
@@ -341,7 +342,7 @@ static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
             *sent = spare(worker);
             worker->backend->copy(worker->layout->gossiped, *sent, x);
         }
-        kith_worker_spoil_sent(worker, *sent);
+        kith_worker_spoil_sent(worker, spoilt);
     }
 }
 
@@ -451,6 +452,7 @@ static void run_merge(struct kith_worker *worker, struct kith_work *work,
     struct kith_work_edge *last = NULL;
     if (work->snapshot_first)
         run_snapshot(worker, work);
+    kith_worker_hear(worker, work);
     kith_worker_guard_begin(worker, work);
     for (uint32_t i = 0; i < work->edge_count; i++) {
         struct kith_work_edge *edge = &work->edges[i];

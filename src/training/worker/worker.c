@@ -480,6 +480,7 @@ void kith_worker_close(struct kith_worker *worker)
     if (worker == NULL)
         return;
     kith_worker_guard_close(worker);
+    kith_worker_lie_close(worker);
     kith_loader_close(worker->loader);
     kith_graph_close(worker->network);
     give_block(worker, worker->memory);
@@ -517,9 +518,9 @@ const char *kith_worker_failed(const struct kith_worker *worker)
 {
     const struct kith_backend *backend = worker->backend;
     const char *failed = backend->failed == NULL ? NULL : backend->failed();
-    return failed != NULL || worker->loader == NULL
-               ? failed
-               : kith_loader_failed(worker->loader);
+    if (failed == NULL && worker->loader != NULL)
+        failed = kith_loader_failed(worker->loader);
+    return failed == NULL ? worker->lying.failed : failed;
 }
 
 const char *kith_worker_notice(const struct kith_worker *worker)

@@ -3,6 +3,7 @@
 #define KITH_TRAINING_WORKER_WORKER_STATE_H
 
 #include "kith/loader.h"
+#include "kith/rng.h"
 #include "kith/worker.h"
 
 /* The live model and three kinds of snapshot. */
@@ -19,8 +20,16 @@ struct kith_recovery {
     bool is_there; /* there has been a good step: good is filled */
     bool is_fresh; /* x is good: nothing merged, no step ended */
     bool stale[KITH_SLOT_ROUND_EDGES]; /* snapshots of a spoilt x */
-    double magnitude;                  /* of what is sent; 0: as it is */
-    uint32_t models;                   /* so many yet; 0: no end */
+};
+
+/* lying.c */
+struct kith_lying {
+    struct kith_lie lie;
+    const char *failed; /* NULL: it has what it needs */
+    void *memory;       /* vectors of a message's length; NULL: never lied */
+    bool heard;         /* a model has come since the lie began */
+    bool lies[KITH_SLOT_ROUND_EDGES]; /* a snapshot left as a lie */
+    struct kith_rng rng;
 };
 
 /* guarding.c: what was answered about what an inbox holds. */
@@ -96,6 +105,7 @@ struct kith_worker {
     bool keeps; /* recovery.good, where that is on */
     struct kith_recovery recovery;
     struct kith_guarding guarding;
+    struct kith_lying lying;
 
     uint32_t slot_count;
     void *slots[]; /* (slot_count) vectors by enum kith_slot; NULL: unused */
@@ -132,7 +142,16 @@ void kith_worker_judge_merge(struct kith_worker *worker,
 bool kith_worker_is_far(struct kith_worker *worker,
                         struct kith_work_edge *edge);
 bool kith_worker_is_stale(const struct kith_worker *worker, uint32_t sent);
-void kith_worker_spoil_sent(struct kith_worker *worker, void *sent);
+
+/* ---- lying.c */
+
+void kith_worker_lie_close(struct kith_worker *worker);
+/* What a MERGE brings, before it. */
+void kith_worker_hear(struct kith_worker *worker, const struct kith_work *work);
+/* The slot's vector, nobody else's, becomes what the lie says. */
+void kith_worker_spoil_sent(struct kith_worker *worker, uint32_t slot);
+/* The snapshot as it was taken: what is merged against. */
+void *kith_worker_sent(const struct kith_worker *worker, uint32_t slot);
 
 /* ---- guarding.c: nothing to do where there is no guard */
 

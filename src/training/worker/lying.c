@@ -1,0 +1,202 @@
+/* What a hostile member sends: kith/lie.h.
+ *
+ * Only who lies keeps anything: mean and variance of what it receives, one
+ * model, and of each snapshot that leaves as a lie the x that it was, which it
+ * merges against. Memory is taken when the lie begins, untouched pages cost
+ * nothing; vectors are the host's. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "kith/rng.h"
+#include "worker_state.h"
+
+enum { CHUNK = 256, MEAN = 0, VARIANCE, KEPT, TRUTHS };
+#define NEWEST 0.2
+
+/* Vector `index` of its memory. */
+static void *vector(const struct kith_worker *worker, size_t index)
+{
+    const size_t bytes = (worker->payload + 63) & ~(size_t)63;
+    KITH_ASSERT(worker->lying.memory != NULL);
+    return (char *)worker->lying.memory + index * bytes;
+}
+
+static size_t elements(const struct kith_worker *worker)
+{
+    return worker->payload / worker->backend->element_bytes;
+}
+
+static void take_memory(struct kith_worker *worker)
+{
+    const size_t bytes = (worker->payload + 63) & ~(size_t)63;
+    if (worker->lying.memory == NULL)
+        worker->lying.memory =
+            aligned_alloc(64, (TRUTHS + KITH_SLOT_ROUND_EDGES) * bytes);
+}
+
+void kith_worker_lie(struct kith_worker *worker, const struct kith_lie *lie)
+{
+    struct kith_lying *lying = &worker->lying;
+    KITH_ASSERT(lie->kind < KITH_LIE_COUNT);
+    lying->lie = *lie;
+    lying->heard = false;
+    if (lie->kind <= KITH_LIE_HUGE)
+        return;
+    KITH_ASSERT(worker->backend->host == worker->backend);
+    take_memory(worker);
+    if (lying->memory == NULL) {
+        lying->lie.kind = KITH_LIE_NONE;
+        lying->failed = "no memory for what a hostile member keeps; take a "
+                        "smaller model, or the fault huge, which keeps nothing";
+        return;
+    }
+    kith_rng_init(&lying->rng, worker->task.seed, KITH_STREAM_LIE,
+                  worker->self);
+    worker->backend->copy(worker->layout->gossiped, vector(worker, KEPT),
+                          worker->slots[KITH_SLOT_LIVE]);
+}
+
+void kith_worker_lie_close(struct kith_worker *worker)
+{
+    free(worker->lying.memory);
+}
+
+static void hear(struct kith_worker *worker, const void *received)
+{
+    struct kith_lying *lying = &worker->lying;
+    const struct kith_backend *backend = worker->backend;
+    const size_t size = backend->element_bytes, n = elements(worker);
+    const double newest = lying->heard ? NEWEST : 1;
+    double r[CHUNK], mean[CHUNK], variance[CHUNK];
+    if (!isfinite(backend->distance_squared(n, received, NULL)))
+        return;
+    if (lying->lie.kind == KITH_LIE_DISSENSUS ||
+        (lying->lie.kind == KITH_LIE_STALE && !lying->heard))
+        backend->copy(n, vector(worker, KEPT), received);
+    for (size_t at = 0, count; at < n; at += count) {
+        char *const m = (char *)vector(worker, MEAN) + at * size;
+        char *const v = (char *)vector(worker, VARIANCE) + at * size;
+        count = n - at < CHUNK ? n - at : CHUNK;
+        backend->read(count, (const char *)received + at * size, r);
+        backend->read(count, m, mean);
+        backend->read(count, v, variance);
+        for (size_t i = 0; i < count; i++) {
+            const double off = lying->heard ? r[i] - mean[i] : 0;
+            mean[i] = lying->heard ? mean[i] + newest * off : r[i];
+            variance[i] =
+                lying->heard ? (1 - newest) * (variance[i] + newest * off * off)
+                             : 0;
+        }
+        backend->write(count, mean, m);
+        backend->write(count, variance, v);
+    }
+    lying->heard = true;
+}
+
+void kith_worker_hear(struct kith_worker *worker, const struct kith_work *work)
+{
+    if (worker->lying.lie.kind <= KITH_LIE_HUGE)
+        return;
+    for (uint32_t i = 0; i < work->edge_count; i++)
+        if (work->edges[i].inbox != KITH_SLOT_NONE)
+            hear(worker, worker->slots[work->edges[i].inbox]);
+}
+
+/* N(0, 1) by Box and Muller. */
+static double normal(struct kith_rng *rng)
+{
+    const double radius = sqrt(-2 * log(1 - kith_rng_double(rng)));
+    return radius * cos(6.283185307179586 * kith_rng_double(rng));
+}
+
+/* Of one chunk; x becomes what is sent. */
+struct said {
+    double x[CHUNK], mean[CHUNK], variance[CHUNK], kept[CHUNK];
+};
+
+static double say(struct kith_lying *lying, const struct said *said, size_t i)
+{
+    const double by = lying->lie.by, x = said->x[i], mean = said->mean[i];
+    switch (lying->lie.kind) {
+    case KITH_LIE_HUGE:
+        return copysign(by, x);
+    case KITH_LIE_FLIP:
+        return -x;
+    case KITH_LIE_SCALE:
+        return by * x;
+    case KITH_LIE_GAUSS:
+        return x + by * normal(&lying->rng);
+    case KITH_LIE_ALIE:
+        return mean - by * sqrt(said->variance[i]);
+    case KITH_LIE_IPM:
+        return -by * mean;
+    case KITH_LIE_DISSENSUS:
+        return said->kept[i] + by * (said->kept[i] - mean);
+    case KITH_LIE_STALE:
+    case KITH_LIE_FREE_RIDE:
+        return said->kept[i];
+    case KITH_LIE_NAN:
+        return (double)NAN;
+    case KITH_LIE_NONE:
+    case KITH_LIE_COUNT:
+        break;
+    }
+    return x;
+}
+
+/* What it keeps, of `count` elements from `at` on. */
+static void recall(const struct kith_worker *worker, size_t at, size_t count,
+                   struct said *said)
+{
+    const struct kith_lying *lying = &worker->lying;
+    const struct kith_backend *backend = worker->backend;
+    const size_t skip = at * backend->element_bytes;
+    if (lying->lie.kind <= KITH_LIE_HUGE)
+        return;
+    backend->read(count, (const char *)vector(worker, KEPT) + skip, said->kept);
+    if (lying->heard) {
+        backend->read(count, (const char *)vector(worker, MEAN) + skip,
+                      said->mean);
+        backend->read(count, (const char *)vector(worker, VARIANCE) + skip,
+                      said->variance);
+        return;
+    }
+    memcpy(said->mean, said->x, sizeof said->mean);
+    memset(said->variance, 0, sizeof said->variance);
+    if (lying->lie.kind != KITH_LIE_FREE_RIDE)
+        memcpy(said->kept, said->x, sizeof said->kept);
+}
+
+void kith_worker_spoil_sent(struct kith_worker *worker, uint32_t slot)
+{
+    struct kith_lying *lying = &worker->lying;
+    const struct kith_backend *backend = worker->backend;
+    const size_t size = backend->element_bytes, n = elements(worker);
+    void *const sent = worker->slots[slot];
+    struct said said = {.x = {0}};
+    KITH_ASSERT(slot < KITH_SLOT_ROUND_EDGES ||
+                lying->lie.kind == KITH_LIE_HUGE);
+    if (lying->lie.kind > KITH_LIE_HUGE) {
+        backend->copy(n, vector(worker, TRUTHS + slot), sent);
+        lying->lies[slot] = true;
+    }
+    for (size_t at = 0, count; at < n; at += count) {
+        count = n - at < CHUNK ? n - at : CHUNK;
+        backend->read(count, (char *)sent + at * size, said.x);
+        recall(worker, at, count, &said);
+        for (size_t i = 0; i < count; i++)
+            said.x[i] = say(lying, &said, i);
+        backend->write(count, said.x, (char *)sent + at * size);
+    }
+    if (lying->lie.models > 0 && --lying->lie.models == 0)
+        lying->lie.kind = KITH_LIE_NONE;
+}
+
+void *kith_worker_sent(const struct kith_worker *worker, uint32_t slot)
+{
+    return slot < KITH_SLOT_ROUND_EDGES && worker->lying.lies[slot]
+               ? vector(worker, TRUTHS + slot)
+               : worker->slots[slot];
+}
