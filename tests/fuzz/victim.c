@@ -52,11 +52,9 @@ void kith_thread_slow(struct kith_thread *thread, double factor)
     thread->factor = factor;
 }
 
-void kith_thread_huge(struct kith_thread *thread, double magnitude,
-                      uint32_t models)
+void kith_thread_lie(struct kith_thread *thread, const struct kith_lie *lie)
 {
-    thread->huge = magnitude;
-    thread->models = models;
+    thread->lie = *lie;
 }
 
 struct kith_thread_spent kith_thread_spent(struct kith_thread *thread)
