@@ -442,7 +442,7 @@ void kith_link_unhold(struct kith_link *link)
 {
     if (!link->held || link->state != KITH_LINK_OPEN)
         return;
-    link->held = KITH_HELD_NOT;
+    link->held = false;
     kith_socket_pause(&link->socket, false);
     memcpy(link->transport->net.read_buffer, link->partial, link->partial_size);
     link_consume(link, link->partial_size);
@@ -511,26 +511,6 @@ static void handshake_timer(struct kith_link *link, kith_ns now)
         set_timer(link, due - now + KITH_MS);
 }
 
-void kith_link_try(struct kith_link *link, kith_ns ns)
-{
-    KITH_ASSERT(link->state == KITH_LINK_OPEN && link->known);
-    link->held = KITH_HELD_TRIAL;
-    kith_socket_pause(&link->socket, true);
-    set_timer(link, ns);
-}
-
-/* Before the start nothing is read from the first connection either. */
-static void trial_timer(struct kith_link *link)
-{
-    struct kith_transport *transport = link->transport;
-    if (transport->held) {
-        set_timer(link, KITH_DRAIN_NS);
-    } else if (kith_member_tried(&transport->members[link->rank], link)) {
-        set_timer(link, transport->options.limits.idle_ns);
-        kith_link_unhold(link);
-    }
-}
-
 /* One timer for all phases, set again to whatever comes next, which is cheaper
  * than to restart it with every byte. */
 static void link_timer(uv_timer_t *timer)
@@ -546,8 +526,6 @@ static void link_timer(uv_timer_t *timer)
         handshake_timer(link, now);
     } else if (link->closing & KITH_CLOSING_BEGUN) {
         kith_link_close(link, "closed after waiting for the peer");
-    } else if (link->held == KITH_HELD_TRIAL) {
-        trial_timer(link);
     } else if (now - link->progress_ns >= idle) {
         kith_member_finished(&link->transport->members[link->rank], link);
         kith_link_leave(link);

@@ -4,9 +4,7 @@
  * the lower rank initiated is used; its initiator, who opens last, says FIN on
  * the other one, and what was under way there still arrives. A second
  * connection from the same side replaces the first, which its initiator must
- * have given up. Two connections from two addresses may be two machines with
- * one key: the first stays while it is heard, and where the other side is to
- * choose the second waits, unread, until the first has ended by its will.
+ * have given up.
  * Test: unit/test_member.c. */
 #include <netdb.h>
 #include <stdio.h>
@@ -288,58 +286,21 @@ static bool same_host(const char *one, const char *other)
 }
 
 /* One key from two places: a copy, or a peer that has moved. The one that was
- * here first stays for as long as it is heard, whatever the newcomer says. */
+ * here first stays for as long as it is heard, whatever the newcomer says. Not
+ * where both have just dialled each other, which may use an address each. */
 static bool is_elsewhere(const struct kith_member_state *member,
                          const struct kith_link *link,
                          const struct kith_link *other)
 {
     const kith_ns alive_ns = member->transport->options.limits.alive_ns;
     const kith_ns now = (kith_ns)uv_hrtime();
-    return !same_host(link->address, other->address) &&
+    const bool both_dialled =
+        link->initiator != other->initiator &&
+        kith_session_peer_hello(link->session)->incarnation ==
+            kith_session_peer_hello(other->session)->incarnation &&
+        now - other->born_ns < alive_ns;
+    return !both_dialled && !same_host(link->address, other->address) &&
            now - other->progress_ns < alive_ns;
-}
-
-/* Both may have dialled each other at once, and this one comes from another
- * address than it is reached at. A lower rank then keeps its own connection and
- * ends ours, which nobody else can. */
-static bool may_have_crossed(const struct kith_member_state *member,
-                             const struct kith_link *link,
-                             const struct kith_link *other)
-{
-    return member->rank < self_of(member) && other->initiator &&
-           !link->initiator &&
-           kith_session_peer_hello(link->session)->incarnation ==
-               kith_session_peer_hello(other->session)->incarnation &&
-           (kith_ns)uv_hrtime() - other->born_ns <
-               member->transport->options.limits.alive_ns;
-}
-
-static bool refuse_elsewhere(struct kith_link *link, const char *stays_at)
-{
-    char detail[2 * KITH_ADDRESS_BYTES];
-    snprintf(detail, sizeof detail, "rank %u, %s, stays at %s", link->rank,
-             kith_session_peer(link->session)->name, stays_at);
-    return kith_link_tell(link, KITH_REFUSAL_PLACES, KITH_NOTICE_ELSEWHERE,
-                          detail);
-}
-
-/* False: the first one was not ended in time, so it is another machine's. */
-bool kith_member_tried(struct kith_member_state *member, struct kith_link *link)
-{
-    KITH_ASSERT(link->held == KITH_HELD_TRIAL && link->rank == member->rank);
-    if (member->link == NULL)
-        member->link = link;
-    return member->link == link ||
-           refuse_elsewhere(link, member->link->address);
-}
-
-static void log_moved(const struct kith_member_state *member,
-                      const struct kith_link *link, const char *from)
-{
-    kith_transport_log(member->transport,
-                       "moved rank=%u name=%s address=%s from=%s", member->rank,
-                       kith_session_peer(link->session)->name, link->address,
-                       from);
 }
 
 /* Another link with the same member is open already. */
@@ -349,10 +310,12 @@ static bool resolve_duplicate(struct kith_member_state *member,
     struct kith_link *other = member->link;
     KITH_ASSERT(other != link && other->rank == link->rank);
     if (is_elsewhere(member, link, other)) {
-        if (!may_have_crossed(member, link, other))
-            return refuse_elsewhere(link, other->address);
-        kith_link_try(link, KITH_DRAIN_NS);
-        return true;
+        char detail[2 * KITH_ADDRESS_BYTES];
+        snprintf(detail, sizeof detail, "rank %u, %s, stays at %s",
+                 member->rank, kith_session_peer(link->session)->name,
+                 other->address);
+        return kith_link_tell(link, KITH_REFUSAL_PLACES, KITH_NOTICE_ELSEWHERE,
+                              detail);
     }
     const uint32_t now = kith_session_peer_hello(link->session)->incarnation;
     const uint32_t then = kith_session_peer_hello(other->session)->incarnation;
@@ -362,7 +325,10 @@ static bool resolve_duplicate(struct kith_member_state *member,
     if (now > then || link->initiator == other->initiator) {
         /* A restart, or its initiator gave the older one up: down, then up. */
         if (!same_host(link->address, other->address))
-            log_moved(member, link, other->address);
+            kith_transport_log(
+                member->transport, "moved rank=%u name=%s address=%s from=%s",
+                member->rank, kith_session_peer(link->session)->name,
+                link->address, other->address);
         member->link = NULL;
         schedule_down(member);
         kith_link_close(other, "replaced by a newer connection");
@@ -401,7 +367,7 @@ bool kith_member_opened(struct kith_member_state *member,
     }
     member->retry_ns = 0;
     KITH_ASSERT(link->socket.flow == &member->flow);
-    link->held = transport->held ? KITH_HELD_START : KITH_HELD_NOT;
+    link->held = transport->held;
     if (link->held)
         kith_socket_pause(&link->socket, true);
     const bool was_up = member->link != NULL;
@@ -437,12 +403,8 @@ void kith_member_finished(struct kith_member_state *member,
     if (member->link != link)
         return;
     member->link = spare_link(member, link);
-    if (member->link == NULL) {
+    if (member->link == NULL)
         schedule_down(member);
-    } else if (member->link->held == KITH_HELD_TRIAL) {
-        log_moved(member, member->link, link->address);
-        kith_link_try(member->link, 0);
-    }
 }
 
 /* A dial that fails in TCP is a network's fault, one that fails in the

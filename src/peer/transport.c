@@ -293,8 +293,7 @@ void kith_transport_unhold(struct kith_transport *transport)
         kith_member_tell_up(&transport->members[i]);
     }
     for (struct kith_link *l = transport->links; l != NULL; l = l->next)
-        if (l->held == KITH_HELD_START)
-            kith_link_unhold(l);
+        kith_link_unhold(l);
     for (kith_id i = 0; i < transport->options.peers; i++)
         kith_member_flush(&transport->members[i]);
 }

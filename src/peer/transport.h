@@ -109,13 +109,6 @@ enum kith_link_closing {
     KITH_CLOSING_BOTH_FINS = KITH_CLOSING_FIN_SENT | KITH_CLOSING_FIN_RECEIVED,
 };
 
-/* Why nothing is read from an open link. */
-enum kith_held {
-    KITH_HELD_NOT,
-    KITH_HELD_START, /* the driver has not begun */
-    KITH_HELD_TRIAL, /* it may be another machine with that key: member.c */
-};
-
 struct kith_link {
     struct kith_socket socket;
     uv_timer_t timer;
@@ -125,9 +118,8 @@ struct kith_link {
     struct kith_session *session;
     void *session_memory;
     enum kith_link_state state;
-    bool initiator, known;
-    bool heard; /* a message came */
-    enum kith_held held;
+    bool initiator, known, held;
+    bool heard;       /* a message came */
     unsigned closing; /* enum kith_link_closing; 0: not yet */
     uint32_t ticket;  /* KITH_TICKET_NONE: not half-open */
     uint32_t handles; /* that libuv has not closed */
@@ -300,9 +292,6 @@ void kith_member_dial(struct kith_member_state *member);
 /* A link has proved itself as this member's; false: it was refused. */
 bool kith_member_opened(struct kith_member_state *member,
                         struct kith_link *link);
-/* May a link that was on trial be read now? false: it was refused. */
-bool kith_member_tried(struct kith_member_state *member,
-                       struct kith_link *link);
 /* A link known to be this member's, or our dial, is gone. */
 void kith_member_closed(struct kith_member_state *member,
                         struct kith_link *link, const char *why);
@@ -343,8 +332,6 @@ void kith_link_leave(struct kith_link *link);
 void kith_link_finish_closing(struct kith_link *link);
 /* Reads on after the hold. */
 void kith_link_unhold(struct kith_link *link);
-/* Holds it, until kith_member_tried() says what it is, in so long. */
-void kith_link_try(struct kith_link *link, kith_ns ns);
 /* Seals one control frame and sends it; false when the link broke. */
 bool kith_link_control(struct kith_link *link, const uint8_t *frame,
                        size_t size);

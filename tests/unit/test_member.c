@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 #include <cmocka.h>
 
 #include "src/peer/transport.h"
@@ -24,8 +23,8 @@ struct side {
     struct kith_transport transport;
     struct kith_identity identity;
     int up, down;
-    unsigned heard[64];                               /* messages by step */
-    unsigned dial_failed, refused, moved, two_places; /* lines of the log */
+    unsigned heard[64];            /* messages by step */
+    unsigned dial_failed, refused; /* lines of the log */
 };
 
 static uv_loop_t loop;
@@ -33,7 +32,6 @@ static uv_timer_t heartbeat;
 static struct sessions_cluster cluster;
 static struct kith_member members[MEMBERS];
 static int listeners[MEMBERS];
-static kith_ns alive_ns;
 
 static void on_up(void *arg, kith_id peer)
 {
@@ -74,8 +72,6 @@ static void on_log(void *user, const char *line)
     struct side *side = user;
     side->dial_failed += strncmp(line, "dial-failed ", 12) == 0;
     side->refused += strncmp(line, "refused ", 8) == 0;
-    side->moved += strncmp(line, "moved ", 6) == 0;
-    side->two_places += strncmp(line, "refused kind=two_places ", 24) == 0;
 }
 
 static void on_heartbeat(uv_timer_t *timer)
@@ -83,24 +79,12 @@ static void on_heartbeat(uv_timer_t *timer)
     (void)timer;
 }
 
-static void listen_at(const char *host, kith_id rank,
-                      char address[KITH_ADDRESS_BYTES])
-{
-    char error[KITH_PEER_ERROR_BYTES];
-    assert_int_equal(kith_peer_listen(host, &listeners[rank], address, error),
-                     KITH_OK);
-}
-
 static void listen_as(kith_id rank, char address[KITH_ADDRESS_BYTES])
 {
-    listen_at("127.0.0.1:0", rank, address);
-}
-
-/* Whoever dials comes from 127.0.0.1, so this one has two addresses. */
-static void listen_elsewhere(kith_id rank)
-{
-    close(listeners[rank]);
-    listen_at("127.0.0.9:0", rank, members[rank].address);
+    char error[KITH_PEER_ERROR_BYTES];
+    assert_int_equal(
+        kith_peer_listen("127.0.0.1:0", &listeners[rank], address, error),
+        KITH_OK);
 }
 
 static int setup(void **state)
@@ -111,7 +95,6 @@ static int setup(void **state)
     uv_timer_init(&loop, &heartbeat);
     uv_timer_start(&heartbeat, on_heartbeat, 1, 1);
     memset(members, 0, sizeof members);
-    alive_ns = 10 * KITH_S;
     for (kith_id i = 0; i < MEMBERS; i++)
         listen_as(i, members[i].address);
     return 0;
@@ -155,7 +138,6 @@ static void open_side_of(struct side *side, kith_id rank, uint32_t incarnation,
     };
     kith_peer_limits_default(&options.limits);
     options.limits.dial_first_ns = options.limits.dial_max_ns = KITH_MS;
-    options.limits.alive_ns = alive_ns;
     assert_int_equal(
         kith_transport_init(&side->transport, &loop, &options, listeners[rank]),
         KITH_OK);
@@ -191,13 +173,6 @@ static void turn(void)
             turn();                                                            \
         assert_true(condition);                                                \
     } while (0)
-
-static void wait_for(kith_ns ns)
-{
-    const kith_ns until_ns = (kith_ns)uv_hrtime() + ns;
-    while ((kith_ns)uv_hrtime() < until_ns)
-        turn();
-}
 
 static unsigned link_count(const struct side *side)
 {
@@ -374,106 +349,6 @@ static void restarted_member_replaces_its_past(void **state)
     stop_sides((struct side *[]){&a, &past, &present}, 3);
 }
 
-/* ---- one key from two addresses */
-
-/* The lower rank comes from another address than it is reached at: the higher
- * one waits for its choice, and nothing is lost. */
-static void a_crossing_from_two_addresses(void **state)
-{
-    (void)state;
-    listen_elsewhere(0);
-    dial_each_other(0, 20 * KITH_MS);
-}
-
-/* The higher rank does: the first connection stays, and the session with it. */
-static void a_higher_rank_from_two_addresses(void **state)
-{
-    static struct side a, b;
-    (void)state;
-    listen_elsewhere(1);
-    open_side(&a, 0, 0, 0);
-    open_side(&b, 1, 0, 20 * KITH_MS);
-    kith_transport_unhold(&a.transport);
-    kith_transport_unhold(&b.transport);
-    say(&a, 1, 1);
-    say(&b, 0, 1);
-    RUN_UNTIL(a.two_places == 1 && link_count(&a) == 1 && link_count(&b) == 1);
-    say(&a, 1, 30);
-    say(&b, 0, 31);
-    RUN_UNTIL(b.heard[30] == 1 && a.heard[31] == 1);
-    assert_int_equal(a.up + b.up, 2);
-    assert_int_equal(a.down + b.down, 0);
-    stop_sides((struct side *[]){&a, &b}, 2);
-}
-
-/* A thief of the lower rank's key, as soon as the owner was dialled: nothing of
- * it is heard, the owner stays, and it is said. */
-static void an_early_thief_is_refused(void **state)
-{
-    static struct side owner, thief, b;
-    char address[KITH_ADDRESS_BYTES];
-    (void)state;
-    listen_elsewhere(0);
-    open_side(&owner, 0, 0, 0);
-    open_side(&b, 1, 0, 0);
-    kith_transport_unhold(&owner.transport);
-    kith_transport_unhold(&b.transport);
-    say(&b, 0, 1);
-    RUN_UNTIL(owner.heard[1] == 1 && b.up == 1);
-
-    listen_as(0, address);
-    open_side(&thief, 0, 0, 0);
-    kith_transport_unhold(&thief.transport);
-    say(&thief, 1, 2);
-    RUN_UNTIL(thief.transport.connected == 1);
-    say(&owner, 1, 3);
-    RUN_UNTIL(b.heard[3] == 1);
-    RUN_UNTIL(b.two_places == 1);
-
-    say(&b, 0, 4);
-    RUN_UNTIL(owner.heard[4] == 1);
-    assert_int_equal(b.heard[2], 0);
-    assert_int_equal(thief.heard[4], 0);
-    assert_int_equal(b.down + owner.down, 0);
-    assert_int_equal(b.moved, 0);
-    stop_sides((struct side *[]){&owner, &thief, &b}, 3);
-}
-
-/* One that comes late finds a member that is heard, one that has fallen silent,
- * as a peer that moved leaves it. */
-static void a_late_one_finds_the_first_heard_or_silent(void **state)
-{
-    static struct side first, second, b;
-    char address[KITH_ADDRESS_BYTES];
-    (void)state;
-    listen_elsewhere(0);
-    alive_ns = KITH_S;
-    open_side(&first, 0, 0, 0);
-    open_side(&b, 1, 0, 0);
-    kith_transport_unhold(&first.transport);
-    kith_transport_unhold(&b.transport);
-    say(&b, 0, 1);
-    RUN_UNTIL(first.heard[1] == 1);
-    wait_for(alive_ns + 200 * KITH_MS);
-    say(&first, 1, 2);
-    RUN_UNTIL(b.heard[2] == 1);
-
-    listen_as(0, address);
-    open_side(&second, 0, 1, 0);
-    kith_transport_unhold(&second.transport);
-    say(&second, 1, 3);
-    RUN_UNTIL(b.two_places == 1);
-    assert_int_equal(b.heard[3] + b.moved, 0);
-    assert_int_equal(b.down, 0);
-
-    wait_for(alive_ns);
-    say(&second, 1, 4);
-    RUN_UNTIL(b.heard[4] == 1 && b.up == 2);
-    assert_int_equal(b.moved, 1);
-    assert_int_equal(b.down, 1);
-    stop_sides((struct side *[]){&first, &second, &b}, 3);
-}
-
 /* A dial that fails is told as LINK_DOWN, so a node asks again and again. */
 static void another_model_is_said_less_and_less(void **state)
 {
@@ -507,11 +382,6 @@ int main(void)
         cmocka_unit_test_setup(lower_rank_wins_though_late, setup),
         cmocka_unit_test_setup(higher_rank_loses_though_late, setup),
         cmocka_unit_test_setup(restarted_member_replaces_its_past, setup),
-        cmocka_unit_test_setup(a_crossing_from_two_addresses, setup),
-        cmocka_unit_test_setup(a_higher_rank_from_two_addresses, setup),
-        cmocka_unit_test_setup(an_early_thief_is_refused, setup),
-        cmocka_unit_test_setup(a_late_one_finds_the_first_heard_or_silent,
-                               setup),
         cmocka_unit_test_setup(another_model_is_said_less_and_less, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
