@@ -124,6 +124,7 @@ UNIT = \
   tests/unit/test_weights \
   tests/unit/test_wire \
   tests/unit/test_worker \
+  tests/unit/test_worker_adopt \
   tests/unit/test_worker_device \
   tests/unit/test_worker_train \
   tests/unit/test_wycheproof
@@ -244,7 +245,7 @@ PARITY = tests/parity/dump
 check_DATA += $(PARITY)
 dist_check_SCRIPTS += $(FENCES) $(INTEGRATION)
 
-EXTRA_DIST += tests/support/dataset.h tests/support/story.h
+EXTRA_DIST += tests/support/dataset.h tests/support/heals.h tests/support/story.h
 tests_unit_test_store_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sqlite3_step \
   -Wl,--wrap=sqlite3_exec,--wrap=sqlite3_busy_timeout
 tests_unit_test_swarm_finds_LDFLAGS = $(AM_LDFLAGS) \

@@ -3,42 +3,18 @@
  * liveness, by what was wrong, are simulated once more. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <cmocka.h>
 
-#include "kith/sim.h"
-#include "kith/swarm.h"
+#include "tests/support/heals.h"
 
 #define SEED 13u
-
-static void heals(uint64_t seed, uint64_t run)
-{
-    uint8_t claims[64];
-    char error[SIM_ERROR_BYTES];
-    struct kith_draw draw;
-    struct kith_experiment experiment;
-    struct kith_summary summary;
-    struct sim_report report;
-    kith_draw(seed, run, KITH_WORLD_SIM, &draw, &experiment);
-    assert_true(experiment.peers <= sizeof claims);
-    assert_true(sim_claims_parse(draw.dishonest, experiment.peers, claims));
-    const struct sim_options options = {
-        .experiment = &experiment, .claims = claims, .watch = true};
-    assert_int_equal(sim_run(&options, &summary, &report, error), KITH_OK);
-    if (summary.violations > 0)
-        print_message("kith swarm --random --seed %llu --run %llu: %s\n",
-                      (unsigned long long)seed, (unsigned long long)run,
-                      report.not_live);
-    assert_int_equal(summary.violations, 0);
-    kith_experiment_close(&experiment);
-}
 
 static void heal_all(const uint64_t runs[], unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
-        heals(SEED, runs[i]);
+        heals(true, SEED, runs[i]);
 }
 
 /* It counted rounds as fast as it trained, and nobody believed them. */
@@ -110,7 +86,7 @@ static void test_late(void **state)
 static void test_adopted(void **state)
 {
     (void)state;
-    heals(17, 9768);
+    heals(true, 17, 9768);
 }
 
 /* Behind, alive, and without a word for those that are further. */
@@ -133,23 +109,23 @@ static void test_leapfrog(void **state)
 static void test_left_out(void **state)
 {
     (void)state;
-    heals(SEED, 4987);
-    heals(17, 5121);
+    heals(true, SEED, 4987);
+    heals(true, 17, 5121);
 }
 
 /* Who asked a liar what became of an exchange held back those that wait. */
 static void test_doubted(void **state)
 {
     (void)state;
-    heals(SEED, 400);
+    heals(true, SEED, 400);
 }
 
 /* Late because those before it in a cycle had waited for a liar. */
 static void test_earlier(void **state)
 {
     (void)state;
-    heals(17, 7695);
-    heals(17, 7928);
+    heals(true, 17, 7695);
+    heals(true, 17, 7928);
 }
 
 /* A liar that every round waits for: nobody measured how long one takes, and
@@ -157,20 +133,20 @@ static void test_earlier(void **state)
 static void test_unmeasured(void **state)
 {
     (void)state;
-    heals(17, 1785);
-    heals(17, 2743);
-    heals(17, 2927);
-    heals(17, 4191);
-    heals(17, 4426);
+    heals(true, 17, 1785);
+    heals(true, 17, 2743);
+    heals(true, 17, 2927);
+    heals(true, 17, 4191);
+    heals(true, 17, 4426);
 }
 
 /* One or two rounds behind, and each of them waited for somebody. */
 static void test_few_behind(void **state)
 {
     (void)state;
-    heals(21, 969);
-    heals(21, 3153);
-    heals(21, 4420);
+    heals(true, 21, 969);
+    heals(true, 21, 3153);
+    heals(true, 21, 4420);
 }
 
 int main(void)

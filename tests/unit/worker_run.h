@@ -45,4 +45,12 @@ static inline void train(struct kith_worker *worker, uint64_t steps)
                         .finite);
 }
 
+/* What the channel does: the bytes of one slot into another peer's. */
+static inline void carry(struct kith_worker *from, uint32_t sent,
+                         struct kith_worker *to, uint32_t inbox)
+{
+    memcpy(kith_worker_slot(to, inbox), kith_worker_slot(from, sent),
+           kith_worker_bytes(from));
+}
+
 #endif
