@@ -131,6 +131,10 @@ static void recipe_of(struct recipe *recipe, const struct kith_update *update)
  * found out once for them. */
 enum { TOGETHER = LANES >= 16 ? 4 : 2 };
 
+/* Unrolled, so that no block leaves its register. */
+#define EACH_BLOCK(B, DO)                                                      \
+    _Pragma("GCC unroll 4") for (unsigned B = 0; B < blocks; B++) DO
+
 /* `blocks` is known where this is inlined, and `left` where it is BLOCK: what
  * the last block has. */
 FORCE void recipe_run(struct recipe *recipe, size_t i, unsigned blocks,
@@ -139,34 +143,36 @@ FORCE void recipe_run(struct recipe *recipe, size_t i, unsigned blocks,
     f16 old[TOGETHER], term[TOGETHER], value[TOGETHER];
     float *y = recipe->y + i;
     const bool reads = recipe->reads;
-    for (unsigned b = 0; b < blocks; b++) {
-        old[b] = term[b] = f16_all(0);
-        if (reads || recipe->change != NULL)
-            old[b] = part_load(y + b * BLOCK, left);
-        value[b] = f16_mul(f16_all(recipe->own), old[b]);
-    }
+    const bool sums = recipe->change != NULL;
+    const bool streams = recipe->streams && left >= BLOCK;
+    EACH_BLOCK(b, term[b] = old[b] = f16_all(0));
+    if (reads || sums)
+        EACH_BLOCK(b, old[b] = part_load(y + b * BLOCK, left));
+    EACH_BLOCK(b, value[b] = f16_mul(f16_all(recipe->own), old[b]));
     for (unsigned t = 0; t < recipe->count; t++) {
         const float *plus = recipe->plus[t] + i;
         const float *minus = recipe->minus[t];
-        for (unsigned b = 0; b < blocks; b++)
-            term[b] = part_load(plus + b * BLOCK, left);
-        for (unsigned b = 0; minus != NULL && b < blocks; b++)
-            term[b] = f16_sub(term[b], part_load(minus + i + b * BLOCK, left));
-        for (unsigned b = 0; b < blocks; b++)
-            term[b] = f16_mul(f16_all(recipe->factors[t]), term[b]);
-        for (unsigned b = 0; recipe->squared && b < blocks; b++)
-            term[b] = f16_mul(term[b], term[b]);
-        for (unsigned b = 0; b < blocks; b++)
-            value[b] = t == 0 && !reads ? term[b] : f16_add(value[b], term[b]);
-    }
-    for (unsigned b = 0; b < blocks; b++)
-        if (recipe->streams && left >= BLOCK)
-            f16_stream(y + b * BLOCK, value[b]);
+        EACH_BLOCK(b, term[b] = part_load(plus + b * BLOCK, left));
+        if (minus != NULL)
+            EACH_BLOCK(b, term[b] = f16_sub(
+                              term[b], part_load(minus + i + b * BLOCK, left)));
+        EACH_BLOCK(b, term[b] = f16_mul(f16_all(recipe->factors[t]), term[b]));
+        if (recipe->squared)
+            EACH_BLOCK(b, term[b] = f16_mul(term[b], term[b]));
+        if (t == 0 && !reads)
+            EACH_BLOCK(b, value[b] = term[b]);
         else
-            part_store(y + b * BLOCK, value[b], left);
-    for (unsigned b = 0; recipe->change != NULL && b < blocks; b++)
-        recipe->sum = d16_add(
-            recipe->sum, recipe->plain ? term[b] : f16_sub(value[b], old[b]));
+            EACH_BLOCK(b, value[b] = f16_add(value[b], term[b]));
+    }
+    if (streams)
+        EACH_BLOCK(b, f16_stream(y + b * BLOCK, value[b]));
+    else
+        EACH_BLOCK(b, part_store(y + b * BLOCK, value[b], left));
+    if (!sums)
+        return;
+    if (!recipe->plain)
+        EACH_BLOCK(b, term[b] = f16_sub(value[b], old[b]));
+    EACH_BLOCK(b, recipe->sum = d16_add(recipe->sum, term[b]));
 }
 
 /* A vector that is written and of no use to any update. */
