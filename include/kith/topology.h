@@ -243,6 +243,11 @@ kith_id kith_topology_partner(const struct kith_topology *topology,
                               kith_id self, uint64_t round,
                               struct kith_rng *rng, const kith_id *avoid,
                               uint32_t avoid_count, double *weight);
+/* Of a directed graph one that it sends to or that sends to it: either may
+ * serve a peer that adopts a model. */
+kith_id kith_topology_donor(const struct kith_topology *topology, kith_id self,
+                            uint64_t round, struct kith_rng *rng,
+                            const kith_id *avoid, uint32_t avoid_count);
 
 /* Doubles of scratch that rho wants. */
 #define KITH_RHO_STEPS 2048u

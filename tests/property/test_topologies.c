@@ -517,10 +517,30 @@ static void test_one_word_per_draw(void **state)
     assert_int_equal(rng.used, 2);
 }
 
+/* Of a graph with directions either end of an edge may serve who adopts. */
+static void test_donors(void **state)
+{
+    (void)state;
+    struct kith_topology topology;
+    assert_int_equal(
+        kith_topology_open(kith_topology_find("collective-ring"), 6, &topology),
+        KITH_OK);
+    static const kith_id avoid[] = {1};
+    struct kith_rng rng;
+    kith_rng_init(&rng, 34, KITH_STREAM_PARTNER, 0);
+    unsigned drawn[6] = {0};
+    for (unsigned i = 0; i < 64; i++)
+        drawn[kith_topology_donor(&topology, 0, i, &rng, NULL, 0)]++;
+    assert_true(drawn[1] > 0 && drawn[5] > 0);
+    assert_int_equal(drawn[1] + drawn[5], 64);
+    assert_int_equal(kith_topology_donor(&topology, 0, 0, &rng, avoid, 1), 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_registry),
+        cmocka_unit_test(test_donors),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_every_size),
         cmocka_unit_test(test_every_weight),

@@ -49,7 +49,7 @@ static kith_id draw_neighbour(const kith_id *neighbours, uint32_t count,
                               struct kith_rng *rng, const kith_id *avoid,
                               uint32_t avoid_count)
 {
-    kith_id left[KITH_DEGREE_MAX];
+    kith_id left[2 * KITH_DEGREE_MAX];
     uint32_t left_count = 0;
     for (uint32_t i = 0; i < count; i++)
         if (!contains(avoid, avoid_count, neighbours[i]))
@@ -79,4 +79,18 @@ kith_id kith_topology_partner(const struct kith_topology *topology,
         if (out[i] == partner)
             *weight = shares[i];
     return partner;
+}
+
+kith_id kith_topology_donor(const struct kith_topology *topology, kith_id self,
+                            uint64_t round, struct kith_rng *rng,
+                            const kith_id *avoid, uint32_t avoid_count)
+{
+    kith_id both[2 * KITH_DEGREE_MAX];
+    double weights[KITH_DEGREE_MAX];
+    KITH_ASSERT(topology->kind->directed);
+    uint32_t count =
+        kith_topology_neighbours(topology, self, round, both, weights);
+    count +=
+        kith_topology_sources(topology, self, round, both + count, weights);
+    return draw_neighbour(both, count, rng, avoid, avoid_count);
 }

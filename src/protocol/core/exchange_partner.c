@@ -59,6 +59,10 @@ static kith_id drawn_at(const struct kith_node *node, uint32_t position,
     struct kith_rng rng;
     kith_rng_init(&rng, node->config->seed, KITH_STREAM_PARTNER, node->self);
     rng.block = position;
+    *weight = 0.5;
+    if (node->round != NULL && node->config->topology->kind->directed)
+        return kith_topology_donor(node->config->topology, node->self,
+                                   graph_round(node), &rng, avoid, count);
     return kith_topology_partner(node->config->topology, node->self,
                                  graph_round(node), &rng, avoid, count, weight);
 }
