@@ -151,6 +151,46 @@ static void test_few_behind(void **state)
     heals(true, 21, 4420);
 }
 
+/* A liar that is further broke every cycle, or its word took some where nobody
+ * else could follow. */
+static void test_one_word(void **state)
+{
+    (void)state;
+    static const uint64_t runs[] = {528, 1266, 2854, 9019};
+    heal_all(runs, 4);
+    heals(true, 17, 6522);
+}
+
+/* An all-reduce's first round waits for those that train, the others do not. */
+static void test_later_rounds(void **state)
+{
+    (void)state;
+    static const uint64_t runs[] = {768, 788, 4743, 5271};
+    heal_all(runs, 4);
+    heals(true, 17, 3042);
+}
+
+/* Ten times slower, and met every third round: 32 deadlines were too few. */
+static void test_slower(void **state)
+{
+    (void)state;
+    heals(true, SEED, 1004);
+}
+
+/* With a liar for a neighbour it counted rounds as fast as it trained. */
+static void test_barren(void **state)
+{
+    (void)state;
+    heals(true, 17, 1429);
+}
+
+/* It adopted from those alone that it sends to: a silent one. */
+static void test_donor(void **state)
+{
+    (void)state;
+    heals(true, SEED, 2878);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +202,9 @@ int main(void)
         cmocka_unit_test(test_leapfrog),   cmocka_unit_test(test_left_out),
         cmocka_unit_test(test_doubted),    cmocka_unit_test(test_earlier),
         cmocka_unit_test(test_unmeasured), cmocka_unit_test(test_few_behind),
+        cmocka_unit_test(test_one_word),   cmocka_unit_test(test_later_rounds),
+        cmocka_unit_test(test_slower),     cmocka_unit_test(test_barren),
+        cmocka_unit_test(test_donor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

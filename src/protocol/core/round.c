@@ -19,6 +19,12 @@
 
 #define PATIENCE_NS (20 * KITH_S)
 #define PATIENCE_PERIODS 16
+/* Who was waited for in vain is left out for 128 deadlines. */
+#define GIVE_UP_DOUBLINGS 7
+
+/* Cycles in a row of which nothing came. */
+#define BARREN 4u
+#define BARREN_MAX 10u
 
 /* Checked after every event, as for exchanges. */
 void kith_round_check(const struct kith_node *node)
@@ -80,6 +86,15 @@ kith_ns kith_round_deadline(const struct kith_node *node)
                : kith_node_earliest(round->deadline_ns, round->speak_ns);
 }
 
+/* A cycle's first round waits for those that still train, too. */
+static bool is_first(const struct kith_node *node)
+{
+    const uint64_t number = node->round->round;
+    KITH_ASSERT(kith_round_begins(node, number) - number <
+                kith_round_phases(node));
+    return kith_round_begins(node, number) == number;
+}
+
 /* The snapshot is an item of its own, so a round opens at a step boundary. */
 static void reopen(struct kith_node *node)
 {
@@ -88,6 +103,17 @@ static void reopen(struct kith_node *node)
     round->lapsed = false;
     round->merged = false;
     round->state = ROUND_SNAPSHOT;
+}
+
+/* Nothing came of so many cycles, however far one says that it is: it tries
+ * every second trigger, then every fourth, ..., since its numbers would grow as
+ * fast as it trains. */
+static bool pauses(const struct kith_node *node)
+{
+    const struct kith_round *round = node->round;
+    KITH_ASSERT(round->barren <= BARREN_MAX);
+    return round->barren > BARREN && round->second <= round->round &&
+           node->attempts % (UINT64_C(1) << (round->barren - BARREN)) != 0;
 }
 
 void kith_round_open(struct kith_node *node)
@@ -101,8 +127,8 @@ void kith_round_open(struct kith_node *node)
         kith_round_current(node)->count == 0 &&
         node->config->algorithm->finish == NULL)
         round->state = ROUND_CLOSED; /* alone, and nothing of its own to do */
-    round->deserted =
-        kith_round_phases(node) > 1 && kith_round_is_deserted(node);
+    round->deserted = kith_round_phases(node) > 1 &&
+                      (pauses(node) || kith_round_is_deserted(node));
     if (round->deserted) {
         round->state = ROUND_CLOSED; /* a mean of one */
         kith_node_mark(node, KITH_MARK_ROUND, NULL, KITH_NOBODY, round->round,
@@ -126,7 +152,7 @@ void kith_round_go_on(struct kith_node *node, bool catches_up)
         kith_round_catch_up(node);
     kith_round_ask_early(node);
     /* A cycle is one exchange: nothing is trained within it. */
-    if (kith_round_begins(node, round->round) != round->round && !node->leaving)
+    if (!is_first(node) && !node->leaving)
         reopen(node);
 }
 
@@ -167,6 +193,8 @@ void kith_round_close(struct kith_node *node)
     /* Who is alone counts no rounds: it takes less time for them than those
      * that wait for each other, and its numbers would become implausible. */
     round->round += !round->deserted;
+    if (round->barren < BARREN_MAX && is_first(node))
+        round->barren++;
     if (node->mode->closed != NULL)
         node->mode->closed(node, missed);
 }
@@ -189,7 +217,8 @@ static void measure(struct kith_node *node)
     if (!round->lapsed)
         round->patience = 0;
     const kith_ns until_ns = round->lapsed ? round->came_ns : node->now_ns;
-    kith_estimate_add(&node->turn, until_ns - round->opened_ns);
+    kith_estimate_add(is_first(node) ? &node->turn : &round->later,
+                      until_ns - round->opened_ns);
 }
 
 void kith_round_try_close(struct kith_node *node)
@@ -330,7 +359,7 @@ static kith_ns bound(const struct kith_node *node, kith_ns place)
         longer(4 * first_ns, longer(PATIENCE_NS, PATIENCE_PERIODS * work_ns));
     KITH_ASSERT(place >= 1 && place <= phases);
     if (phases * first_ns > most_ns)
-        return most_ns + (place - 1) * first_ns / 2;
+        return most_ns + (place - 1) * first_ns / 3;
     return place * most_ns / phases;
 }
 
@@ -338,7 +367,9 @@ static kith_ns wait(const struct kith_node *node, uint32_t doublings)
 {
     const struct kith_round *round = node->round;
     const kith_ns spent_ns = node->now_ns - round->triggered_ns;
-    const kith_ns turn_ns = kith_node_turn_timeout(node, doublings);
+    const kith_ns turn_ns = is_first(node)
+                                ? kith_node_turn_timeout(node, doublings)
+                                : kith_late_timeout(node, doublings);
     /* Those before us in a cycle may each have waited as long. */
     const kith_ns place = (kith_ns)(round->round % kith_round_phases(node)) + 1;
     KITH_ASSERT(spent_ns >= 0);
@@ -462,7 +493,7 @@ static void give_up(struct kith_node *node, kith_id peer)
     KITH_ASSERT(peer != node->self);
     set_down(node, peer);
     kith_node_charge(node, peer,
-                     kith_node_turn_timeout(node, KITH_PATIENCE_MAX + 2));
+                     kith_node_turn_timeout(node, GIVE_UP_DOUBLINGS));
 }
 
 /* Edges that are open at the deadline are left out, or asked about while they

@@ -83,8 +83,8 @@ struct kith_round_late {
     kith_ns since_ns; /* the first one opened; 0: it was heard since */
 };
 #define KITH_LATE_MAX 16u
-/* Deadlines are doubled so often at most. */
-#define KITH_PATIENCE_MAX 5
+/* Deadlines are doubled so often at most, and within the bound on waiting. */
+#define KITH_PATIENCE_MAX 8
 /* Larger numbers are nobody's, so that none can wrap. */
 #define KITH_ROUND_NUMBER_MAX (UINT64_C(1) << 62)
 /* Rounds after one that somebody was missing in: where neighbours change, those
@@ -109,6 +109,7 @@ struct kith_round {
     bool passing;     /* mailbox: it passes on what a peer in training sent */
     bool deserted;    /* nobody takes part, nobody is known to be further */
     uint8_t patience; /* rounds in a row that lapsed, where neighbours change */
+    uint8_t barren;   /* cycles in a row of which nothing came */
     uint8_t wary;     /* rounds in which what is missing is asked for */
     uint32_t early_count;
     struct kith_round_list lists[2];
@@ -118,7 +119,11 @@ struct kith_round {
     kith_ns begun_ns, closed_ns; /* START; work done when the last one closed */
     kith_ns stopped_ns;          /* woken so long after deadlines */
     struct kith_estimate period; /* work between closings */
-    uint64_t furthest;           /* claim that was plausible when said */
+    struct kith_estimate later;  /* of a cycle's rounds but for its first */
+    /* Claims that were plausible when said: the furthest one, and the furthest
+     * of anybody else. */
+    uint64_t furthest, second;
+    kith_id furthest_by;
     uint64_t generations, passed; /* mailbox: above those heard, passed on */
     /* Models that came more than a round too early: there was no inbox. */
     struct kith_round_claim early[KITH_EARLY_MAX]; /* (early_count) */
@@ -221,6 +226,10 @@ bool kith_round_was_committed(const struct kith_node *node, kith_id peer,
                               uint64_t number);
 
 /* ---- round_late.c */
+
+/* Of a cycle's rounds but for its first, which waits for those that still
+ * train, too; as of that one until one of them was measured. */
+kith_ns kith_late_timeout(const struct kith_node *node, uint32_t doublings);
 
 /* Of the deadline of a round with it. */
 uint32_t kith_late_doublings(const struct kith_node *node,

@@ -92,6 +92,7 @@ void kith_edge_commit(struct kith_node *node, struct kith_round_edge *edge)
 {
     KITH_ASSERT(edge->decision == EDGE_OPEN);
     edge->decision = EDGE_COMMITTED;
+    node->round->barren = 0;
     if (edge->flags & EDGE_IN)
         node->round->came_ns = node->now_ns;
     kith_late_in_time(node, edge);

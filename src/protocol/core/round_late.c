@@ -36,13 +36,23 @@ static struct kith_round_late *place_of(const struct kith_node *node,
     return place;
 }
 
-/* Doublings of the deadline within which twice that time lies. */
+kith_ns kith_late_timeout(const struct kith_node *node, uint32_t doublings)
+{
+    const struct kith_estimate *later = &node->round->later;
+    KITH_ASSERT(later->mean_us == 0 || kith_round_phases(node) > 1);
+    return later->mean_us == 0 ? kith_node_turn_timeout(node, doublings)
+                               : kith_estimate_timeout(later, 0, doublings);
+}
+
+/* Doublings of the deadline within which twice that time lies, whichever round
+ * of a cycle it is. */
 static uint8_t enough(const struct kith_node *node, kith_ns time_ns)
 {
     uint8_t doublings = 0;
     KITH_ASSERT(time_ns >= 0);
     while (doublings < KITH_PATIENCE_MAX &&
-           kith_node_turn_timeout(node, doublings) < 2 * time_ns)
+           kith_node_earliest(kith_node_turn_timeout(node, doublings),
+                              kith_late_timeout(node, doublings)) < 2 * time_ns)
         doublings++;
     return doublings;
 }

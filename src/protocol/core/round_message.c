@@ -65,6 +65,7 @@ bool kith_round_store(struct kith_node *node, struct kith_round_edge *edge,
     /* Kept for the books: a restarted sender names its exchanges anew. */
     edge->incarnation = message->id.incarnation;
     edge->flags |= EDGE_RECEIVED;
+    node->round->barren = 0;
     edge->held = (inbox - KITH_SLOT_ROUND_EDGES) % KITH_SLOTS_PER_EDGE & 1u;
     return true;
 }

@@ -7,24 +7,28 @@
  * which somebody was missing:
  *
  *   all alive of a static graph's neighbours are ahead: go on with the last
- *   one is, in a later stretch of 8 rounds: go on where it is, for at a healed
- *       cut a peer has one such neighbour
+ *   two are, in a later stretch of 8 rounds, or of a cycle: go on where the
+ *       second is
+ *   one is, likewise, but in a later stretch of two cycles: go on where it is,
+ *       for at a healed cut a peer has one such neighbour
  *
  * and tell those that wait for us in between. No word takes us further than
  *
- *   plausible(now) = 4 (first round + phases work / period) + 64
+ *   plausible(now) = 4 (first round + phases triggers work / work then) + 64
  *
  * which nobody reaches honestly whose rounds take a quarter of ours or more.
  * Work is our clock's time but for what training waited, which a liar may draw
- * out; the period is how much of it lies between two triggers of so many
- * phases. Peers that wait for each other reckon alike, so who follows a claim
- * is followed; who is alone counts no rounds.
+ * out; then: when the last round was closed. Peers that wait for each other had
+ * as many triggers, so they reckon alike, and who follows a claim is followed;
+ * who is alone counts no rounds.
  *
  * What liars can do: numbers are labels, and a jump costs an edge one exchange,
- * because the one ahead waits for the one that follows. There is one jump a
- * stretch, hence at most four in 8 rounds, however many lie and however slowly
- * they creep; none is final, since an edge lives again as soon as the end that
- * is behind finds the other's number plausible, and in time it does.
+ * because the one ahead waits for the one that follows, or a cycle. There is
+ * one jump a stretch, hence at most four in 8 rounds, however many lie and
+ * however slowly they creep; one liar breaks every second cycle at most, since
+ * who follows it makes two, whom the others follow. None is final, since an
+ * edge lives again as soon as the end that is behind finds the other's number
+ * plausible, and in time it does.
  * Test: property/test_node_liars.c.
  *
  * After a round in which somebody was missing the next ones are wary: see
@@ -54,18 +58,28 @@ static kith_ns worked(const struct kith_node *node)
     return waited_ns < all_ns ? all_ns - waited_ns : 0;
 }
 
+/* As many as there would be by now at the pace of all so far: those that wait
+ * for each other had as many, whatever their steps take. */
+static uint64_t triggers(const struct kith_node *node)
+{
+    const struct kith_round *round = node->round;
+    const double count = (double)node->attempts * (double)worked(node) /
+                         (double)round->closed_ns;
+    KITH_ASSERT(round->closed_ns > 0);
+    return count < START_MAX ? (uint64_t)count : START_MAX;
+}
+
 uint64_t kith_round_plausible(const struct kith_node *node)
 {
     const struct kith_round *round = node->round;
     KITH_ASSERT(round->begun_ns <= node->now_ns);
-    const uint64_t period_ns = KITH_US * (uint64_t)round->period.mean_us;
     const uint64_t start = round->start < START_MAX ? round->start : START_MAX;
     uint64_t most = start + SLACK;
     if (!node->mode->says_round)
         most += (uint64_t)(node->now_ns - round->begun_ns) / MAILBOX_ROUND_NS;
-    else if (period_ns > 0)
-        most += (FASTER - 1) * start + FASTER * kith_round_phases(node) *
-                                           ((uint64_t)worked(node) / period_ns);
+    else if (round->closed_ns > 0)
+        most += (FASTER - 1) * start +
+                FASTER * kith_round_phases(node) * triggers(node);
     return most < KITH_ROUND_NUMBER_MAX ? most : KITH_ROUND_NUMBER_MAX;
 }
 
@@ -111,6 +125,20 @@ static void hear_deserted(struct kith_node *node, kith_id from, bool comes)
     }
 }
 
+/* A plausible claim. */
+static void note_claim(struct kith_round *round, kith_id from, uint64_t said)
+{
+    KITH_ASSERT(round->second <= round->furthest);
+    if (said > round->furthest) {
+        if (from != round->furthest_by)
+            round->second = round->furthest;
+        round->furthest = said;
+        round->furthest_by = from;
+    } else if (from != round->furthest_by && said > round->second) {
+        round->second = said;
+    }
+}
+
 void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said)
 {
     struct kith_round *round = node->round;
@@ -128,8 +156,8 @@ void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said)
     }
     if (claims && said < round->round)
         kith_late_hear(node, from);
-    if (claims && said > round->furthest && said <= kith_round_plausible(node))
-        round->furthest = said;
+    if (claims && said > round->second && said <= kith_round_plausible(node))
+        note_claim(round, from, said);
 }
 
 /* What a static graph's live neighbours all claim; 0 when all are silent. */
@@ -172,8 +200,13 @@ void kith_round_catch_up(struct kith_node *node)
     const struct kith_round *round = node->round;
     KITH_ASSERT(round->state == ROUND_CLOSED);
     const uint64_t all = least_said(node);
+    const uint64_t cycle = kith_round_phases(node);
+    const uint64_t stretch = cycle > 1 ? cycle : STRETCH;
+    const uint64_t of_one = cycle > 1 ? 2 * cycle : STRETCH;
     uint64_t most = all <= kith_round_plausible(node) ? all : 0;
-    if (round->furthest / STRETCH > round->round / STRETCH)
+    if (round->second / stretch > round->round / stretch)
+        most = round->second;
+    else if (round->furthest / of_one > round->round / of_one)
         most = round->furthest;
     const uint64_t further = kith_round_begins(node, most);
     /* A cycle that is under way is gone through: those behind us in it wait for
