@@ -150,8 +150,8 @@ class Hello:
         name = self.model.encode()
         return struct.pack(HELLO_HEAD, HELLO, self.experiment, self.dim,
                            self.incarnation, self.rank,
-                           (self.clock or int(time.time())) % 2**32, self.instance,
-                           len(name)) + name
+                           (self.clock or int(time.time())) % 2**32,
+                           self.instance, len(name)) + name
 
 
 def hello(data):
