@@ -12,7 +12,10 @@
  * gloo: isend + irecv + lerp_, without authentication (exchange_gloo.py).
  * Target: 0.70 of its rate with libcrypto, 0.40 with libsodium.
  * BENCH_EXCHANGES (7), BENCH_EXCHANGE_ROUNDS (3), BENCH_PROVIDER and BENCH_WAY,
- * which provider and which way, from 0 (all). */
+ * which provider and which way, from 0 (all).
+ * BENCH_GUARD=NAME, in place of all that: the same between peers that train, an
+ * mlp of as many parameters, without a guard and with that one, in turn.
+ * Target: at most 1.05 times the time. */
 #include "bench/bench.h"
 #include "bench/network.h"
 
@@ -48,7 +51,7 @@ struct times {
         double began_s;
     } open[2][TIMES_MAX];
     double cpu_s[2]; /* of each process, until its last mark */
-    uint32_t count;
+    uint32_t count, rejected;
     struct done {
         double ended_s, seconds, cpu_s;
     } done[TIMES_MAX];
@@ -64,6 +67,7 @@ static void on_mark(int rank, const struct kith_mark *mark)
     struct timespec cpu;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
     times->cpu_s[rank] = (double)cpu.tv_sec + 1e-9 * (double)cpu.tv_nsec;
+    times->rejected += mark->kind == KITH_MARK_REJECTED;
     if (mark->kind == KITH_MARK_ATTEMPT && mark->peer != KITH_NOBODY)
         times->triggered_s[rank] = now;
     if (!mark->initiator || (rank > 0 && !times->mode->both) ||
@@ -135,18 +139,36 @@ static struct cost cost_each(uint32_t first, uint32_t count)
     return cost;
 }
 
-static struct cost ours(const struct kith_aead *aead, const struct mode *mode,
-                        uint32_t count, bool verbose)
+/* Without a guard's name, peers that do not train: those need none. */
+static void write_experiment(const char *guard, unsigned exchanges,
+                             char yaml[1024])
 {
-    char yaml[512];
+    char model[512];
+    if (guard == NULL)
+        snprintf(model, sizeof model,
+                 "model: {kind: consensus, dim: %u}\ncompute: {step: 2ms}\n",
+                 ELEMENTS);
+    else
+        snprintf(model, sizeof model,
+                 "model: {kind: mlp, layers: [64, 4960, 4960, 10]}\n"
+                 "data: {kind: idx, path: %s/../examples/data/digits}\n"
+                 "train: {learning_rate: 0.001, batch: 1}\n",
+                 BENCH_FOLDER);
+    snprintf(yaml, 1024,
+             "name: exchange\nseed: 5\npeers: 2\nstop: {steps: 1000000}\n%s"
+             "gossip: {algorithm: adpsgd, every: 1, exchanges: %u, guard: %s}\n"
+             "save: never\n",
+             model, exchanges, guard ? guard : "none");
+}
+
+static struct cost ours(const struct kith_aead *aead, const struct mode *mode,
+                        const char *guard, uint32_t count)
+{
+    const bool verbose = bench_setting("BENCH_VERBOSE", 0) > 0;
+    char yaml[1024];
     struct peers peers;
     const uint32_t first = mode->exchanges == 1 ? 2 : 4 * KITH_EXCHANGES_LIMIT;
-    snprintf(yaml, sizeof yaml,
-             "name: exchange\nseed: 5\npeers: 2\nstop: {steps: 1000000}\n"
-             "model: {kind: consensus, dim: %u}\n"
-             "gossip: {algorithm: adpsgd, every: 1, exchanges: %u}\n"
-             "compute: {step: 2ms}\nsave: never\n",
-             ELEMENTS, mode->exchanges);
+    write_experiment(guard, mode->exchanges, yaml);
     memset(times, 0, sizeof *times);
     times->mode = mode;
     peers_open(&peers, yaml);
@@ -261,6 +283,40 @@ static bool is_chosen(int p, size_t m)
            (only_way < 0 || m == (size_t)only_way);
 }
 
+/* Every way that is chosen, with libcrypto, unless another provider is. */
+static void compare_guard(const char *guard, int rounds, uint32_t count)
+{
+    const int p = (int)bench_setting("BENCH_PROVIDER", 0);
+    for (size_t m = 0; m < MODES; m++) {
+        struct rates plain, guarded;
+        uint32_t rejected = 0;
+        char name[80];
+        for (int r = 0; r < rounds && is_chosen(p, m); r++) {
+            const struct kith_aead *const aead = provider(providers[p]);
+            struct cost cost = ours(aead, &modes[m], "none", count);
+            plain.rate[r] = 0.1 / cost.seconds;
+            plain.cpu_ms[r] = 1e3 * cost.cpu;
+            cost = ours(aead, &modes[m], guard, count);
+            guarded.rate[r] = 0.1 / cost.seconds;
+            guarded.cpu_ms[r] = 1e3 * cost.cpu;
+            rejected += times->rejected;
+        }
+        if (!is_chosen(p, m))
+            continue;
+        printf("# guard %s, %s: %u models rejected\n", guard, modes[m].name,
+               rejected);
+        bench_print("trained exchange + merge", plain.rate, rounds, "GB/s");
+        bench_print("  CPU time of both peers", plain.cpu_ms, rounds,
+                    "ms an exchange");
+        snprintf(name, sizeof name, "with guard %s", guard);
+        bench_print(name, guarded.rate, rounds, "GB/s");
+        bench_print("  CPU time of both peers", guarded.cpu_ms, rounds,
+                    "ms an exchange");
+        bench_ratio("time without : with (>= 0.95 is <= 1.05)", guarded.rate,
+                    plain.rate, rounds, 0.95);
+    }
+}
+
 static void report(int rounds, struct rates rates[PROVIDERS][MODES],
                    const double *gloo_rate)
 {
@@ -293,12 +349,16 @@ int main(void)
     double gloo_rate[BENCH_ROUNDS];
     const int rounds = (int)bench_setting("BENCH_EXCHANGE_ROUNDS", 3);
     const uint32_t count = (uint32_t)bench_setting("BENCH_EXCHANGES", 7);
-    const bool verbose = bench_setting("BENCH_VERBOSE", 0) > 0;
+    const char *const guard = getenv("BENCH_GUARD");
     struct gloo gloo;
     bench_network();
     signal(SIGPIPE, SIG_IGN);
     times = mmap(NULL, sizeof *times, PROT_READ | PROT_WRITE,
                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (guard != NULL) {
+        compare_guard(guard, rounds, count);
+        return 0;
+    }
     const bool compare = gloo_open(&gloo);
     for (int r = 0; r < rounds; r++) {
         if (compare)
@@ -308,7 +368,7 @@ int main(void)
                 if (!is_chosen(p, m))
                     continue;
                 const struct cost cost =
-                    ours(provider(providers[p]), &modes[m], count, verbose);
+                    ours(provider(providers[p]), &modes[m], NULL, count);
                 rates[p][m].rate[r] = 0.1 / cost.seconds;
                 rates[p][m].cpu_ms[r] = 1e3 * cost.cpu;
             }

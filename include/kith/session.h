@@ -36,8 +36,9 @@ const char *kith_suite_name(enum kith_suite suite);
 #define KITH_FINGERPRINT_BYTES 32u
 #define KITH_SIGNATURE_BYTES 64u
 #define KITH_PREFACE_BYTES 8u
-/* 1: kith before certificates named a rank. */
-#define KITH_PROTOCOL_VERSION 2u
+/* 1: kith before certificates named a rank; 2: before HELLO named an instance.
+ */
+#define KITH_PROTOCOL_VERSION 3u
 
 enum kith_role {
     KITH_ROLE_TRAIN = 1,
@@ -134,10 +135,13 @@ struct kith_hello {
     uint64_t experiment_hash;
     uint64_t dim;
     uint32_t incarnation;
-    uint32_t rank; /* the sender's place in the member list; KITH_NOBODY: a
-                      visitor, who proves himself and leaves */
-    int64_t utc_s; /* the sender's clock: config.utc_s, filled in by the
-                      session; how `kith doctor` finds a wrong clock */
+    uint32_t rank;     /* the sender's place in the member list; KITH_NOBODY: a
+                          visitor, who proves himself and leaves */
+    int64_t utc_s;     /* the sender's clock: config.utc_s, filled in by the
+                          session; how `kith doctor` finds a wrong clock */
+    uint32_t instance; /* of the sender, for this peer alone: all connections of
+                          one process with one key show the same, filled in by
+                          the session; who has stolen a key cannot know it */
     char model[KITH_NAME_MAX]; /* for the refusal's text */
 };
 
@@ -180,6 +184,7 @@ struct kith_session_config {
     const struct kith_identity *identity; /* kept */
     struct kith_hello hello;
     uint8_t random[32]; /* the ephemeral key */
+    uint8_t secret[32]; /* of this process: what instances are made of */
     int64_t utc_s;
 };
 

@@ -470,6 +470,7 @@ static bool make_session(struct kith_link *link)
         .hello = options->hello,
         .utc_s = (int64_t)time(NULL),
     };
+    memcpy(config.secret, transport->secret, sizeof config.secret);
     link->session_memory = malloc(kith_session_size());
     const bool made = link->session_memory != NULL &&
                       uv_random(NULL, NULL, config.random, sizeof config.random,
@@ -477,6 +478,7 @@ static bool make_session(struct kith_link *link)
                       kith_session_init(link->session_memory, &config,
                                         &link->session) == KITH_OK;
     sodium_memzero(config.random, sizeof config.random);
+    sodium_memzero(config.secret, sizeof config.secret);
     return made || kith_link_close(link, "a session could not be made");
 }
 

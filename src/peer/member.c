@@ -285,22 +285,29 @@ static bool same_host(const char *one, const char *other)
     return strncmp(one, other, length) == 0;
 }
 
+/* Whatever the addresses, connections of one process show one instance, which
+ * nobody but its process and we can know. */
+static bool is_same_process(const struct kith_link *link,
+                            const struct kith_link *other)
+{
+    return kith_session_peer_hello(link->session)->instance ==
+           kith_session_peer_hello(other->session)->instance;
+}
+
 /* One key from two places: a copy, or a peer that has moved. The one that was
- * here first stays for as long as it is heard, whatever the newcomer says. Not
- * where both have just dialled each other, which may use an address each. */
+ * here first stays for as long as it is heard, whatever the newcomer says and
+ * whoever dialled; but one host may start its member again. */
 static bool is_elsewhere(const struct kith_member_state *member,
                          const struct kith_link *link,
                          const struct kith_link *other)
 {
     const kith_ns alive_ns = member->transport->options.limits.alive_ns;
-    const kith_ns now = (kith_ns)uv_hrtime();
-    const bool both_dialled =
-        link->initiator != other->initiator &&
-        kith_session_peer_hello(link->session)->incarnation ==
-            kith_session_peer_hello(other->session)->incarnation &&
-        now - other->born_ns < alive_ns;
-    return !both_dialled && !same_host(link->address, other->address) &&
-           now - other->progress_ns < alive_ns;
+    const bool restarted =
+        same_host(link->address, other->address) &&
+        kith_session_peer_hello(link->session)->incarnation !=
+            kith_session_peer_hello(other->session)->incarnation;
+    return !is_same_process(link, other) && !restarted &&
+           (kith_ns)uv_hrtime() - other->progress_ns < alive_ns;
 }
 
 /* Another link with the same member is open already. */
@@ -322,7 +329,8 @@ static bool resolve_duplicate(struct kith_member_state *member,
     if (now < then)
         return kith_link_refuse(link, KITH_REFUSAL_DUPLICATE,
                                 "from before the peer's restart");
-    if (now > then || link->initiator == other->initiator) {
+    const bool another = !is_same_process(link, other);
+    if (another || link->initiator == other->initiator) {
         /* A restart, or its initiator gave the older one up: down, then up. */
         if (!same_host(link->address, other->address))
             kith_transport_log(
@@ -331,7 +339,9 @@ static bool resolve_duplicate(struct kith_member_state *member,
                 link->address, other->address);
         member->link = NULL;
         schedule_down(member);
-        kith_link_close(other, "replaced by a newer connection");
+        kith_link_close(other, another
+                                   ? "replaced by another process with its key"
+                                   : "replaced by a newer connection");
         return true;
     }
     /* Both sides answer alike. */

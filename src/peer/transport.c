@@ -1,6 +1,7 @@
 /* Listening, admission, the members, and the end of it all. */
 #include "transport.h"
 
+#include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -246,7 +247,9 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
         kith_link_flow_init(&transport->members[i].flow, &options->usual,
                             options->seed, options->self, i);
     }
-    err = uv_random(NULL, NULL, &seed, sizeof seed, 0, NULL) == 0
+    err = uv_random(NULL, NULL, &seed, sizeof seed, 0, NULL) == 0 &&
+                  uv_random(NULL, NULL, transport->secret,
+                            sizeof transport->secret, 0, NULL) == 0
               ? kith_half_open_init(&transport->half_open,
                                     &transport->options.limits, seed)
               : KITH_EDEVICE;
@@ -384,5 +387,6 @@ void kith_transport_free(struct kith_transport *transport)
     free(transport->members);
     kith_half_open_close(&transport->half_open);
     kith_net_free(&transport->net);
+    sodium_memzero(transport->secret, sizeof transport->secret);
     kith_keys_free(&transport->identity, &transport->trust);
 }

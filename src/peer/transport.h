@@ -208,6 +208,7 @@ struct kith_transport {
     uv_timer_t poll; /* snapshots that are not there yet */
     uv_idle_t notify;
     bool stopping, held;
+    uint8_t secret[32]; /* of this process: kith_session_config */
     struct kith_half_open_table half_open;
     struct kith_link *links;
     struct kith_member_state *members; /* (peers) */

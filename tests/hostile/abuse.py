@@ -11,7 +11,6 @@ from messages import Header, Kind
 LENGTHS = (0, 1, 4, 65472, 1 << 20, (1 << 31) - 1, 1 << 33, (1 << 63) - 1,
            (1 << 64) - 1)
 BURSTS = (0, 1, 65473, 1047552, 1047553, (1 << 31), (1 << 32) - 1)
-CROSSED_S = 11       # protocol.md section 1: two that have just dialled
 STRANGERS = 40       # connections of one wave of a flood
 
 
@@ -170,23 +169,12 @@ async def squat(member, rank):
     await speak(member, rank, hello)
 
 
-async def steal(member, seconds):
-    """The same key from other addresses, while the first is at work; once the
-    first is so old that none of them can be a dial that crossed it."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + CROSSED_S
-    while loop.time() < end and any(
-            loop.time() - link.born < CROSSED_S
-            for link in member.links.values()):
-        await asyncio.sleep(0.1)
-    await rapidly(member, seconds, second_place, 0.1)
-
-
 async def second_place(member, rank):
-    """Somewhere else on this machine."""
+    """Somewhere else on this machine: another process with our key."""
     if rank in member.links:
+        hello = dataclasses.replace(member.hello, instance=os.urandom(4))
         source = f"127.0.0.{member.dice.randrange(2, 9)}"
-        await speak(member, rank, member.hello, source)
+        await speak(member, rank, hello, source)
 
 
 async def speak(member, rank, hello, source=None):

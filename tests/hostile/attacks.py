@@ -144,7 +144,8 @@ TABLE = {
     "dissensus": Attack("draws everybody away from the mean", dissensus),
     "free-ride": Attack("gives its first model for ever", free_ride),
     "equivocate": Attack("to everybody another model", equivocate),
-    "stolen-key": Attack("one key from several addresses", run=abuse.steal,
+    "stolen-key": Attack("one key from several addresses",
+                         run=life(abuse.second_place, 0.1),
                          expect="refused kind=two_places"),
     "stale-replay": Attack(
         "others' old models; old headers and records again", stale,

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.ciphers.aead import (
 from cryptography.hazmat.primitives.serialization import (
     Encoding, PublicFormat)
 
-VERSION = 2
+VERSION = 3
 SUITES = {1: ("AESGCM", AESGCM, "big"),
           2: ("ChaChaPoly", ChaCha20Poly1305, "little")}
 HASH_BYTES = 64

@@ -1,4 +1,5 @@
 """Real `kith peer` processes on loopback, and what is measured of them."""
+import array
 import glob
 import gzip
 import json
@@ -44,12 +45,13 @@ def keys(*words):
 
 
 class Cluster:
-    """Peers of kith at `ranks`, and one more place, which is ours."""
+    """Peers of kith at `ranks`, and one more place, which is ours. They stop
+    by `stop`, and hold what comes against `guard`."""
 
-    def __init__(self, folder, algorithm, place, model, seconds):
+    def __init__(self, folder, algorithm, place, model, stop, guard="none"):
         self.folder, self.place = folder, place
         self.ranks = [rank for rank in range(PEERS) if rank != place]
-        self.algorithm = algorithm
+        self.algorithm, self.guard = algorithm, guard
         os.makedirs(folder)
         ports = free_ports(PEERS)
         self.addresses = [("127.0.0.1", port) for port in ports]
@@ -57,8 +59,8 @@ class Cluster:
         keys("new", authority, "--authority")
         for rank in range(PEERS):
             self.certify(authority, rank)
-        self.experiment("experiment.yaml", model, seconds, DIGITS)
-        self.experiment("liar.yaml", model, seconds, "liar")
+        self.experiment("experiment.yaml", model, stop, DIGITS)
+        self.experiment("liar.yaml", model, stop, "liar")
         self.members()
         self.processes = []
 
@@ -74,14 +76,15 @@ class Cluster:
                 open(os.path.join(identity, "ca.pub"), "wb") as copy:
             copy.write(source.read())
 
-    def experiment(self, name, model, seconds, data):
+    def experiment(self, name, model, stop, data):
         with open(self.path(name), "w", encoding="ascii") as file:
             file.write(f"""name: hostile
 seed: 7
 peers: {PEERS}
-stop: {{time: {seconds:.0f}s}}
+stop: {{{stop}}}
 {MODELS[model].replace("DATA", data)}network: {{suite: AESGCM}}
-gossip: {{algorithm: {self.algorithm}, every: 2, topology: complete}}
+gossip: {{algorithm: {self.algorithm}, every: 2, topology: complete,
+         guard: {self.guard}}}
 compute: {{step: 5ms}}
 save: 1s
 """)
@@ -155,18 +158,33 @@ save: 1s
         with open(self.log(rank), encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    def is_finite(self, rank):
-        """Whether every value of its last save is: safetensors."""
+    def saved(self, rank):
+        """Name and values of each vector of its last save: safetensors."""
         with open(self.path(f"model-{rank}", "hostile.save"), "rb") as file:
             data = file.read()
         start = 8 + int.from_bytes(data[:8], "little")
         for name, tensor in json.loads(data[8:start]).items():
             if name != "__metadata__" and tensor["dtype"] == "F32":
                 first, last = tensor["data_offsets"]
-                values = m.floats(data[start + first:start + last])
-                if not all(map(math.isfinite, values)):
-                    return False
-        return True
+                yield name, m.floats(data[start + first:start + last])
+
+    def is_finite(self, rank):
+        return all(all(map(math.isfinite, values))
+                   for _, values in self.saved(rank))
+
+    def model(self, rank):
+        """What it has saved of its model, as one vector; None: nothing yet."""
+        try:
+            return array.array("f", (
+                value for name, values in self.saved(rank)
+                if not name.startswith("optimiser.") for value in values))
+        except FileNotFoundError:
+            return None
+
+    def accuracy(self, rank):
+        """Per cent, from its last lines; NaN: it has not said it."""
+        found = re.search(r"^  accuracy +([0-9.]+) %", self.lines(rank), re.M)
+        return float(found[1]) if found else math.nan
 
     def stop(self):
         """The exit codes, once all were asked to end."""

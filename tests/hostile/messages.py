@@ -5,6 +5,7 @@ wrong ones can be made as easily as right ones."""
 import array
 import dataclasses
 import enum
+import os
 import struct
 import sys
 import time
@@ -12,6 +13,7 @@ import time
 import channel
 
 HELLO, CONTROL, BURST, FIN, REFUSED = 1, 2, 3, 4, 5
+HELLO_HEAD = ">B8sQIII4sB"
 BULK_BYTES = 65472
 BURST_BYTES = 16 * BULK_BYTES
 VISITOR = 2**32 - 1
@@ -141,24 +143,27 @@ class Hello:
     rank: int = VISITOR
     clock: int = 0
     model: str = ""
+    instance: bytes = dataclasses.field(
+        default_factory=lambda: os.urandom(4))
 
     def packed(self):
         name = self.model.encode()
-        return struct.pack(">B8sQIIQB", HELLO, self.experiment, self.dim,
+        return struct.pack(HELLO_HEAD, HELLO, self.experiment, self.dim,
                            self.incarnation, self.rank,
-                           self.clock or int(time.time()), len(name)) + name
+                           (self.clock or int(time.time())) % 2**32,
+                           self.instance, len(name)) + name
 
 
 def hello(data):
     """Of a record; a notice in its place is an error that says it."""
     if data[:1] == bytes([REFUSED]):
         raise channel.ProtocolError("refused: " + NOTICES[data[1]])
-    kind, experiment, dim, incarnation, rank, clock, size = \
-        struct.unpack_from(">B8sQIIQB", data)
-    if kind != HELLO or len(data) != 34 + size:
+    kind, experiment, dim, incarnation, rank, clock, instance, size = \
+        struct.unpack_from(HELLO_HEAD, data)
+    if kind != HELLO or len(data) != struct.calcsize(HELLO_HEAD) + size:
         raise channel.ProtocolError("the first record is no HELLO")
     return Hello(experiment, dim, incarnation, rank, clock,
-                 data[34:].decode())
+                 data[struct.calcsize(HELLO_HEAD):].decode(), instance)
 
 
 def control(message):

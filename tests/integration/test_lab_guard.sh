@@ -2,7 +2,7 @@
 # Goal: real peers reject a member that lies, name it and learn as well.
 # Method: six peers of the digits in pairs with guard clip; one sends values of
 # 2, or its model with the sign turned, from the first second on. Of what honest
-# peers reject most is that member's.
+# peers reject most is that member's, and the report's table says so.
 # shellcheck source=tests/integration/lab.sh
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
 
@@ -23,6 +23,10 @@ for lie in "huge: \"peer(4)\", by: 2" "hostile: \"peer(4)\", kind: flip"; do
     [ "$theirs" -gt 100 ] || fail "$theirs models of peer-4 were rejected: $lie"
     [ "$honest" -lt "$((theirs / 10))" ] ||
         fail "$honest honest models were rejected, of peer-4 $theirs"
+    "$kith" report "$database" --out "$scratch/page.html" >/dev/null ||
+        fail "no report: $lie"
+    grep -q "\"identities\".*\[4,[^]]*,$theirs,[^]]*\]" "$scratch/page.html" ||
+        fail "the page does not say $theirs rejected of peer 4: $lie"
     worst=$(sql "$database" "SELECT min(accuracy) FROM (SELECT accuracy,
         max(time_s) FROM series WHERE peer != 4 AND accuracy IS NOT NULL
         GROUP BY peer)")

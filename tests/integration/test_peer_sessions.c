@@ -192,6 +192,7 @@ static void one_key_from_two_places(void **state)
     visit_begin(&here, &peers, &options);
     assert_true(visit_said(&peers, 0, "connected rank=2"));
     options.from = 0x7f000002;
+    options.process = 1;
     options.stay = true;
     visit_begin(&there, &peers, &options);
     assert_int_equal(kith_session_notice(there.session), KITH_NOTICE_ELSEWHERE);

@@ -1,6 +1,8 @@
 #!/bin/sh
-# Goal: thirty minutes of a hostile member leave no report, and memory flat.
-# Method: hostile.py --minutes; MINUTES (30), KITH, OUT and PYTHON.
+# Goal: thirty minutes of a hostile member leave no report, and memory flat; and
+# honest peers with a guard learn what they do without it, to 1.0 point.
+# Method: hostile.py --minutes --accuracy; MINUTES (30), KITH, OUT and PYTHON;
+# ACCURACY=no leaves the trainings out.
 top=${srcdir:-$(dirname "$0")/../..}
 python=${PYTHON:-python3}
 "$python" -c 'import cryptography' 2>/dev/null || {
@@ -8,4 +10,5 @@ python=${PYTHON:-python3}
     exit 77
 }
 PYTHONDONTWRITEBYTECODE=1 exec "$python" "$top/tests/hostile/hostile.py" \
-    --minutes "${MINUTES:-30}"
+    --minutes "${MINUTES:-30}" \
+    $([ "${ACCURACY:-yes}" = no ] || echo --accuracy)

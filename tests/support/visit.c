@@ -55,6 +55,7 @@ static void open_session(struct visit *visit, const struct peers *peers,
                   .rank = options->rank},
         .utc_s = (int64_t)time(NULL),
         .random = {1, 2, 3, (uint8_t)options->rank},
+        .secret = {options->process},
     };
     snprintf(config.hello.model, sizeof config.hello.model, "%s",
              peers->experiment.model->name);

@@ -17,8 +17,9 @@ struct visit_options {
     uint32_t rank; /* claimed */
     uint64_t hash; /* of the experiment */
     uint64_t dim;
-    uint32_t from; /* 127.0.0.1 and so on; 0: any */
-    bool stay;     /* read on until the peer closes */
+    uint8_t process; /* of several with one key */
+    uint32_t from;   /* 127.0.0.1 and so on; 0: any */
+    bool stay;       /* read on until the peer closes */
 };
 
 /* What the member of this rank would say. */

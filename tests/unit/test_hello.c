@@ -1,5 +1,6 @@
 /* Goal: a model's name in HELLO that could write fields or lines of its own
- * into a log is refused before anything of it is shown.
+ * into a log is refused before anything of it is shown; the instance in HELLO
+ * is one process's, and one pair's.
  * Method: two sessions joined by memory, one of them lying. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,11 +60,37 @@ static void other_names_are_named(void **state)
     sessions_close(&pair);
 }
 
+/* What Alice shows, at this end of a session. */
+static uint32_t instance(int of, uint8_t secret, const char *to)
+{
+    static uint32_t run = 100;
+    sessions_setup(&pair, KITH_SUITE_CHACHAPOLY, NULL, run++);
+    pair.ends[of].config.secret[31] = secret;
+    sessions_identity(&pair.ends[of].identity, "alice", &pair.cluster);
+    sessions_identity(&pair.ends[1 - of].identity, to, &pair.cluster);
+    assert_true(sessions_start(&pair));
+    assert_true(sessions_connect(&pair));
+    const uint32_t shown =
+        kith_session_peer_hello(pair.ends[1 - of].session)->instance;
+    sessions_close(&pair);
+    return shown;
+}
+
+static void one_instance_a_process_and_peer(void **state)
+{
+    const uint32_t alice = instance(0, 1, "bob");
+    (void)state;
+    assert_true(alice == instance(1, 1, "bob")); /* whoever dials */
+    assert_true(alice != instance(0, 2, "bob"));
+    assert_true(alice != instance(0, 1, "carol"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_that_lie),
         cmocka_unit_test(other_names_are_named),
+        cmocka_unit_test(one_instance_a_process_and_peer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

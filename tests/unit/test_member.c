@@ -1,7 +1,8 @@
 /* Goal: what is said to a member arrives once, whichever link stands when it is
  * said: while the transport is still held, while both sides dial each other,
- * when a restarted member comes back. A member that will not do is dialled on
- * without filling the log.
+ * when a restarted member comes back. Who has copied a member's key takes its
+ * place from nowhere unsaid. A member that will not do is dialled on without
+ * filling the log.
  * Method: two or three transports on one loop, joined by loopback; the driver
  * is a counter of what it was told. */
 #include <setjmp.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "src/peer/transport.h"
@@ -25,6 +27,7 @@ struct side {
     int up, down;
     unsigned heard[64];            /* messages by step */
     unsigned dial_failed, refused; /* lines of the log */
+    unsigned moved, two_places, told;
 };
 
 static uv_loop_t loop;
@@ -32,6 +35,7 @@ static uv_timer_t heartbeat;
 static struct sessions_cluster cluster;
 static struct kith_member members[MEMBERS];
 static int listeners[MEMBERS];
+static kith_ns alive_ns;
 
 static void on_up(void *arg, kith_id peer)
 {
@@ -72,6 +76,9 @@ static void on_log(void *user, const char *line)
     struct side *side = user;
     side->dial_failed += strncmp(line, "dial-failed ", 12) == 0;
     side->refused += strncmp(line, "refused ", 8) == 0;
+    side->moved += strncmp(line, "moved ", 6) == 0;
+    side->told += strncmp(line, "refused-by ", 11) == 0;
+    side->two_places += strncmp(line, "refused kind=two_places ", 24) == 0;
 }
 
 static void on_heartbeat(uv_timer_t *timer)
@@ -79,12 +86,24 @@ static void on_heartbeat(uv_timer_t *timer)
     (void)timer;
 }
 
-static void listen_as(kith_id rank, char address[KITH_ADDRESS_BYTES])
+static void listen_at(const char *host, kith_id rank,
+                      char address[KITH_ADDRESS_BYTES])
 {
     char error[KITH_PEER_ERROR_BYTES];
-    assert_int_equal(
-        kith_peer_listen("127.0.0.1:0", &listeners[rank], address, error),
-        KITH_OK);
+    assert_int_equal(kith_peer_listen(host, &listeners[rank], address, error),
+                     KITH_OK);
+}
+
+static void listen_as(kith_id rank, char address[KITH_ADDRESS_BYTES])
+{
+    listen_at("127.0.0.1:0", rank, address);
+}
+
+/* Whoever dials comes from 127.0.0.1, so this one has two addresses. */
+static void listen_elsewhere(kith_id rank)
+{
+    close(listeners[rank]);
+    listen_at("127.0.0.9:0", rank, members[rank].address);
 }
 
 static int setup(void **state)
@@ -95,6 +114,7 @@ static int setup(void **state)
     uv_timer_init(&loop, &heartbeat);
     uv_timer_start(&heartbeat, on_heartbeat, 1, 1);
     memset(members, 0, sizeof members);
+    alive_ns = 10 * KITH_S;
     for (kith_id i = 0; i < MEMBERS; i++)
         listen_as(i, members[i].address);
     return 0;
@@ -137,6 +157,7 @@ static void open_side_of(struct side *side, kith_id rank, uint32_t incarnation,
                  .slot = on_slot},
     };
     kith_peer_limits_default(&options.limits);
+    options.limits.alive_ns = alive_ns;
     options.limits.dial_first_ns = options.limits.dial_max_ns = KITH_MS;
     assert_int_equal(
         kith_transport_init(&side->transport, &loop, &options, listeners[rank]),
@@ -174,6 +195,13 @@ static void turn(void)
         assert_true(condition);                                                \
     } while (0)
 
+static void wait_for(kith_ns ns)
+{
+    const kith_ns until_ns = (kith_ns)uv_hrtime() + ns;
+    while ((kith_ns)uv_hrtime() < until_ns)
+        turn();
+}
+
 static unsigned link_count(const struct side *side)
 {
     unsigned count = 0;
@@ -185,7 +213,8 @@ static unsigned link_count(const struct side *side)
 static void stop_sides(struct side **sides, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        kith_transport_stop(&sides[i]->transport);
+        if (!sides[i]->transport.stopping)
+            kith_transport_stop(&sides[i]->transport);
     uv_close((uv_handle_t *)&heartbeat, NULL);
     uv_run(&loop, UV_RUN_DEFAULT);
     for (size_t i = 0; i < count; i++)
@@ -349,6 +378,147 @@ static void restarted_member_replaces_its_past(void **state)
     stop_sides((struct side *[]){&a, &past, &present}, 3);
 }
 
+/* ---- one key from two addresses */
+
+static void a_crossing_from_two_addresses(void **state)
+{
+    const kith_id rank = *(const kith_id *)*state;
+    listen_elsewhere(rank);
+    dial_each_other(0, 0);
+    setup(state);
+    listen_elsewhere(rank);
+    dial_each_other(20 * KITH_MS, 0);
+    setup(state);
+    listen_elsewhere(rank);
+    dial_each_other(0, 20 * KITH_MS);
+}
+
+/* It has the rank's key, incarnation and address, and is another process. */
+static void a_copy_on_the_same_host(void **state)
+{
+    static struct side a, first, copy;
+    char address[KITH_ADDRESS_BYTES];
+    (void)state;
+    open_side(&a, 0, 0, 0);
+    open_side(&first, 1, 0, 0);
+    kith_transport_unhold(&a.transport);
+    kith_transport_unhold(&first.transport);
+    say(&first, 0, 1);
+    RUN_UNTIL(a.heard[1] == 1);
+    listen_as(1, address);
+    open_side(&copy, 1, 0, 0);
+    kith_transport_unhold(&copy.transport);
+    say(&copy, 0, 2);
+    RUN_UNTIL(a.two_places == 1 && copy.told == 1);
+    assert_int_equal(a.heard[2], 0);
+    assert_int_equal(a.down, 0);
+    stop_sides((struct side *[]){&a, &first, &copy}, 3);
+}
+
+/* Of this rank's key, with which `b` has just dialled the owner. */
+struct theft {
+    struct side owner, thief, b;
+    kith_id rank, other;
+};
+
+static void open_theft(struct theft *theft, kith_id rank, kith_ns late_ns)
+{
+    theft->rank = rank;
+    theft->other = 1 - rank;
+    listen_elsewhere(rank);
+    open_side(&theft->owner, rank, 0, late_ns);
+    open_side(&theft->b, theft->other, 0, 0);
+    kith_transport_unhold(&theft->owner.transport);
+    kith_transport_unhold(&theft->b.transport);
+    say(&theft->b, rank, 1);
+}
+
+/* It cannot know what the owner's connections show. */
+static void open_thief(struct theft *theft, uint32_t incarnation)
+{
+    char address[KITH_ADDRESS_BYTES];
+    listen_as(theft->rank, address);
+    open_side(&theft->thief, theft->rank, incarnation, 0);
+    kith_transport_unhold(&theft->thief.transport);
+    say(&theft->thief, theft->other, 2);
+}
+
+static void close_theft(struct theft *theft)
+{
+    stop_sides((struct side *[]){&theft->owner, &theft->thief, &theft->b}, 3);
+}
+
+/* As soon as the owner was dialled: nothing of the thief is heard, the owner
+ * stays, and it is said. */
+static void an_early_thief_is_refused(void **state)
+{
+    static struct theft theft;
+    struct side *const owner = &theft.owner, *const b = &theft.b;
+    open_theft(&theft, *(const kith_id *)*state, 0);
+    RUN_UNTIL(owner->heard[1] == 1 && b->up == 1);
+    open_thief(&theft, 0);
+    RUN_UNTIL(b->two_places == 1 && theft.thief.transport.connected == 1);
+
+    say(owner, theft.other, 3);
+    say(b, theft.rank, 4);
+    RUN_UNTIL(b->heard[3] == 1 && owner->heard[4] == 1);
+    assert_int_equal(b->heard[2] + theft.thief.heard[4], 0);
+    assert_int_equal(b->down + owner->down + (int)b->moved, 0);
+    close_theft(&theft);
+}
+
+/* Between our dial and the owner's answer: the one that was first stays, and
+ * the owner is told. */
+static void a_first_thief_is_named(void **state)
+{
+    static struct theft theft;
+    open_theft(&theft, *(const kith_id *)*state, 50 * KITH_MS);
+    open_thief(&theft, 0);
+    RUN_UNTIL(theft.b.two_places == 1 && theft.owner.told == 1);
+    RUN_UNTIL(theft.b.heard[2] == 1);
+    assert_int_equal(theft.b.down + (int)theft.b.moved, 0);
+    close_theft(&theft);
+}
+
+/* Refused for as long as the first is heard, whatever incarnation it names. */
+static void a_late_one_finds_the_first_heard_or_silent(void **state)
+{
+    static struct theft theft;
+    struct side *const b = &theft.b;
+    alive_ns = KITH_S;
+    open_theft(&theft, *(const kith_id *)*state, 0);
+    RUN_UNTIL(theft.owner.heard[1] == 1);
+    wait_for(alive_ns + 200 * KITH_MS);
+    say(&theft.owner, theft.other, 3);
+    RUN_UNTIL(b->heard[3] == 1);
+    open_thief(&theft, 1);
+    RUN_UNTIL(b->two_places == 1);
+    assert_int_equal(b->heard[2] + b->moved, 0);
+    assert_int_equal(b->down, 0);
+
+    wait_for(alive_ns);
+    say(&theft.thief, theft.other, 4);
+    RUN_UNTIL(b->heard[4] == 1 && b->up == 2);
+    assert_int_equal(b->moved, 1);
+    assert_int_equal(b->down, 1);
+    close_theft(&theft);
+}
+
+/* A member that ended and comes back at another address waits for nothing. */
+static void a_restart_elsewhere(void **state)
+{
+    static struct theft theft;
+    struct side *const b = &theft.b;
+    open_theft(&theft, *(const kith_id *)*state, 0);
+    RUN_UNTIL(theft.owner.heard[1] == 1 && b->up == 1);
+    kith_transport_stop(&theft.owner.transport);
+    RUN_UNTIL(b->down == 1);
+    open_thief(&theft, 1);
+    RUN_UNTIL(b->heard[2] == 1 && b->up == 2);
+    assert_int_equal(b->two_places + b->moved, 0);
+    close_theft(&theft);
+}
+
 /* A dial that fails is told as LINK_DOWN, so a node asks again and again. */
 static void another_model_is_said_less_and_less(void **state)
 {
@@ -372,6 +542,12 @@ static void another_model_is_said_less_and_less(void **state)
     stop_sides((struct side *[]){&a, &b}, 2);
 }
 
+static kith_id lower = 0, higher = 1;
+
+#define OF_EACH_RANK(test)                                                     \
+    cmocka_unit_test_prestate_setup_teardown(test, setup, NULL, &lower),       \
+        cmocka_unit_test_prestate_setup_teardown(test, setup, NULL, &higher)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -382,6 +558,12 @@ int main(void)
         cmocka_unit_test_setup(lower_rank_wins_though_late, setup),
         cmocka_unit_test_setup(higher_rank_loses_though_late, setup),
         cmocka_unit_test_setup(restarted_member_replaces_its_past, setup),
+        OF_EACH_RANK(a_crossing_from_two_addresses),
+        cmocka_unit_test_setup(a_copy_on_the_same_host, setup),
+        OF_EACH_RANK(an_early_thief_is_refused),
+        OF_EACH_RANK(a_first_thief_is_named),
+        OF_EACH_RANK(a_late_one_finds_the_first_heard_or_silent),
+        OF_EACH_RANK(a_restart_elsewhere),
         cmocka_unit_test_setup(another_model_is_said_less_and_less, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

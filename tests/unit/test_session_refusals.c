@@ -187,9 +187,9 @@ static void test_preface(void **state)
     for (int to = 0; to < 2; to++) {
         altered_preface(to, 4, 1, KITH_EVERSION,
                         "peer speaks version 1 (kith before ranks in "
-                        "certificates), we speak 2: update the peer");
-        altered_preface(to, 4, 3, KITH_EVERSION,
-                        "peer speaks version 3, we speak 2: update this one");
+                        "certificates), we speak 3: update the peer");
+        altered_preface(to, 4, 4, KITH_EVERSION,
+                        "peer speaks version 4, we speak 3: update this one");
         altered_preface(to, 5, KITH_SUITE_AESGCM, KITH_EVERSION,
                         "suite differs: peer offers "
                         "Noise_XX_25519_AESGCM_BLAKE2b, we use "

@@ -91,6 +91,7 @@ enum kith_err kith_session_init(void *memory,
     s->identity = config->identity;
     s->utc_s = config->utc_s;
     s->hello = config->hello;
+    memcpy(s->secret, config->secret, sizeof s->secret);
     enum kith_err err =
         kith_cipher_create(&s->send.cipher, aead, s->suite, KITH_SEAL);
     if (err != KITH_OK)

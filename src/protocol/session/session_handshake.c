@@ -6,8 +6,8 @@
  *   message 1 = 32 bytes; messages 2 and 3 = length (2) || Noise, the payload
  *               being the sender's certificate (empty with an allow-list)
  *   HELLO     = 1 || experiment hash (8) || dim (8) || incarnation (4)
- *               || rank (4) || clock (8) || name length (1) || name, the first
- *               record of each side
+ *               || rank (4) || clock (4) || instance (4) || name length (1)
+ *               || name, the first record of each side
  *
  * Lengths are checked before anything is awaited, so no more than
  * KITH_PREAUTH_BYTES of an unverified peer are ever needed. */
@@ -27,7 +27,7 @@ _Static_assert(KITH_FIRST_BYTES == KITH_PREFACE_BYTES + KITH_NOISE_OVERHEAD_1,
                "a stranger's first bytes");
 _Static_assert(KITH_PROTOCOL_VERSION <= UINT8_MAX, "the version is a byte");
 _Static_assert(KITH_HELLO_HEAD_BYTES == 34,
-               "HELLO's fields lie at offsets 1, 9, 17, 21, 25 and 33");
+               "HELLO's fields lie at offsets 1, 9, 17, 21, 25, 29 and 33");
 _Static_assert(KITH_NAME_MAX - 1 <= UINT8_MAX, "the name's length is a byte");
 _Static_assert(KITH_MESSAGE_BYTES_MAX <= UINT16_MAX,
                "a handshake message's length has two bytes");
@@ -148,6 +148,17 @@ static enum kith_err write_message(struct kith_session *s)
     return KITH_OK;
 }
 
+/* Made of what only this process knows and for this peer alone: whoever shows
+ * it to the peer is this process, even where its key was copied. */
+static uint32_t instance_for_peer(const struct kith_session *s)
+{
+    uint8_t hash[KITH_HASH_BYTES];
+    KITH_ASSERT(s->noise.message == 3); /* the key is proved */
+    kith_digest_two(KITH_DIGEST_BLAKE2B, hash, s->secret, sizeof s->secret,
+                    s->noise.peer_key, KITH_KEY_BYTES);
+    return (uint32_t)get_be(hash, 4);
+}
+
 /* Keys both directions and appends our HELLO. It is the first record, not a
  * part of message 3, so that both sides send theirs sealed and at once. */
 static enum kith_err finish_handshake(struct kith_session *s)
@@ -164,7 +175,8 @@ static enum kith_err finish_handshake(struct kith_session *s)
     put_be(frame + 9, s->hello.dim, 8);
     put_be(frame + 17, s->hello.incarnation, 4);
     put_be(frame + 21, s->hello.rank, 4);
-    put_be(frame + 25, (uint64_t)s->utc_s, 8);
+    put_be(frame + 25, (uint32_t)s->utc_s, 4);
+    put_be(frame + 29, instance_for_peer(s), 4);
     frame[33] = (uint8_t)name_bytes;
     memcpy(frame + KITH_HELLO_HEAD_BYTES, s->hello.model, name_bytes);
     const size_t n = KITH_HELLO_HEAD_BYTES + name_bytes;
@@ -331,7 +343,10 @@ enum kith_err kith_handshake_hello(struct kith_session *s, const uint8_t *frame,
     hello->dim = get_be(frame + 9, 8);
     hello->incarnation = (uint32_t)get_be(frame + 17, 4);
     hello->rank = (uint32_t)get_be(frame + 21, 4);
-    hello->utc_s = (int64_t)get_be(frame + 25, 8);
+    /* Its low 32 bits: of such seconds the one that is next to ours. */
+    hello->utc_s = s->utc_s + (int32_t)((uint32_t)get_be(frame + 25, 4) -
+                                        (uint32_t)s->utc_s);
+    hello->instance = (uint32_t)get_be(frame + 29, 4);
     memcpy(hello->model, frame + KITH_HELLO_HEAD_BYTES, frame[33]);
     hello->model[frame[33]] = '\0';
     const enum kith_err err = compare_hello(s);

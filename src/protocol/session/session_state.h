@@ -18,9 +18,9 @@ enum kith_frame {
 
 #define KITH_LENGTH_BYTES 2u /* big-endian, before every record */
 #define KITH_RECORD_OVERHEAD (KITH_LENGTH_BYTES + KITH_TAG_BYTES)
-/* type, experiment hash, dim, incarnation, rank, clock, name length; the name
+/* type, hash, dim, incarnation, rank, clock, instance, name length; the name
  * follows */
-#define KITH_HELLO_HEAD_BYTES (1u + 8u + 8u + 4u + 4u + 8u + 1u)
+#define KITH_HELLO_HEAD_BYTES (1u + 8u + 8u + 4u + 4u + 4u + 4u + 1u)
 #define KITH_HELLO_BYTES_MAX (KITH_HELLO_HEAD_BYTES + KITH_NAME_MAX - 1u)
 /* type, transfer, offset, length */
 #define KITH_ANNOUNCEMENT_BYTES (1u + 8u + 8u + 4u)
@@ -67,6 +67,7 @@ struct kith_session {
     const struct kith_trust *trust;
     const struct kith_identity *identity;
     int64_t utc_s;
+    uint8_t secret[32];
     uint8_t notice; /* enum kith_notice, or one of a later version */
     struct kith_hello hello, peer_hello;
     struct kith_certificate peer;

@@ -268,7 +268,7 @@ static void add_run(struct kith_database *database, json_t *pages,
     /* Tables of the page and the queries of the same name. */
     static const char *const parts[] = {"facts",    "summary",  "faults",
                                         "verdicts", "outcomes", "events",
-                                        "last",     "speed"};
+                                        "last",     "speed",    "identities"};
     const unsigned peers = PEERS_MAX / runs > 0 ? PEERS_MAX / runs : 1;
     const int64_t all = count_of(database, "peers.count", 0);
     const int64_t events = count_of(database, "events.count", 0);

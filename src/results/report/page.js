@@ -120,6 +120,7 @@ const runs = report.runs.map((source, index) => {
                 fault.factor === 1 ? {...fault, kind: 'slow ends'} : fault),
             verdicts: objects(source.verdicts),
             last: objects(source.last), speed: objects(source.speed), outcomes: objects(source.outcomes), events: objects(source.events),
+            identities: objects(source.identities),
             eventsAll: source.events_all || 0};
 });
 const several = runs.length > 1;
@@ -646,6 +647,20 @@ function exchanges() {
                                     'waiting']), rows));
 }
 
+/* Whose models a guard clipped or rejected, whose were refused, and who left
+ * others waiting. */
+function identities() {
+    const far = v => v === null ? '–' : short(v);
+    const rows = runs.flatMap(run => run.identities.map(row => cells(run, [
+        'peer ' + row.peer, row.clipped, far(row.let_in), far(row.clipped_from),
+        row.rejected, far(row.rejected_at), row.refused, row.held])));
+    return rows.length === 0 ? null : section('What others made of each member',
+        make('p', {class: 'hint'}, 'models that were clipped (mean share let in, mean distance), ' +
+            'rejected (largest distance) or refused, and exchanges that were given up'),
+        table('identities', withRun(['member', 'clipped', 'let in', 'distance', 'rejected',
+                                     'at most', 'refused', 'given up']), rows));
+}
+
 /* How fast each peer trained, where that was measured. */
 function speeds() {
     const share = v => v === null ? '–' : Number((100 * v).toPrecision(3)) + ' %';
@@ -739,7 +754,7 @@ document.body.replaceChildren(
         make('p', {class: 'hint'}, told, ' · written by ' + report.writer)),
     make('main', {}, comparison(), summary(), verdicts(),
         section('Plots', controls(), legendPlace, boxes),
-        speeds(), exchanges(), faults(), outcomes(), events(), sources()));
+        speeds(), exchanges(), identities(), faults(), outcomes(), events(), sources()));
 redraw();
 legendPlace.replaceWith(legend());
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);

@@ -65,6 +65,21 @@ SELECT assertion AS text, held, value, at_s AS time_s FROM verdicts LIMIT 100
 SELECT name AS kind, count(*) AS count, sum(sum) AS sum
 FROM marks JOIN mark_kinds USING(kind) GROUP BY kind ORDER BY kind LIMIT 100
 
+-- :identities
+-- What the others made of each member's models: a guard's distances, what was
+-- refused unseen by it, and exchanges that held their place until given up.
+SELECT other AS peer, count(*) FILTER (WHERE name = 'clipped') AS clipped,
+  avg(value) FILTER (WHERE name = 'clipped') / 1000 AS let_in,
+  avg(sum) FILTER (WHERE name = 'clipped') AS clipped_from,
+  count(*) FILTER (WHERE name = 'rejected') AS rejected,
+  max(sum) FILTER (WHERE name = 'rejected') AS rejected_at,
+  count(*) FILTER (WHERE name IN ('gated', 'bad')) AS refused,
+  count(*) FILTER (WHERE name IN ('failed', 'torn')) AS held
+FROM marks JOIN mark_kinds USING(kind)
+WHERE other IS NOT NULL AND name IN ('clipped', 'rejected', 'gated', 'bad',
+  'failed', 'torn')
+GROUP BY other ORDER BY other LIMIT 500
+
 -- :events
 -- Trace events worth a line each; the others are counted.
 SELECT time_s, peer, name AS kind, other, initiator, incarnation, counter, sum
