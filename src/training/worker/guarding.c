@@ -18,7 +18,7 @@
 #include "kith/rng.h"
 #include "worker_state.h"
 
-enum { RUN = 16, RUN_OF_DEVICE = 256 };
+enum { RUN = 8, RUN_OF_DEVICE = 64 };
 #define SLOWLY 0.9
 
 static void draw_runs(struct kith_worker *worker)
@@ -53,6 +53,7 @@ bool kith_worker_guard_open(struct kith_worker *worker)
     const size_t count = guarding->coordinates;
     guarding->starts = calloc(count / guarding->run, sizeof(size_t));
     guarding->v = calloc(count, sizeof(double));
+    guarding->sent = calloc(count, sizeof(double));
     guarding->before = calloc(count, sizeof(double));
     guarding->answers = calloc(worker->slot_count, sizeof *guarding->answers);
     guarding->state = calloc(1, guard->bytes == NULL ? 1 : guard->bytes(count));
@@ -60,8 +61,8 @@ bool kith_worker_guard_open(struct kith_worker *worker)
         guarding->round = calloc(1, sizeof *guarding->round);
     if ((guard->judge != NULL && guarding->round == NULL) ||
         guarding->starts == NULL || guarding->v == NULL ||
-        guarding->before == NULL || guarding->answers == NULL ||
-        guarding->state == NULL)
+        guarding->sent == NULL || guarding->before == NULL ||
+        guarding->answers == NULL || guarding->state == NULL)
         return false;
     if (guard->replaces)
         guarding->round->merged =
@@ -77,6 +78,7 @@ void kith_worker_guard_close(struct kith_worker *worker)
 {
     free(worker->guarding.starts);
     free(worker->guarding.v);
+    free(worker->guarding.sent);
     free(worker->guarding.before);
     free(worker->guarding.answers);
     if (worker->guarding.round != NULL)
@@ -150,17 +152,10 @@ static void look_at_difference(struct kith_worker *worker, const void *received,
 {
     struct kith_guarding *guarding = &worker->guarding;
     const struct kith_backend *host = worker->backend->host;
-    double mine[RUN_OF_DEVICE];
     look(worker, host, received, guarding->v);
-    for (size_t i = 0, count; i < guarding->coordinates; i += count) {
-        const size_t in_run = i % guarding->run;
-        const size_t at = guarding->starts[i / guarding->run] + in_run;
-        count = guarding->run - in_run;
-        count = count < RUN_OF_DEVICE ? count : RUN_OF_DEVICE;
-        host->read(count, (const char *)sent + at * host->element_bytes, mine);
-        for (size_t k = 0; k < count; k++)
-            guarding->v[i + k] -= mine[k];
-    }
+    look(worker, host, sent, guarding->sent);
+    for (size_t i = 0; i < guarding->coordinates; i++)
+        guarding->v[i] -= guarding->sent[i];
 }
 
 static double measure(const struct kith_worker *worker,
@@ -269,6 +264,7 @@ static struct kith_guarded weigh(struct kith_worker *worker,
                     : 0,
         .elapsed = elapsed(worker),
         .v = guard->looks ? guarding->v : NULL,
+        .sent = guard->looks ? guarding->sent : NULL,
         .coordinates = guarding->coordinates};
     return (struct kith_guarded){.let_in =
                                      guard->weigh(guarding->state, &model),

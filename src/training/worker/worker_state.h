@@ -51,10 +51,11 @@ struct kith_guarding {
     void *state;                    /* the guard's */
     size_t coordinates, run;        /* looked at; of them in a row */
     size_t *starts;                 /* (coordinates / run) of the runs */
-    double *v, *before; /* (coordinates) received - sent; x after a merge */
-    double movement;    /* moving average of |x - before|; 0: none yet */
-    bool has_trained;   /* since the last merge */
-    uint64_t steps;     /* own ones that are done */
+    /* (coordinates) received - sent; sent; x after a merge */
+    double *v, *sent, *before;
+    double movement;  /* moving average of |x - before|; 0: none yet */
+    bool has_trained; /* since the last merge */
+    uint64_t steps;   /* own ones that are done */
     struct kith_guarded_round *round; /* NULL: one model at a time */
 };
 
