@@ -106,10 +106,11 @@ static struct outcome learn(const char *algorithm, const char *split,
 static void test_liars(void **state)
 {
     (void)state;
-    static const char *const algorithms[] = {"adpsgd, every: 2",
-                                             "dpsgd, topology: torus"};
+    static const char *const algorithms[] = {
+        "adpsgd, every: 2", "dpsgd, topology: torus",
+        "noloco, topology: complete, every: 4"};
     static const char *const lies[] = {"flip", HUGE};
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < 6; i++) {
         const char *const algorithm = algorithms[i / 2], *lie = lies[i % 2];
         const struct outcome open = learn(algorithm, "iid", "none", lie);
         const struct outcome held = learn(algorithm, "iid", "clip", lie);

@@ -66,7 +66,7 @@ bool kith_worker_guard_open(struct kith_worker *worker)
         return false;
     if (guard->replaces)
         guarding->round->merged =
-            aligned_alloc(64, (worker->bytes + 63) & ~(size_t)63);
+            aligned_alloc(64, (worker->payload + 63) & ~(size_t)63);
     if (guard->replaces && guarding->round->merged == NULL)
         return false;
     draw_runs(worker);
@@ -158,11 +158,18 @@ static void look_at_difference(struct kith_worker *worker, const void *received,
         guarding->v[i] -= guarding->sent[i];
 }
 
+/* Of all that is received: a second vector of a message is let in by the same
+ * measure. */
+static size_t elements(const struct kith_worker *worker)
+{
+    return worker->payload / worker->backend->element_bytes;
+}
+
 static double measure(const struct kith_worker *worker,
                       const struct kith_work_edge *edge)
 {
     const double distance = sqrt(worker->backend->distance_squared(
-        worker->layout->gossiped, worker->slots[edge->inbox],
+        elements(worker), worker->slots[edge->inbox],
         kith_worker_sent(worker, edge->sent)));
     return isfinite(distance) ? distance : (double)INFINITY;
 }
@@ -175,7 +182,7 @@ static void gather(struct kith_worker *worker, const struct kith_work *work,
     struct kith_guard_round *seen = &round->seen;
     *seen = (struct kith_guard_round){.config = &worker->task.guard_config,
                                       .host = worker->backend->host,
-                                      .dim = worker->layout->gossiped,
+                                      .dim = elements(worker),
                                       .merged = round->merged};
     for (uint32_t i = 0; i < work->edge_count; i++) {
         const struct kith_work_edge *edge = &work->edges[i];
@@ -258,10 +265,9 @@ static struct kith_guarded weigh(struct kith_worker *worker,
         .peer = edge->peer,
         .distance = measure(worker, edge),
         .movement = guarding->movement,
-        .norm = guard->looks_at_norm
-                    ? sqrt(worker->backend->distance_squared(
-                          worker->layout->gossiped, sent, NULL))
-                    : 0,
+        .norm = guard->looks_at_norm ? sqrt(worker->backend->distance_squared(
+                                           elements(worker), sent, NULL))
+                                     : 0,
         .elapsed = elapsed(worker),
         .v = guard->looks ? guarding->v : NULL,
         .sent = guard->looks ? guarding->sent : NULL,
