@@ -81,7 +81,7 @@ seed: 7
 peers: {PEERS}
 stop: {{time: {seconds:.0f}s}}
 {MODELS[model].replace("DATA", data)}network: {{suite: AESGCM}}
-gossip: {{algorithm: {self.algorithm}, every: 2, topology: complete}}
+gossip: {{algorithm: {self.algorithm}, every: 2, topology: complete, guard: none}}
 compute: {{step: 5ms}}
 save: 1s
 """)
