@@ -145,8 +145,8 @@ enum kith_wait {
     X(NEEDS_HOST_VECTORS, 15, "needs_host_vectors")                            \
     /* `merge` is kith_algorithm_mix and asks nothing else of x. */            \
     X(MERGES_BESIDE, 16, NULL)                                                 \
-    /* What is received is a model, and `merge` adds weight (received - sent)  \
-     * of it: a guard may make the weight less. */                             \
+    /* What is received is a model, or two vectors, and `merge` adds weight    \
+     * (received - sent) of it: a guard may make the weight less. */           \
     X(TAKES_GUARD, 17, "guarded")
 enum kith_algorithm_flag {
 #define KITH_X(name, bit, key) KITH_##name = 1u << (bit),

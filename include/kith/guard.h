@@ -41,7 +41,7 @@ struct kith_guard_config {
 
 /* Coordinates of a model that a guard looks at one by one: private and random,
  * in runs; all of them where there are no more. */
-#define KITH_GUARD_COORDINATES 4096u
+#define KITH_GUARD_COORDINATES 1024u
 
 /* One received model. */
 struct kith_guard_model {
@@ -51,7 +51,8 @@ struct kith_guard_model {
     double movement; /* mean of own movement between two merges; 0: none yet */
     double norm;     /* |sent|; 0: not asked */
     double elapsed;  /* share of own steps that are done, in [0, 1] */
-    const double *v; /* (coordinates) of received - sent; NULL: not asked */
+    /* (coordinates) of received - sent, and of sent; NULL: not asked */
+    const double *v, *sent;
     size_t coordinates;
 };
 

@@ -1,7 +1,7 @@
 /* What a hostile member sends in place of its model x (the faults `huge` and
- * `hostile`): finite or not, it is what leaves. The member itself trains, and
- * merges against x, as if it were honest; but for HUGE, which merges against
- * what it has sent.
+ * `hostile`): finite or not, it is what leaves. The member itself trains, but
+ * where its kind says how, and merges against x, as if it were honest; but for
+ * HUGE, which merges against what it has sent.
  *
  *   huge       by, with the sign of x       scale      by x
  *   flip       -x                           gauss      x + by N(0, 1)
@@ -9,6 +9,13 @@
  *   dissensus  r + by (r - m)               nan        not a number
  *   stale      the first model it received since the lie began
  *   free-ride  its own model of when the lie began
+ *   ride       m + by |s| (k - m) / |k - m|: as far as is let in, towards k
+ *   ascent     m + by |s| (x - m) / |x - m|, where x goes up its loss
+ *   label-flip x, learnt from labels that are turned: the last for the first
+ *
+ * k is its own model of when the lie began. Two honest models are sqrt(2) |s|
+ * apart, and guard clip clips at twice, rejects at 2.5 times that: 2.5 |s| from
+ * their middle is 1.9 of it.
  *
  * r is the model that it received last, m and s the mean and the deviation of
  * those received since the lie began, each new one with weight 0.2: the papers'
@@ -35,7 +42,10 @@
     X(DISSENSUS, "dissensus", 1.5, 0, 1e6)                                     \
     X(STALE, "stale", 0, 0, 0)                                                 \
     X(FREE_RIDE, "free-ride", 0, 0, 0)                                         \
-    X(NAN, "nan", 0, 0, 0)
+    X(NAN, "nan", 0, 0, 0)                                                     \
+    X(RIDE, "ride", 2.5, 0, 1e6)                                               \
+    X(ASCENT, "ascent", 2.5, 0, 1e6)                                           \
+    X(LABEL_FLIP, "label-flip", 0, 0, 0)
 
 enum kith_lie_kind {
 #define KITH_X(name, word, by, above, most) KITH_LIE_##name,

@@ -123,6 +123,11 @@ bool kith_experiment_is(const struct kith_experiment *here, const char *hash,
                                          kith_experiment_hash(here);
     if (!same)
         name_difference(&there, here, what, size);
+    if (comparable && strcmp(here->gossip.guard, "none") != 0 &&
+        kith_experiment_hash(&there) == kith_experiment_hash(here))
+        (void)snprintf(what, size,
+                       "its text is the same, but named no gossip.guard when "
+                       "that meant none: name it");
     kith_experiment_close(&there);
     return same;
 }

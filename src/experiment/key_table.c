@@ -341,7 +341,8 @@ const struct key kith_experiment_keys[] = {
            "right on average, but no contraction"),
     CHOICE("gossip.guard", 0, guard, "none",
            "against members that lie, behind the finite gate, which is always "
-           "on; see kith list guards"),
+           "on; clip where not given, if the algorithm takes one and the "
+           "model learns from data; see kith list guards"),
     BOUNDED("gossip.liars", KEY_U32, 0, gossip.guarded.liars, 0,
             KITH_DEGREE_MAX, "1", "neighbours of a round that may lie"),
     BOUNDED("gossip.tolerance", KEY_NUMBER, KEY_ABOVE, gossip.guarded.tolerance,

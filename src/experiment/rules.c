@@ -173,6 +173,23 @@ static enum kith_err rule_compressor(const struct tree *tree,
                                          compressor->name, compressor->keys);
 }
 
+/* Where the file names none: clip, for algorithms that take one and models that
+ * learn from data; models by hand are theory's, which knows no guard. Not where
+ * own steps repeat what exchanges did: quasi-global momentum takes a restarted
+ * peer's jump on, and away from who would have drawn it back. It is hashed as
+ * if the file named it. */
+static void choose_guard(const struct tree *tree,
+                         struct kith_experiment *experiment)
+{
+    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
+    if (kith_yaml_find(tree, "gossip.guard") == NULL &&
+        (algorithm->flags & KITH_TAKES_GUARD) && algorithm->direction == NULL &&
+        algorithm->after_step == NULL &&
+        experiment->model->input != KITH_INPUT_NONE)
+        (void)snprintf(experiment->gossip.guard,
+                       sizeof experiment->gossip.guard, "clip");
+}
+
 static enum kith_err rule_guard(const struct tree *tree,
                                 const struct kith_experiment *experiment)
 {
@@ -257,6 +274,7 @@ enum kith_err kith_experiment_check_rules(const struct tree *tree,
                                              kith_experiment_rule_central,
                                              rule_late};
     enum kith_err err = KITH_OK;
+    choose_guard(tree, experiment);
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && err == KITH_OK;
          i++)
         err = rules[i](tree, experiment);

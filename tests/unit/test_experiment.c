@@ -54,12 +54,45 @@ static void test_defaults(void **state)
     assert_string_equal(experiment.gossip.algorithm->name, "adpsgd");
     assert_string_equal(experiment.gossip.topology->name, "random");
     assert_string_equal(experiment.gossip.compressor, "none");
-    assert_string_equal(experiment.gossip.guard, "none");
+    assert_string_equal(experiment.gossip.guard, "clip");
     assert_int_equal(experiment.gossip.deadline_ns, 0);
     assert_string_equal(experiment.network.suite, "auto");
     assert_int_equal(experiment.network.wire, KITH_WIRE_SIZED);
     assert_int_equal(experiment.save_period_ns, 5 * KITH_S);
     assert_int_equal(experiment.evaluate_ns, 0);
+    kith_experiment_close(&experiment);
+}
+
+/* clip, where models are averaged and learn from data, unless the file says
+ * something else; quasi-global momentum has none. */
+static void test_default_guard(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"gossip={algorithm: dpsgd, topology: ring}", "clip"},
+        {"gossip={algorithm: noloco, topology: ring}", "clip"},
+        {"gossip={algorithm: dpsgd, topology: ring, guard: none}", "none"},
+        {"gossip={algorithm: dpsgd, topology: ring, guard: median}", "median"},
+        {"gossip={algorithm: qg-dsgdm, topology: ring}", "none"},
+        {"gossip={algorithm: qg-dsgdm-n, topology: ring}", "none"},
+        {"gossip={algorithm: qg-dsgdm, topology: ring, guard: clip}", "clip"},
+        {"gossip={algorithm: sgp, topology: ring}", "none"}};
+    static const char quadratic[] =
+        "name: q\nseed: 1\npeers: 8\nstop: {steps: 9}\n"
+        "model: {kind: quadratic, dim: 8}\ncompute: {step: 5ms}\n";
+    char error[KITH_EXPERIMENT_ERROR_BYTES];
+    struct kith_experiment experiment;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        must_parse(cases[i][0], &experiment);
+        if (strcmp(experiment.gossip.guard, cases[i][1]) != 0)
+            fail_msg("%s: %s", cases[i][0], experiment.gossip.guard);
+        kith_experiment_close(&experiment);
+    }
+    assert_int_equal(kith_experiment_parse("q.yaml", quadratic,
+                                           sizeof quadratic - 1, NULL, 0,
+                                           &experiment, error),
+                     KITH_OK);
+    assert_string_equal(experiment.gossip.guard, "none");
     kith_experiment_close(&experiment);
 }
 
@@ -360,10 +393,15 @@ static void test_missing_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),  cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_limits),  cmocka_unit_test(test_combinations),
-        cmocka_unit_test(test_data),    cmocka_unit_test(test_missing_file),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_combinations),
+        cmocka_unit_test(test_data),
+        cmocka_unit_test(test_missing_file),
+        cmocka_unit_test(test_default_guard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -175,8 +175,9 @@ static void first_norm_is_no_other(void **state)
     assert_true(hash_of_gpt("model.positions=learned") == hash);
     assert_true(hash_of_gpt("model.norm=rms") != hash);
     assert_true(hash_of_gpt("model.positions=rotary") != hash);
-    /* Before there were two norms and positions. */
-    assert_true(hash == UINT64_C(0x6fd456aab72fe1ca));
+    /* Before there were two norms and positions, or a guard by default. */
+    assert_true(hash_of_gpt("gossip.guard=none") ==
+                UINT64_C(0x6fd456aab72fe1ca));
 }
 
 /* The rules behind the version: whoever changes this figure adds 1 to it. */
@@ -185,7 +186,7 @@ static void the_version_holds(void **state)
     (void)state;
     struct kith_experiment experiment;
     char text[KITH_EXPERIMENT_HASH_BYTES];
-    must_parse(NULL, &experiment);
+    must_parse("gossip.guard=none", &experiment);
     kith_experiment_hash_text(&experiment, text);
     assert_string_equal(text, "2:cfe8a8b078bf4659");
     kith_experiment_close(&experiment);
@@ -227,6 +228,22 @@ static void other_experiments_are_named(void **state)
     kith_experiment_close(&there);
 }
 
+/* A file that names no guard: its hash of before is that of guard none. */
+static void no_guard_meant_none(void **state)
+{
+    (void)state;
+    char what[200], before[KITH_EXPERIMENT_HASH_BYTES];
+    struct kith_experiment here, there;
+    must_parse("gossip.guard=none", &there);
+    kith_experiment_hash_text(&there, before);
+    must_parse(NULL, &here);
+    assert_false(kith_experiment_is(&here, before, base, what, sizeof what));
+    assert_non_null(strstr(what, "named no gossip.guard"));
+    assert_true(kith_experiment_is(&there, before, base, what, sizeof what));
+    kith_experiment_close(&here);
+    kith_experiment_close(&there);
+}
+
 /* A hash before version 2 was a number alone. */
 static void old_hashes_are_left_to_the_text(void **state)
 {
@@ -260,6 +277,7 @@ int main(void)
         cmocka_unit_test(first_norm_is_no_other),
         cmocka_unit_test(the_version_holds),
         cmocka_unit_test(other_experiments_are_named),
+        cmocka_unit_test(no_guard_meant_none),
         cmocka_unit_test(old_hashes_are_left_to_the_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

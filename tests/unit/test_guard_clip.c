@@ -33,18 +33,27 @@ static int close_guard(void **state)
     return 0;
 }
 
-/* Along axis `way`. */
+/* Along axis `way`, of a model of ours that has gone `ours` along the last. */
+static double beside(kith_id peer, double distance, double movement,
+                     unsigned way, double ours)
+{
+    double v[DIM] = {0}, sent[DIM] = {0};
+    v[way % DIM] = distance;
+    sent[DIM - 1] = ours;
+    const struct kith_guard_model model = {.peer = peer,
+                                           .distance = fabs(distance),
+                                           .movement = movement,
+                                           .v = v,
+                                           .sent = sent,
+                                           .coordinates = DIM};
+    return guard->weigh(memory, &model);
+}
+
+/* Of one that does not move. */
 static double towards(kith_id peer, double distance, double movement,
                       unsigned way)
 {
-    double v[DIM] = {0};
-    v[way % DIM] = distance;
-    const struct kith_guard_model model = {.peer = peer,
-                                           .distance = distance,
-                                           .movement = movement,
-                                           .v = v,
-                                           .coordinates = DIM};
-    return guard->weigh(memory, &model);
+    return beside(peer, distance, movement, way, 0);
 }
 
 /* In a direction that nobody has gone before. */
@@ -66,8 +75,8 @@ static void test_begins_with_own_movement(void **state)
     is(from(1, 0, 0), 1); /* all begin alike */
     is(from(1, 1, 0), 0); /* and nothing has moved yet */
     is(from(1, 6, 2), 1);
-    is(from(1, 8, 2), 6. / 8);
-    is(from(1, 15, 2), 6. / 15);
+    is(from(1, 12, 2), 1);
+    is(from(1, 15, 2), 12. / 15);
     is(from(1, 15.001, 2), 0);
     assert_true(guard->needs_movement(memory));
 }
@@ -78,11 +87,11 @@ static void test_few_identities(void **state)
     (void)state;
     is(from(1, 3, 1), 1);
     is(from(2, 40, 1), 0); /* alone, 1 says nothing of others */
-    is(from(1, 4, 1), 3. / 4);
+    is(from(1, 4, 1), 1);
     is(from(2, 12, 1), 0); /* 2.5 max(3, 4) = 10 */
-    is(from(1, 24, 1), 24 <= 10 ? 1 : 0);
-    is(from(2, 30, 1), 12. / 30); /* lower of 24 and 12 */
-    is(from(3, 30, 0), 24. / 30);
+    is(from(1, 24, 1), 0);
+    is(from(2, 30, 1), 24. / 30); /* lower of 24 and 12 */
+    is(from(3, 60, 0), 48. / 60);
     assert_true(guard->needs_movement(memory));
 }
 
@@ -93,16 +102,16 @@ static void test_median_by_identity(void **state)
     for (kith_id peer = 1; peer <= 4; peer++)
         is(from(peer, 10. * peer, 100), 1); /* 10 20 30 40 */
     assert_false(guard->needs_movement(memory));
-    is(from(5, 50, 100), 20. / 50);
-    is(from(5, 60, 100), 30. / 60); /* 10 20 30 40 50 */
-    is(from(6, 75, 100), 30. / 75);
+    is(from(5, 50, 100), 40. / 50);
+    is(from(5, 60, 100), 1); /* 10 20 30 40 50 */
+    is(from(6, 75, 100), 60. / 75);
     is(from(6, 75.01, 100), 0); /* 10 20 30 40 60 75: 30 */
     /* A rejected one counts, once whatever it sends: 1e30 is its distance. */
     for (unsigned i = 0; i < 9; i++)
         is(from(6, 1e30, 100), 0);
     is(from(1, 30, 100), 1);
     is(from(2, 30, 100), 1);
-    is(from(3, 45, 100), 30. / 45);
+    is(from(3, 66, 100), 60. / 66);
 }
 
 /* Who is far after a partition comes in again: distances are written down. */
@@ -126,7 +135,7 @@ static void test_not_finite(void **state)
     for (kith_id peer = 1; peer <= 5; peer++)
         is(from(peer, 1, 1), 1);
     is(from(1, INFINITY, 1), 0);
-    is(from(2, 2, 1), .5);
+    is(from(2, 2.5, 1), 2 / 2.5);
     for (kith_id peer = 1; peer <= 5; peer++)
         is(from(peer, INFINITY, 1), 0);
     is(from(1, 1, 1), 0); /* nothing to hold it against */
@@ -158,17 +167,60 @@ static void test_coherence_of_all(void **state)
             is(towards(peer, 1, 1, peer), 1);
 }
 
+/* Ours goes on by one, and three do with it. */
+static double all_learn(kith_id still, double at)
+{
+    for (kith_id peer = 1; peer <= 3; peer++)
+        is(beside(peer, 1, 1, turn++ % (DIM - 1), at), 1);
+    /* Where it stays: our model has left it behind, its distance says. */
+    return beside(still, 1 - at, 1, DIM - 1, at);
+}
+
+/* Old models: a way of nothing, three times, beside those of three. */
+static void test_still(void **state)
+{
+    (void)state;
+    is(all_learn(9, 0), 1);
+    is(all_learn(9, .25), 0); /* 0 from the first on */
+    is(all_learn(9, .5), 0);
+}
+
+/* One that stops: R is halved each time, and is under a quarter at the third.
+ * One that goes on again is let in. */
+static void test_stops(void **state)
+{
+    (void)state;
+    static const struct {
+        double at, let_in;
+    } way[] = {{0, 1}, {1, 1}, {2, 1}, {2, 1}, {2, 1}, {2, 0}, {3, 1}};
+    for (unsigned i = 0; i < sizeof way / sizeof way[0]; i++) {
+        for (kith_id peer = 1; peer <= 3; peer++)
+            is(beside(peer, 8, 10, DIM - 1, i), 1);
+        is(beside(9, way[i].at - i, 10, DIM - 1, i), way[i].let_in);
+    }
+}
+
+/* Two peers cannot tell who of them learns. */
+static void test_still_of_two(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 9; i++) {
+        is(beside(1, 1, 100, turn++ % (DIM - 1), i), 1);
+        is(beside(2, -(double)i, 100, DIM - 1, i), 1);
+    }
+}
+
 /* Identities that were not met for longest make room; memory is what it says.
  */
 static void test_memory_is_bounded(void **state)
 {
     (void)state;
-    assert_true(guard->bytes(4096) < (1u << 20) + 4096);
+    assert_true(guard->bytes(KITH_GUARD_COORDINATES) < 773u << 10);
     for (kith_id peer = 1; peer <= 64; peer++)
         (void)from(peer, 1e9, 1);
     for (kith_id peer = 65; peer <= 128; peer++)
         (void)from(peer, 2, 1);
-    is(from(1, 4, 1), .5);
+    is(from(1, 5, 1), 4. / 5);
 }
 
 int main(void)
@@ -183,6 +235,9 @@ int main(void)
         TEST(not_finite),
         TEST(coherence),
         TEST(coherence_of_all),
+        TEST(still),
+        TEST(stops),
+        TEST(still_of_two),
         TEST(memory_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* hostile: a certified member that sends what its `kind` says in place of its
  * model (kith/lie.h): as the attacks of tests/hostile/ that are about values
- * are called. It trains and merges as if it were honest. */
+ * are called. It merges as if it were honest. */
 #include "kith/fault.h"
 
 #include <string.h>

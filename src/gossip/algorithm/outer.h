@@ -25,6 +25,7 @@ double kith_outer_nesterov(struct kith_algebra *algebra);
  * functions of their own. */
 #define OUTER_CONSENSUS                                                        \
     .pattern = KITH_PATTERN_ROUND, .wait = KITH_WAIT_STRICT,                   \
+    .flags = KITH_TAKES_GUARD,                                                 \
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE) |            \
             KITH_GOSSIP_READS(CONSENSUS),                                      \
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.5,                                  \

@@ -4,11 +4,20 @@
  *   m = lower median of L                where four identities are known,
  *       max(3 own movement, that)        where two or three are,
  *       3 own movement                   else
- *   w = 0 where d > 2.5 m, else min(1, m / d)
+ *   w = 0 where d > 2.5 m, else min(1, 2 m / d)
  *
  * Clipping alone runs away: what is let in moves honest models apart, which
- * raises m. Who pushes one way all the time is rejected as well: on random
- * coordinates that others do not know, after three exchanges,
+ * raises m. Clipping to m itself holds half of all honest models back, which
+ * costs where they are far apart, and does not stop old models, either: near
+ * noisy ones they are no further than others, and pull all the time. Two more
+ * are rejected, on random coordinates that others do not know. Who does not
+ * learn: its way since its last model is short beside ours, and others' is not,
+ *
+ *   r = |s_j - s_j'| / |x_i - x_i'|      R[j] <- (R[j] + r) / 2
+ *   w = 0 where R[j] < 0.25 lower median of R, of three identities or more
+ *
+ * (halves, for one snapshot may answer two exchanges); and, after three, who
+ * pushes one way:
  *
  *   C[j] <- 0.7 C[j] + v / |v|           rho = |C[j]| / sum of 0.7^k
  *   w = 0 where rho > 1.4 lower median of rho, of four identities or more
@@ -18,8 +27,8 @@
  * threshold of few is no lower than the median: a peer that is ten times slower
  * than its two neighbours moves a tenth of what they do.
  *
- * State: 64 identities, the ones met last, of 48 bytes and 4 for each
- * coordinate: 1 MiB a peer at most, touched as they are met.
+ * State: 64 identities, the ones met last, of 64 bytes and 12 for each
+ * coordinate: 772 KiB a peer at most, touched as they are met.
  *
  * Source: this project; after He et al., "Byzantine-Robust Decentralized
  * Learning via ClippedGossip", 2022, and Karimireddy, He and Jaggi, "Learning
@@ -32,10 +41,14 @@
 #include "kith/guard.h"
 
 enum { IDENTITIES = 64, KNOWN = 4, FEW = 2, MET = 3 };
+/* What is kept of an identity, (coordinates) each: C, s_j', x_i'. */
+enum { SUMS, THEIRS, OURS, KEPT };
 #define FURTHEST 2.5
+#define NEAR 2.0
 #define MOVEMENTS 3.0
 #define FADING 0.7
 #define COHERENT 1.4
+#define STILL 0.25
 
 struct identity {
     kith_id peer;
@@ -43,18 +56,22 @@ struct identity {
     uint64_t last;      /* `clock` when it was met; 0: unused */
     double distance;    /* of its last model */
     double total, same; /* sum of 0.7^k; rho */
+    double way;         /* R */
+    uint32_t ways;      /* of which R is the mean */
+    bool was_seen;      /* s_j' and x_i' are there */
 };
 
 struct clip {
     uint64_t clock;
     uint32_t known;
     struct identity identities[IDENTITIES];
-    float sums[]; /* (IDENTITIES, coordinates) C */
+    float kept[]; /* (IDENTITIES, KEPT, coordinates) */
 };
 
 static size_t bytes(size_t coordinates)
 {
-    return sizeof(struct clip) + IDENTITIES * coordinates * sizeof(float);
+    return sizeof(struct clip) +
+           IDENTITIES * KEPT * coordinates * sizeof(float);
 }
 
 static bool needs_movement(const void *state)
@@ -76,6 +93,13 @@ static double lower_median(double *values, uint32_t count)
     return values[(count - 1) / 2];
 }
 
+static float *kept(struct clip *clip, const struct identity *identity,
+                   unsigned what, size_t coordinates)
+{
+    const size_t index = (size_t)(identity - clip->identities);
+    return clip->kept + (index * KEPT + what) * coordinates;
+}
+
 /* Its entry; a new one takes the place of who was not met for longest. */
 static struct identity *meet(struct clip *clip, kith_id peer,
                              size_t coordinates)
@@ -91,8 +115,7 @@ static struct identity *meet(struct clip *clip, kith_id peer,
     if (clip->known < IDENTITIES)
         found = &clip->identities[clip->known++];
     *found = (struct identity){.peer = peer};
-    float *const sums =
-        clip->sums + (size_t)(found - clip->identities) * coordinates;
+    float *const sums = kept(clip, found, SUMS, coordinates);
     for (size_t i = 0; i < coordinates; i++)
         sums[i] = 0;
     return found;
@@ -113,8 +136,7 @@ static double threshold(const struct clip *clip, double movement)
 static void follow(struct clip *clip, struct identity *identity,
                    const struct kith_guard_model *model)
 {
-    float *const sums =
-        clip->sums + (size_t)(identity - clip->identities) * model->coordinates;
+    float *const sums = kept(clip, identity, SUMS, model->coordinates);
     double squared = 0, together = 0;
     for (size_t i = 0; i < model->coordinates; i++)
         squared += model->v[i] * model->v[i];
@@ -144,6 +166,43 @@ static bool is_coherent(const struct clip *clip,
            identity->same > COHERENT * lower_median(all, count);
 }
 
+/* R with this model. */
+static void go_on(struct clip *clip, struct identity *identity,
+                  const struct kith_guard_model *model)
+{
+    const size_t n = model->coordinates;
+    float *const theirs = kept(clip, identity, THEIRS, n);
+    float *const ours = kept(clip, identity, OURS, n);
+    double their_way = 0, our_way = 0;
+    for (size_t i = 0; i < n; i++) {
+        const float s = (float)(model->v[i] + model->sent[i]);
+        const float x = (float)model->sent[i];
+        const double they = (double)s - (double)theirs[i];
+        const double we = (double)x - (double)ours[i];
+        their_way += they * they;
+        our_way += we * we;
+        theirs[i] = s;
+        ours[i] = x;
+    }
+    const double r = sqrt(their_way / our_way);
+    if (identity->was_seen && r < (double)INFINITY)
+        identity->way = identity->ways++ > 0 ? (identity->way + r) / 2 : r;
+    identity->was_seen = true;
+}
+
+/* Does it stay where it is while others learn? Of two, or where half do, nobody
+ * can tell. */
+static bool is_still(const struct clip *clip, const struct identity *identity)
+{
+    double all[IDENTITIES];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < clip->known; i++)
+        if (clip->identities[i].ways > 0)
+            all[count++] = clip->identities[i].way;
+    return identity->ways > 0 && count > FEW &&
+           identity->way < STILL * lower_median(all, count);
+}
+
 static double weigh(void *state, const struct kith_guard_model *model)
 {
     struct clip *clip = state;
@@ -156,17 +215,19 @@ static double weigh(void *state, const struct kith_guard_model *model)
     if (!(d < (double)INFINITY && m < (double)INFINITY))
         return 0;
     follow(clip, identity, model);
-    if (d > FURTHEST * m || is_coherent(clip, identity))
+    go_on(clip, identity, model);
+    if (d > FURTHEST * m || is_coherent(clip, identity) ||
+        is_still(clip, identity))
         return 0;
-    return d > m ? m / d : 1;
+    return d > NEAR * m ? NEAR * m / d : 1;
 }
 
 extern const struct kith_guard kith_guard_clip;
 const struct kith_guard kith_guard_clip = {
     .name = "clip",
     .paper = "after He et al., 2022",
-    .summary = "clip to the median of the last distances by identity, reject "
-               "beyond 2.5 of it",
+    .summary = "clip to twice the median of the last distances by identity, "
+               "reject who is further, stands still or pushes one way",
     .bytes = bytes,
     .needs_movement = needs_movement,
     .looks = true,

@@ -18,7 +18,7 @@
 #include "kith/rng.h"
 #include "worker_state.h"
 
-enum { RUN = 16, RUN_OF_DEVICE = 256 };
+enum { RUN = 8, RUN_OF_DEVICE = 64 };
 #define SLOWLY 0.9
 
 static void draw_runs(struct kith_worker *worker)
@@ -53,6 +53,7 @@ bool kith_worker_guard_open(struct kith_worker *worker)
     const size_t count = guarding->coordinates;
     guarding->starts = calloc(count / guarding->run, sizeof(size_t));
     guarding->v = calloc(count, sizeof(double));
+    guarding->sent = calloc(count, sizeof(double));
     guarding->before = calloc(count, sizeof(double));
     guarding->answers = calloc(worker->slot_count, sizeof *guarding->answers);
     guarding->state = calloc(1, guard->bytes == NULL ? 1 : guard->bytes(count));
@@ -60,12 +61,12 @@ bool kith_worker_guard_open(struct kith_worker *worker)
         guarding->round = calloc(1, sizeof *guarding->round);
     if ((guard->judge != NULL && guarding->round == NULL) ||
         guarding->starts == NULL || guarding->v == NULL ||
-        guarding->before == NULL || guarding->answers == NULL ||
-        guarding->state == NULL)
+        guarding->sent == NULL || guarding->before == NULL ||
+        guarding->answers == NULL || guarding->state == NULL)
         return false;
     if (guard->replaces)
         guarding->round->merged =
-            aligned_alloc(64, (worker->bytes + 63) & ~(size_t)63);
+            aligned_alloc(64, (worker->payload + 63) & ~(size_t)63);
     if (guard->replaces && guarding->round->merged == NULL)
         return false;
     draw_runs(worker);
@@ -77,6 +78,7 @@ void kith_worker_guard_close(struct kith_worker *worker)
 {
     free(worker->guarding.starts);
     free(worker->guarding.v);
+    free(worker->guarding.sent);
     free(worker->guarding.before);
     free(worker->guarding.answers);
     if (worker->guarding.round != NULL)
@@ -150,24 +152,24 @@ static void look_at_difference(struct kith_worker *worker, const void *received,
 {
     struct kith_guarding *guarding = &worker->guarding;
     const struct kith_backend *host = worker->backend->host;
-    double mine[RUN_OF_DEVICE];
     look(worker, host, received, guarding->v);
-    for (size_t i = 0, count; i < guarding->coordinates; i += count) {
-        const size_t in_run = i % guarding->run;
-        const size_t at = guarding->starts[i / guarding->run] + in_run;
-        count = guarding->run - in_run;
-        count = count < RUN_OF_DEVICE ? count : RUN_OF_DEVICE;
-        host->read(count, (const char *)sent + at * host->element_bytes, mine);
-        for (size_t k = 0; k < count; k++)
-            guarding->v[i + k] -= mine[k];
-    }
+    look(worker, host, sent, guarding->sent);
+    for (size_t i = 0; i < guarding->coordinates; i++)
+        guarding->v[i] -= guarding->sent[i];
+}
+
+/* Of all that is received: a second vector of a message is let in by the same
+ * measure. */
+static size_t elements(const struct kith_worker *worker)
+{
+    return worker->payload / worker->backend->element_bytes;
 }
 
 static double measure(const struct kith_worker *worker,
                       const struct kith_work_edge *edge)
 {
     const double distance = sqrt(worker->backend->distance_squared(
-        worker->layout->gossiped, worker->slots[edge->inbox],
+        elements(worker), worker->slots[edge->inbox],
         kith_worker_sent(worker, edge->sent)));
     return isfinite(distance) ? distance : (double)INFINITY;
 }
@@ -180,7 +182,7 @@ static void gather(struct kith_worker *worker, const struct kith_work *work,
     struct kith_guard_round *seen = &round->seen;
     *seen = (struct kith_guard_round){.config = &worker->task.guard_config,
                                       .host = worker->backend->host,
-                                      .dim = worker->layout->gossiped,
+                                      .dim = elements(worker),
                                       .merged = round->merged};
     for (uint32_t i = 0; i < work->edge_count; i++) {
         const struct kith_work_edge *edge = &work->edges[i];
@@ -263,12 +265,12 @@ static struct kith_guarded weigh(struct kith_worker *worker,
         .peer = edge->peer,
         .distance = measure(worker, edge),
         .movement = guarding->movement,
-        .norm = guard->looks_at_norm
-                    ? sqrt(worker->backend->distance_squared(
-                          worker->layout->gossiped, sent, NULL))
-                    : 0,
+        .norm = guard->looks_at_norm ? sqrt(worker->backend->distance_squared(
+                                           elements(worker), sent, NULL))
+                                     : 0,
         .elapsed = elapsed(worker),
         .v = guard->looks ? guarding->v : NULL,
+        .sent = guard->looks ? guarding->sent : NULL,
         .coordinates = guarding->coordinates};
     return (struct kith_guarded){.let_in =
                                      guard->weigh(guarding->state, &model),

@@ -28,12 +28,25 @@ static size_t elements(const struct kith_worker *worker)
     return worker->payload / worker->backend->element_bytes;
 }
 
-static void take_memory(struct kith_worker *worker)
+static size_t labels_of(const struct kith_worker *worker, size_t rows)
 {
+    const struct kith_examples *train = worker->train;
+    return train->input == KITH_INPUT_TOKENS ? rows * train->features : rows;
+}
+
+static bool take_memory(struct kith_worker *worker)
+{
+    struct kith_lying *lying = &worker->lying;
     const size_t bytes = (worker->payload + 63) & ~(size_t)63;
-    if (worker->lying.memory == NULL)
-        worker->lying.memory =
+    const bool turns =
+        lying->lie.kind == KITH_LIE_LABEL_FLIP && worker->train != NULL;
+    if (lying->memory == NULL)
+        lying->memory =
             aligned_alloc(64, (TRUTHS + KITH_SLOT_ROUND_EDGES) * bytes);
+    if (lying->labels == NULL && turns)
+        lying->labels = calloc(labels_of(worker, kith_worker_rows(worker)),
+                               sizeof *lying->labels);
+    return lying->memory != NULL && (lying->labels != NULL || !turns);
 }
 
 void kith_worker_lie(struct kith_worker *worker, const struct kith_lie *lie)
@@ -45,8 +58,7 @@ void kith_worker_lie(struct kith_worker *worker, const struct kith_lie *lie)
     if (lie->kind <= KITH_LIE_HUGE)
         return;
     KITH_ASSERT(worker->backend->host == worker->backend);
-    take_memory(worker);
-    if (lying->memory == NULL) {
+    if (!take_memory(worker)) {
         lying->lie.kind = KITH_LIE_NONE;
         lying->failed = "no memory for what a hostile member keeps; take a "
                         "smaller model, or the fault huge, which keeps nothing";
@@ -61,6 +73,25 @@ void kith_worker_lie(struct kith_worker *worker, const struct kith_lie *lie)
 void kith_worker_lie_close(struct kith_worker *worker)
 {
     free(worker->lying.memory);
+    free(worker->lying.labels);
+}
+
+void kith_worker_spoil_batch(struct kith_worker *worker,
+                             struct kith_batch *batch)
+{
+    int32_t *const labels = worker->lying.labels;
+    if (worker->lying.lie.kind != KITH_LIE_LABEL_FLIP || batch->labels == NULL)
+        return;
+    const size_t count = labels_of(worker, batch->rows);
+    for (size_t i = 0; i < count; i++)
+        labels[i] = (int32_t)worker->train->classes - 1 - batch->labels[i];
+    batch->labels = labels;
+}
+
+void kith_worker_spoil_gradient(struct kith_worker *worker)
+{
+    if (worker->lying.lie.kind == KITH_LIE_ASCENT)
+        worker->backend->scale(worker->layout->trained, -1, worker->gradient);
 }
 
 static void hear(struct kith_worker *worker, const void *received)
@@ -114,7 +145,17 @@ static double normal(struct kith_rng *rng)
 /* Of one chunk; x becomes what is sent. */
 struct said {
     double x[CHUNK], mean[CHUNK], variance[CHUNK], kept[CHUNK];
+    double reach; /* of all of them: by |s| over how far its aim is */
 };
+
+/* Where it goes as far as is let in, from the others' middle. */
+static double aim(const struct kith_lying *lying, const struct said *said,
+                  size_t i)
+{
+    return lying->lie.kind == KITH_LIE_RIDE     ? said->kept[i] - said->mean[i]
+           : lying->lie.kind == KITH_LIE_ASCENT ? said->x[i] - said->mean[i]
+                                                : 0;
+}
 
 static double say(struct kith_lying *lying, const struct said *said, size_t i)
 {
@@ -139,6 +180,10 @@ static double say(struct kith_lying *lying, const struct said *said, size_t i)
         return said->kept[i];
     case KITH_LIE_NAN:
         return (double)NAN;
+    case KITH_LIE_RIDE:
+    case KITH_LIE_ASCENT:
+        return mean + said->reach * aim(lying, said, i);
+    case KITH_LIE_LABEL_FLIP:
     case KITH_LIE_NONE:
     case KITH_LIE_COUNT:
         break;
@@ -169,13 +214,36 @@ static void recall(const struct kith_worker *worker, size_t at, size_t count,
         memcpy(said->kept, said->x, sizeof said->kept);
 }
 
+static double reach(const struct kith_worker *worker, const void *sent)
+{
+    const struct kith_lying *lying = &worker->lying;
+    const struct kith_backend *backend = worker->backend;
+    const size_t n = elements(worker);
+    double spread = 0, squared = 0;
+    struct said said = {.x = {0}};
+    if (lying->lie.kind != KITH_LIE_RIDE && lying->lie.kind != KITH_LIE_ASCENT)
+        return 0;
+    for (size_t at = 0, count; at < n; at += count) {
+        count = n - at < CHUNK ? n - at : CHUNK;
+        backend->read(count, (const char *)sent + at * backend->element_bytes,
+                      said.x);
+        recall(worker, at, count, &said);
+        for (size_t i = 0; i < count; i++) {
+            const double off = aim(lying, &said, i);
+            squared += off * off;
+            spread += said.variance[i];
+        }
+    }
+    return squared > 0 ? lying->lie.by * sqrt(spread / squared) : 0;
+}
+
 void kith_worker_spoil_sent(struct kith_worker *worker, uint32_t slot)
 {
     struct kith_lying *lying = &worker->lying;
     const struct kith_backend *backend = worker->backend;
     const size_t size = backend->element_bytes, n = elements(worker);
     void *const sent = worker->slots[slot];
-    struct said said = {.x = {0}};
+    struct said said = {.reach = reach(worker, sent)};
     KITH_ASSERT(slot < KITH_SLOT_ROUND_EDGES ||
                 lying->lie.kind == KITH_LIE_HUGE);
     if (lying->lie.kind > KITH_LIE_HUGE) {

@@ -154,6 +154,7 @@ static double micro_batch(struct kith_worker *worker, void *x, uint64_t part,
     struct kith_batch batch = {.rows = 1};
     if (worker->loader != NULL)
         kith_loader_next(worker->loader, &batch);
+    kith_worker_spoil_batch(worker, &batch);
     batch.entity = worker->self;
     batch.seed = worker->task.seed;
     batch.step = part;
@@ -221,6 +222,7 @@ static void run_train(struct kith_worker *worker, uint64_t step,
     void *x = scaled(worker, factor);
     begin_step(worker);
     result->loss = whole_batch(worker, x, step);
+    kith_worker_spoil_gradient(worker);
     keep_buffers(worker, factor);
     run_hook(worker, step, worker->algorithm->direction);
     bool finite = descend(worker, step, worker->at == NULL ? 1 : factor,

@@ -27,6 +27,7 @@ struct kith_lying {
     struct kith_lie lie;
     const char *failed; /* NULL: it has what it needs */
     void *memory;       /* vectors of a message's length; NULL: never lied */
+    int32_t *labels;    /* (rows, labels of each) turned; NULL: never */
     bool heard;         /* a model has come since the lie began */
     bool lies[KITH_SLOT_ROUND_EDGES]; /* a snapshot left as a lie */
     struct kith_rng rng;
@@ -51,10 +52,11 @@ struct kith_guarding {
     void *state;                    /* the guard's */
     size_t coordinates, run;        /* looked at; of them in a row */
     size_t *starts;                 /* (coordinates / run) of the runs */
-    double *v, *before; /* (coordinates) received - sent; x after a merge */
-    double movement;    /* moving average of |x - before|; 0: none yet */
-    bool has_trained;   /* since the last merge */
-    uint64_t steps;     /* own ones that are done */
+    /* (coordinates) received - sent; sent; x after a merge */
+    double *v, *sent, *before;
+    double movement;  /* moving average of |x - before|; 0: none yet */
+    bool has_trained; /* since the last merge */
+    uint64_t steps;   /* own ones that are done */
     struct kith_guarded_round *round; /* NULL: one model at a time */
 };
 
@@ -148,6 +150,10 @@ bool kith_worker_is_stale(const struct kith_worker *worker, uint32_t sent);
 void kith_worker_lie_close(struct kith_worker *worker);
 /* What a MERGE brings, before it. */
 void kith_worker_hear(struct kith_worker *worker, const struct kith_work *work);
+/* What it learns from, and its gradient. */
+void kith_worker_spoil_batch(struct kith_worker *worker,
+                             struct kith_batch *batch);
+void kith_worker_spoil_gradient(struct kith_worker *worker);
 /* The slot's vector, nobody else's, becomes what the lie says. */
 void kith_worker_spoil_sent(struct kith_worker *worker, uint32_t slot);
 /* The snapshot as it was taken: what is merged against. */
