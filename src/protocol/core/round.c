@@ -19,8 +19,6 @@
 
 #define PATIENCE_NS (20 * KITH_S)
 #define PATIENCE_PERIODS 16
-/* Who was waited for in vain is left out for 128 deadlines. */
-#define GIVE_UP_DOUBLINGS 7
 
 /* Cycles in a row of which nothing came. */
 #define BARREN 4u
@@ -493,7 +491,7 @@ static void give_up(struct kith_node *node, kith_id peer)
     KITH_ASSERT(peer != node->self);
     set_down(node, peer);
     kith_node_charge(node, peer,
-                     kith_node_turn_timeout(node, GIVE_UP_DOUBLINGS));
+                     kith_node_turn_timeout(node, KITH_PATIENCE_MAX + 2));
 }
 
 /* Edges that are open at the deadline are left out, or asked about while they

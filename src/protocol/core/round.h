@@ -84,7 +84,7 @@ struct kith_round_late {
 };
 #define KITH_LATE_MAX 16u
 /* Deadlines are doubled so often at most, and within the bound on waiting. */
-#define KITH_PATIENCE_MAX 8
+#define KITH_PATIENCE_MAX 6
 /* Larger numbers are nobody's, so that none can wrap. */
 #define KITH_ROUND_NUMBER_MAX (UINT64_C(1) << 62)
 /* Rounds after one that somebody was missing in: where neighbours change, those
