@@ -45,7 +45,7 @@ RISE, SPARE_KIB = (0.3 if INSTRUMENTED else 0.02), 128
 PULLS = 60           # a donor is free for moments only
 FINE, WITHIN = 2, 1.0   # trainings without an attack; points of accuracy
 # What guard clip does not stop where one of four lies: docs/byzantine.md.
-KNOWN = {("adpsgd", "dissensus")}
+KNOWN = {("adpsgd", "dissensus"), ("dpsgd", "label-flip")}
 
 
 class Report:
