@@ -172,7 +172,9 @@ FORCE void recipe_run(struct recipe *recipe, size_t i, unsigned blocks,
         return;
     if (!recipe->plain)
         EACH_BLOCK(b, term[b] = f16_sub(value[b], old[b]));
-    EACH_BLOCK(b, recipe->sum = d16_add(recipe->sum, term[b]));
+    d16 sum = recipe->sum;
+    EACH_BLOCK(b, sum = d16_add(sum, term[b]));
+    recipe->sum = sum;
 }
 
 /* A vector that is written and of no use to any update. */
