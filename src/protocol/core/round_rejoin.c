@@ -63,10 +63,12 @@ static kith_ns worked(const struct kith_node *node)
 static uint64_t triggers(const struct kith_node *node)
 {
     const struct kith_round *round = node->round;
+    /* A cycle may have many rounds, and the clock may hardly have run then. */
+    const uint64_t most = START_MAX / kith_round_phases(node);
     const double count = (double)node->attempts * (double)worked(node) /
                          (double)round->closed_ns;
     KITH_ASSERT(round->closed_ns > 0);
-    return count < START_MAX ? (uint64_t)count : START_MAX;
+    return count < (double)most ? (uint64_t)count : most;
 }
 
 uint64_t kith_round_plausible(const struct kith_node *node)
