@@ -103,9 +103,9 @@ static void reopen(struct kith_node *node)
     round->state = ROUND_SNAPSHOT;
 }
 
-/* Nothing came of so many cycles, however far one says that it is: it tries
- * every second trigger, then every fourth, ..., since its numbers would grow as
- * fast as it trains. */
+/* Nothing came of so many cycles, and at most one neighbour says that it is
+ * further: a cycle is opened at every second trigger, then at every fourth,
+ * ...; otherwise its numbers would grow as fast as it trains. */
 static bool pauses(const struct kith_node *node)
 {
     const struct kith_round *round = node->round;
