@@ -128,19 +128,21 @@ static void recipe_of(struct recipe *recipe, const struct kith_update *update)
 }
 
 /* So many blocks at a time, which fit the registers: what is to be done is
- * found out once for them. */
-enum { TOGETHER = LANES >= 16 ? 4 : 2 };
+ * found out once for them. Twice as many where some updates go past the caches
+ * and others do not: some spill, which costs less than turning from one kind of
+ * store to the other. */
+enum { TOGETHER = LANES >= 16 ? 4 : 2, TURN = 2 * TOGETHER };
 
 /* Unrolled, so that no block leaves its register. */
 #define EACH_BLOCK(B, DO)                                                      \
-    _Pragma("GCC unroll 4") for (unsigned B = 0; B < blocks; B++) DO
+    _Pragma("GCC unroll 8") for (unsigned B = 0; B < blocks; B++) DO
 
 /* `blocks` is known where this is inlined, and `left` where it is BLOCK: what
  * the last block has. */
 FORCE void recipe_run(struct recipe *recipe, size_t i, unsigned blocks,
                       size_t left)
 {
-    f16 old[TOGETHER], term[TOGETHER], value[TOGETHER];
+    f16 old[TURN], term[TURN], value[TURN];
     float *y = recipe->y + i;
     const bool reads = recipe->reads;
     const bool sums = recipe->change != NULL;
@@ -202,10 +204,17 @@ static void loop_combine(size_t n, unsigned count,
         loop_add(n, recipes->factors[0], recipes->plus[0], recipes->y);
         return;
     }
-    for (unsigned u = 0; u < count; u++)
+    unsigned streams = 0;
+    for (unsigned u = 0; u < count; u++) {
         recipes[u].streams =
             is_streamed(n, recipes[u].y) && is_sink(count, recipes, u);
+        streams += recipes[u].streams;
+    }
     size_t i = 0;
+    for (; streams > 0 && streams < count && i + TURN * BLOCK <= n;
+         i += TURN * BLOCK)
+        for (unsigned u = 0; u < count; u++)
+            recipe_run(&recipes[u], i, TURN, BLOCK);
     for (; i + TOGETHER * BLOCK <= n; i += TOGETHER * BLOCK)
         for (unsigned u = 0; u < count; u++)
             recipe_run(&recipes[u], i, TOGETHER, BLOCK);
