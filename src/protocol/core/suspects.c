@@ -4,10 +4,9 @@
  *             as a partner until its span is over or it is heard
  *   charged   it also held an exchange of ours and let it lapse: it is answered
  *             BUSY until its span is over, whatever it says meanwhile
- *   warned    charged for a sixteenth of the span, for a link that was cut, or
- *             on which TCP lost a packet twice, would look the same. Whoever
- *             lets another exchange lapse within four spans after that is
- *             charged for as long
+ *   warned    charged for a quarter of the span, for a link that was cut would
+ *             look the same. Whoever lets another exchange lapse within four
+ *             spans after that is charged for as long
  *
  * There are few places, so that an idle peer stays small; the suspect whose
  * span ends first makes room for a new one. */
@@ -16,7 +15,7 @@
 _Static_assert(KITH_SUSPECTS_MAX <= 8,
                "suspects have a bit each in charged and in warned");
 /* Of the span: the part of a warning, and what those get that were warned. */
-#define WARNING 16
+#define WARNING 4
 #define AGAIN 4
 
 static bool has_bit(uint8_t bits, size_t i)
