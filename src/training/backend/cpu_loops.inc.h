@@ -133,7 +133,7 @@ static void recipe_of(struct recipe *recipe, const struct kith_update *update)
  * store to the other. */
 enum { TOGETHER = LANES >= 16 ? 4 : 2, TURN = 2 * TOGETHER };
 
-/* Unrolled, so that no block leaves its register. */
+/* Unrolled, so that blocks can be kept in registers. */
 #define EACH_BLOCK(B, DO)                                                      \
     _Pragma("GCC unroll 8") for (unsigned B = 0; B < blocks; B++) DO
 
