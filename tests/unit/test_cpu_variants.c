@@ -1,5 +1,6 @@
 /* Goal: every instruction set that this CPU has gives the bits of the portable
  * loops, at the ends of vectors and past the caches. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -98,20 +99,67 @@ static void test_large_swap(void **state)
             assert_true(loops->swap_mix(fits, 0.3f, r, s, base, got) == sum);
             assert_memory_equal(got, want, fits * sizeof *got);
         }
-        const struct kith_term half = {0.5, r, s}, same = {1, want, NULL};
-        const struct kith_update updates[] = {
-            {.y = want, .own = 0.9, .count = 1, .terms = &half},
-            {.y = got, .count = 1, .terms = &same}};
-        loops->combine(fits, 2, updates);
-        assert_memory_equal(got, want, fits * sizeof *got);
     }
     free(memory);
 }
+
+/* x <- 0.9 x + (r - s) / 2 and what changed it, a <- x, b <- x - r on elements
+ * [i, i + n) of vectors that stand `stride` apart. */
+static void combine_three(const struct kith_cpu_loops *loops, size_t n,
+                          size_t stride, float *r, double *change)
+{
+    float *const s = r + stride, *const x = s + stride;
+    float *const a = x + stride, *const b = a + stride;
+    const struct kith_term half = {0.5, r, s}, same = {1, x, NULL};
+    const struct kith_term apart = {1, x, r};
+    loops->combine(
+        n, 3,
+        (struct kith_update[]){
+            {.y = x, .own = 0.9, .count = 1, .terms = &half, .change = change},
+            {.y = a, .count = 1, .terms = &same},
+            {.y = b, .count = 1, .terms = &apart}});
+}
+
+/* One target that is kept and two that go past the caches, beside the portable
+ * loops on pieces that a cache holds. */
+static void test_large_combine(void **state)
+{
+    (void)state;
+    enum { VECTORS = 5, PIECE = 1000 };
+    /* Whole cache lines, so that every vector starts on one; the last piece of
+     * each is shorter than a tile. */
+    const size_t n = ((size_t)8 << 20) / sizeof(float) + 176, fits = n - 13;
+    const size_t bytes = VECTORS * n * sizeof(float);
+    float *const got = aligned_alloc(64, bytes), *const want = malloc(bytes);
+    assert_non_null(got);
+    assert_non_null(want);
+    for (size_t k = 0; kith_cpu_loops[k] != NULL; k++) {
+        const struct kith_cpu_loops *loops = kith_cpu_loops[k];
+        if (!loops->supported())
+            continue;
+        for (size_t i = 0; i < VECTORS * n; i++)
+            got[i] = want[i] = (float)(i % 97) / 7 - (float)(i % 89) / 3;
+        double change = 0, changes = 0;
+        combine_three(loops, fits, n, got, &change);
+        for (size_t i = 0; i < fits; i += PIECE) {
+            const size_t left = fits - i < PIECE ? fits - i : PIECE;
+            double part = 0;
+            combine_three(&kith_cpu_portable, left, n, want + i, &part);
+            changes += part;
+        }
+        assert_memory_equal(got, want, bytes);
+        assert_true(fabs(change - changes) <= 1e-9 * (double)n);
+    }
+    free(got);
+    free(want);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_variants_agree),
         cmocka_unit_test(test_large_swap),
+        cmocka_unit_test(test_large_combine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,22 +127,28 @@ static void recipe_of(struct recipe *recipe, const struct kith_update *update)
     }
 }
 
-/* So many blocks at a time, which fit the registers: what is to be done is
- * found out once for them. Twice as many where some updates go past the caches
- * and others do not: some spill, which costs less than turning from one kind of
- * store to the other. */
-enum { TOGETHER = LANES >= 16 ? 4 : 2, TURN = 2 * TOGETHER };
+/* TOGETHER blocks fit the registers: what is to be done is found out once for
+ * them. TILE blocks of one update before the next update's turn: stores that go
+ * past the caches and others, changed every 256 bytes, take up to twice as
+ * long. What goes past them asks for its sources AHEAD_BYTES ahead. */
+enum { TOGETHER = LANES >= 16 ? 4 : 2, TILE = 8, AHEAD_BYTES = 4096 };
 
-/* Unrolled, so that blocks can be kept in registers. */
+/* An address past the end is asked for, too, which does no harm. */
+FORCE void fetch_ahead(const float *from)
+{
+    __builtin_prefetch((const void *)((uintptr_t)from + AHEAD_BYTES));
+}
+
+/* Unrolled, so that no block leaves its register. */
 #define EACH_BLOCK(B, DO)                                                      \
-    _Pragma("GCC unroll 8") for (unsigned B = 0; B < blocks; B++) DO
+    _Pragma("GCC unroll 4") for (unsigned B = 0; B < blocks; B++) DO
 
 /* `blocks` is known where this is inlined, and `left` where it is BLOCK: what
  * the last block has. */
 FORCE void recipe_run(struct recipe *recipe, size_t i, unsigned blocks,
                       size_t left)
 {
-    f16 old[TURN], term[TURN], value[TURN];
+    f16 old[TOGETHER], term[TOGETHER], value[TOGETHER];
     float *y = recipe->y + i;
     const bool reads = recipe->reads;
     const bool sums = recipe->change != NULL;
@@ -154,6 +160,10 @@ FORCE void recipe_run(struct recipe *recipe, size_t i, unsigned blocks,
     for (unsigned t = 0; t < recipe->count; t++) {
         const float *plus = recipe->plus[t] + i;
         const float *minus = recipe->minus[t];
+        if (streams)
+            EACH_BLOCK(b, fetch_ahead(plus + b * BLOCK));
+        if (streams && minus != NULL)
+            EACH_BLOCK(b, fetch_ahead(minus + i + b * BLOCK));
         EACH_BLOCK(b, term[b] = part_load(plus + b * BLOCK, left));
         if (minus != NULL)
             EACH_BLOCK(b, term[b] = f16_sub(
@@ -204,20 +214,14 @@ static void loop_combine(size_t n, unsigned count,
         loop_add(n, recipes->factors[0], recipes->plus[0], recipes->y);
         return;
     }
-    unsigned streams = 0;
-    for (unsigned u = 0; u < count; u++) {
+    for (unsigned u = 0; u < count; u++)
         recipes[u].streams =
             is_streamed(n, recipes[u].y) && is_sink(count, recipes, u);
-        streams += recipes[u].streams;
-    }
     size_t i = 0;
-    for (; streams > 0 && streams < count && i + TURN * BLOCK <= n;
-         i += TURN * BLOCK)
+    for (; i + TILE * BLOCK <= n; i += TILE * BLOCK)
         for (unsigned u = 0; u < count; u++)
-            recipe_run(&recipes[u], i, TURN, BLOCK);
-    for (; i + TOGETHER * BLOCK <= n; i += TOGETHER * BLOCK)
-        for (unsigned u = 0; u < count; u++)
-            recipe_run(&recipes[u], i, TOGETHER, BLOCK);
+            for (unsigned b = 0; b < TILE; b += TOGETHER)
+                recipe_run(&recipes[u], i + b * BLOCK, TOGETHER, BLOCK);
     for (; i < n; i += BLOCK)
         for (unsigned u = 0; u < count; u++)
             recipe_run(&recipes[u], i, 1, n - i);
