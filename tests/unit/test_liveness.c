@@ -186,6 +186,32 @@ static void test_attempts(void **state)
     }
 }
 
+/* Nobody merges what is no number: nothing is promised to who sends it to the
+ * end, but again once that is over. */
+static void test_attempts_of_who_lies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *fault, *words;
+        kith_id peer;
+    } cases[] = {{"hostile: \"peer(0)\", kind: nan", "", 0},
+                 {"huge: \"peer(0)\", by: 3e38", "", 0},
+                 {"hostile: \"peer(0)\", kind: nan", "71 attempts", 1},
+                 {"hostile: \"peer(0)\", kind: nan, for: 1s", "71 attempts", 0},
+                 {"huge: \"peer(0)\", by: 3e38, models: 9", "71 attempts", 0},
+                 {"slow: \"peer(0)\", by: 2", "71 attempts", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct watching watching;
+        char text[160];
+        snprintf(text, sizeof text, "faults: [{at: 5s, %s}]", cases[i].fault);
+        start(&watching, "{algorithm: adpsgd, topology: random}", text);
+        for (unsigned k = 0; k < 100; k++)
+            say(&watching, AFTER_NS + 9 * KITH_S, cases[i].peer,
+                KITH_MARK_ATTEMPT, 3, k);
+        end(&watching, *cases[i].words == '\0', cases[i].words);
+    }
+}
+
 /* A packet that is lost seven times in a row at 10 %, T + 2 T + ... + 64 T of
  * T = 204 ms, holds exchanges up for 26 s; at 1 % nothing lasts that long. */
 static void test_attempts_where_links_lose(void **state)
@@ -261,6 +287,7 @@ int main(void)
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_before_the_end_of_faults),
         cmocka_unit_test(test_attempts),
+        cmocka_unit_test(test_attempts_of_who_lies),
         cmocka_unit_test(test_attempts_where_links_lose),
         cmocka_unit_test(test_steps),
         cmocka_unit_test(test_checks),

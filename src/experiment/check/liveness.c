@@ -183,14 +183,23 @@ static void set_degrees(struct kith_liveness *liveness)
     }
 }
 
-/* Faults of several kinds may overlap. */
+/* Whoever is slower goes on, and whose lie ends with so many models will. */
+static bool goes_on(const struct kith_atom *atom)
+{
+    return atom->fault->effect == KITH_EFFECT_LIE
+               ? kith_atom_lie(atom).models > 0
+               : kith_fault_has_factor(atom->fault);
+}
+
+/* Faults of several kinds may overlap. Of whoever lies to the end nobody may
+ * merge anything. */
 static void set_gone(struct watched *watched, const struct kith_atom *atom)
 {
     unsigned k = 0;
     while (kith_faults[k] != atom->fault)
         k++;
     KITH_ASSERT(k < 32);
-    if (kith_fault_has_factor(atom->fault))
+    if (goes_on(atom))
         return;
     watched->gone &= ~(UINT32_C(1) << k);
     watched->gone |= (uint32_t)atom->begins << k;
