@@ -82,6 +82,7 @@ struct kith_algebra {
     /* Of the edge. */
     void *sent;           /* the edge's snapshot slot */
     const void *received; /* the edge's inbox, NULL if nothing came */
+    double withheld;      /* share of it that a guard does not let in */
     /* Of a round: what is kept for all its neighbours, (edge_count,
      * edge_vectors) and (edge_count, KITH_EDGE_SCALARS), which of them this
      * edge is; in `finish` the edges that were merged. */
@@ -146,7 +147,9 @@ enum kith_wait {
     /* `merge` is kith_algorithm_mix and asks nothing else of x. */            \
     X(MERGES_BESIDE, 16, NULL)                                                 \
     /* What is received is a model, or two vectors, and `merge` adds weight    \
-     * (received - sent) of it: a guard may make the weight less. */           \
+     * (received - sent) of it: a guard may make the weight less. Or it comes  \
+     * with a weight that `merge` keeps (kith_algorithm_gives_weight): of what \
+     * is `withheld` it takes own values in the place of the others. */        \
     X(TAKES_GUARD, 17, "guarded")
 enum kith_algorithm_flag {
 #define KITH_X(name, bit, key) KITH_##name = 1u << (bit),
@@ -210,6 +213,15 @@ struct kith_algorithm {
      * x: x <- x - eta g(z), unless KITH_STEPS_AT_Z. */
     double (*factor)(const double *scalars);
 };
+/* Whoever sends loses weight, which the receiver has from then on, whatever a
+ * guard says of the values that came with it. */
+static inline bool
+kith_algorithm_gives_weight(const struct kith_algorithm *algorithm)
+{
+    return algorithm->pattern == KITH_PATTERN_PUSH ||
+           (algorithm->flags & KITH_SPLITS_MASS) != 0;
+}
+
 /* Does this round carry whole models? The first is number period - 1. */
 static inline bool kith_algorithm_is_whole(uint64_t period, uint64_t round)
 {

@@ -105,14 +105,20 @@ static enum kith_err match_guard(const struct tree *tree,
     const struct kith_guard *found = kith_guard_find(guard);
     if (found->weigh == NULL && found->judge == NULL)
         return KITH_OK;
+    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
+    const bool gives_weight = kith_algorithm_gives_weight(algorithm);
+    if (!(algorithm->flags & KITH_TAKES_GUARD))
+        return fail(tree, "gossip.guard", experiment, guard,
+                    "none: what it receives is not a model that is averaged");
     if (found->judge != NULL &&
-        experiment->gossip.algorithm->pattern != KITH_PATTERN_ROUND)
+        (algorithm->pattern != KITH_PATTERN_ROUND || gives_weight))
         return fail(tree, "gossip.guard", experiment, guard,
                     "one that sees a model at a time: clip or balance; this "
                     "one compares those of a round");
-    if (!(experiment->gossip.algorithm->flags & KITH_TAKES_GUARD))
+    if (gives_weight && experiment->backend->host != experiment->backend)
         return fail(tree, "gossip.guard", experiment, guard,
-                    "none: what it receives is not a model that is averaged");
+                    "none, or a backend of the host: shares are held against "
+                    "own values, which a device keeps");
     if (found->replaces && experiment->backend->host != experiment->backend)
         return fail(tree, "gossip.guard", experiment, guard,
                     "one that changes no received model: a device has its own "

@@ -185,6 +185,8 @@ static void choose_guard(const struct tree *tree,
     if (kith_yaml_find(tree, "gossip.guard") == NULL &&
         (algorithm->flags & KITH_TAKES_GUARD) && algorithm->direction == NULL &&
         algorithm->after_step == NULL &&
+        (!kith_algorithm_gives_weight(algorithm) ||
+         experiment->backend->host == experiment->backend) &&
         experiment->model->input != KITH_INPUT_NONE)
         (void)snprintf(experiment->gossip.guard,
                        sizeof experiment->gossip.guard, "clip");

@@ -46,8 +46,9 @@ network: {{latency: 200us, rate: 10Gbit}}
 compute: {{step: 5ms}}
 """
 # Own steps between exchanges, and a graph of degree 8 or more for rounds.
-EVERY = {"adpsgd": 2, "local-sgd": 20, "diloco": 20}
-PAIRS = ("adpsgd",)
+EVERY = {"adpsgd": 2, "local-sgd": 20, "diloco": 20, "noloco": 20}
+PAIRS = ("adpsgd", "gosgd", "sgp")
+TOPOLOGY = {"noloco": "random-matching"}
 # What is told, and what the table calls it.
 LIES = {"silent": "crash: {who}", "huge": "huge: {who}, by: 3e38"}
 
@@ -69,7 +70,8 @@ def chosen(name, little, everything):
 
 SPLITS = chosen("SPLITS", ["dirichlet(0.1)"], ["iid", "dirichlet(0.1)"])
 HARMED = chosen("ALGORITHMS", ["adpsgd", "local-sgd"],
-                ["adpsgd", "dpsgd", "dpsgd-atc", "local-sgd", "diloco"])
+                ["adpsgd", "dpsgd", "dpsgd-atc", "gosgd", "sgp", "local-sgd",
+                 "diloco", "noloco"])
 ATTACKED = chosen("ALGORITHMS", ["adpsgd"], ["adpsgd", "dpsgd", "local-sgd"])
 KINDS = chosen("KINDS", ["flip", "alie", "stale"],
                ["huge", "nan", "flip", "scale", "gauss", "alie", "ipm",
@@ -87,6 +89,8 @@ COMPARED = ("silent", "alie", "dissensus", "stale", "ride")
 def topology(algorithm, peers):
     if algorithm in PAIRS:
         return "random"
+    if algorithm in TOPOLOGY:
+        return TOPOLOGY[algorithm]
     return "complete" if peers <= 10 else "{kind: random-regular, degree: 8}"
 
 

@@ -14,6 +14,7 @@
 #include <math.h>
 
 #include "experiment_base.h"
+#include "src/training/worker/worker_state.h"
 #include "tests/support/probe.h"
 #include "worker_run.h"
 
@@ -108,16 +109,18 @@ static void test_liars(void **state)
     (void)state;
     static const char *const algorithms[] = {
         "adpsgd, every: 2", "dpsgd, topology: torus",
-        "noloco, topology: complete, every: 4"};
+        "noloco, topology: complete, every: 4", "gosgd",
+        "sgp-sync, topology: torus"};
     static const char *const lies[] = {"flip", HUGE};
-    for (unsigned i = 0; i < 6; i++) {
+    for (unsigned i = 0; i < 10; i++) {
         const char *const algorithm = algorithms[i / 2], *lie = lies[i % 2];
         const struct outcome open = learn(algorithm, "iid", "none", lie);
         const struct outcome held = learn(algorithm, "iid", "clip", lie);
         assert_true(open.worst < 0.5);
         assert_true(held.worst > 0.82);
         assert_int_equal(open.rejected + open.clipped, 0);
-        assert_true(held.rejected > 50);
+        /* Pairs of gosgd meet at 64 steps out of 320. */
+        assert_true(held.rejected > (i / 2 == 3 ? 25 : 50));
     }
 }
 
@@ -126,8 +129,9 @@ static void test_nobody_lies(void **state)
     (void)state;
     static const char *const algorithms[] = {
         "adpsgd, every: 2", "dpsgd, topology: torus",
-        "diloco, topology: complete, every: 4"};
-    for (unsigned i = 0; i < 3; i++) {
+        "diloco, topology: complete, every: 4", "sgp",
+        "overlap-sgp, topology: complete"};
+    for (unsigned i = 0; i < 5; i++) {
         const struct outcome open = learn(algorithms[i], "iid", "none", "");
         const struct outcome held = learn(algorithms[i], "iid", "clip", "");
         assert_true(held.worst >= open.worst - 0.02);
@@ -143,14 +147,12 @@ struct pair {
     size_t dim;
 };
 
-static struct pair open_pair(const uint32_t *layers, uint32_t count)
+static struct pair open_pair(const char *algorithm)
 {
     struct kith_experiment experiment =
-        fixture_experiment(layers == NULL ? "quadratic" : "mlp", "adpsgd", 9);
+        fixture_experiment("quadratic", algorithm, 9);
     (void)snprintf(experiment.gossip.guard, sizeof experiment.gossip.guard,
                    "clip");
-    if (layers != NULL)
-        fixture_layers(&experiment, layers, count);
     struct pair pair = {.worker = open_worker(&experiment, NULL, 0, 100)};
     pair.dim = kith_worker_dim(pair.worker);
     return pair;
@@ -189,7 +191,7 @@ static void close_to(double found, double expected)
 static void test_books(void **state)
 {
     (void)state;
-    struct pair pair = open_pair(NULL, 0);
+    struct pair pair = open_pair("adpsgd");
     struct kith_mark mark;
     train(pair.worker, 1);
     const double before = value(&pair, 1);
@@ -232,12 +234,96 @@ static void test_books(void **state)
     kith_worker_close(pair.worker);
 }
 
+/* A share of z but for one value, `off` more, and its weight. */
+static void give(struct pair *pair, kith_id peer, double weight, double off)
+{
+    const bool divides = kith_worker_factor_of(pair->worker, &weight) != 1;
+    double *inbox = kith_worker_slot(pair->worker, KITH_SLOT_ANSWERED_INBOX);
+    kith_worker_read(pair->worker, inbox);
+    inbox[peer] += off;
+    for (size_t i = 0; i < pair->dim && divides; i++)
+        inbox[i] *= weight;
+    pair->edge = (struct kith_work_edge){.peer = peer,
+                                         .scalars_received = {weight},
+                                         .sent = KITH_SLOT_NONE,
+                                         .inbox = KITH_SLOT_ANSWERED_INBOX};
+    (void)run(pair->worker, (struct kith_work){.kind = KITH_WORK_MERGE,
+                                               .pattern = KITH_PATTERN_PUSH,
+                                               .edges = &pair->edge,
+                                               .edge_count = 1});
+}
+
+static double z_of(const struct pair *pair, size_t index)
+{
+    double z[64];
+    assert_true(pair->dim <= 64);
+    kith_worker_read(pair->worker, z);
+    return z[index];
+}
+
+static double sum_of_x(const struct pair *pair)
+{
+    double sum = 0;
+    for (size_t i = 0; i < pair->dim; i++)
+        sum += value(pair, i);
+    return sum;
+}
+
+/* A share's weight is taken whatever becomes of its values: z moves by what is
+ * let in, the rest of the share counts as z; delta_sum is of all that came. */
+static void check_weights(const char *algorithm, double whole)
+{
+    struct pair pair = open_pair(algorithm);
+    struct kith_mark mark;
+    const double *const w = kith_worker_scalars(pair.worker);
+    const bool divides = whole <= 1;
+    train(pair.worker, 1);
+    close_to(*w, whole);
+    const double before = z_of(&pair, 1), sum = sum_of_x(&pair);
+    give(&pair, 1, whole / 2, 1e9);
+    close_to(z_of(&pair, 1), before);
+    close_to(*w, 1.5 * whole);
+    assert_true(kith_worker_guarded(pair.worker, &pair.edge, &mark));
+    assert_int_equal(mark.kind, KITH_MARK_REJECTED);
+    close_to(mark.sum, 1e9);
+    /* x = w z took half of (z + 1e9), or a third of it came to the mean. */
+    close_to(kith_worker_withheld(pair.worker, &pair.edge),
+             divides ? 5e8 : 1e9 / 3);
+    close_to(pair.edge.delta_sum,
+             sum_of_x(&pair) - sum + (divides ? 5e8 : 1e9 / 3));
+
+    for (kith_id peer = 2; peer < 6; peer++) {
+        train(pair.worker, 1);
+        give(&pair, peer, whole / 4, 1e-3);
+        assert_false(kith_worker_guarded(pair.worker, &pair.edge, &mark));
+    }
+    close_to(*w, 2.5 * whole);
+    const double then = z_of(&pair, 6), old = sum_of_x(&pair);
+    give(&pair, 6, whole / 2, 2.4e-3); /* the lower median is 1e-3 */
+    assert_true(kith_worker_guarded(pair.worker, &pair.edge, &mark));
+    assert_int_equal(mark.kind, KITH_MARK_CLIPPED);
+    assert_int_equal(mark.value, 833);
+    assert_true(fabs(z_of(&pair, 6) - (then + 2e-3 / 6)) < 1e-12);
+    const double withheld = kith_worker_withheld(pair.worker, &pair.edge);
+    assert_true(fabs(withheld - 4e-4 / (divides ? 2 : 6)) < 1e-12);
+    assert_true(fabs(pair.edge.delta_sum - withheld - (sum_of_x(&pair) - old)) <
+                1e-11);
+    kith_worker_close(pair.worker);
+}
+
+static void test_weights_stay(void **state)
+{
+    (void)state;
+    check_weights("sgp", 1);
+    check_weights("gosgd", 0x1p40);
+}
+
 /* Own movement, of all values where there are few: what is further than 7.5
  * times that is rejected, what is nearer is not. */
 static void test_own_movement(void **state)
 {
     (void)state;
-    struct pair pair = open_pair(NULL, 0);
+    struct pair pair = open_pair("adpsgd");
     double before[64], moved = 0;
     struct kith_mark mark;
     for (size_t i = 0; i < pair.dim; i++)
@@ -258,11 +344,14 @@ static void test_refused_by_name(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        {"{algorithm: sgp, guard: clip}", "algorithm sgp needs none"},
+        {"{algorithm: gossip-push, guard: clip}",
+         "algorithm gossip-push needs none"},
+        {"{algorithm: sgp-sync, topology: ring, guard: median}",
+         "one that sees a model at a time"},
         {"{algorithm: choco, topology: ring, guard: clip}",
          "algorithm choco needs none"},
         {"{algorithm: adpsgd, guard: clap}", "did you mean \"clip\"?"}};
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 4; i++) {
         char yaml[512], words[KITH_EXPERIMENT_ERROR_BYTES] = "";
         struct kith_experiment experiment;
         snprintf(yaml, sizeof yaml,
@@ -288,6 +377,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_books),
+        cmocka_unit_test(test_weights_stay),
         cmocka_unit_test(test_own_movement),
         cmocka_unit_test(test_liars),
         cmocka_unit_test(test_nobody_lies),

@@ -3,6 +3,8 @@
  *   send, with chance p:   a_i <- a_i / 2;   (x_i, a_i) to a random peer
  *   on receipt of (x, a):  x_i <- (a_i x_i + a x) / (a_i + a);   a_i <- a_i + a
  *
+ * With a guard that withholds the part h of x, (1 - h) x + h x_i stands for it.
+ *
  * Weights are whole shares, 2^40 each at the start, so that their sum is exact:
  * an odd number is split into floor and ceiling, and who has one share left
  * sends none. sum_i a_i x_i changes by gradients alone. A push is acknowledged,
@@ -19,14 +21,17 @@
 /* x <- (a x + b y) / (a + b), a and b in shares; what that added. */
 static double join(struct kith_algebra *algebra, double b, const void *y)
 {
-    const double all = algebra->scalars[0] + b;
+    const double all = algebra->scalars[0] + b, held = algebra->withheld;
     if (!(b > 0))
         return 0;
-    const double own = algebra->scalars[0] / all;
+    const double part = (1 - held) * b / all;
+    const double own = held > 0 ? 1 - part : algebra->scalars[0] / all;
     algebra->scalars[0] = all;
+    if (held >= 1)
+        return 0;
     return kith_algorithm_combine(algebra->backend, algebra->dim, own,
                                   algebra->live, 1,
-                                  &(struct kith_term){b / all, y, NULL});
+                                  &(struct kith_term){part, y, NULL});
 }
 
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
@@ -58,7 +63,7 @@ const struct kith_algorithm kith_algorithm_gosgd = {
                "x = (a x + a_j s_j) / (a + a_j)",
     .pattern = KITH_PATTERN_PUSH,
     .wait = KITH_WAIT_NO,
-    .flags = KITH_ALLOWS_DIRECTED_LINKS,
+    .flags = KITH_ALLOWS_DIRECTED_LINKS | KITH_TAKES_GUARD,
     .scalar_count = 1,
     .scalars_start = {SHARES},
     .scalars_low = 0,

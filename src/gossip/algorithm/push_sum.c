@@ -38,12 +38,16 @@ bool kith_push_sum_fits(const struct kith_algebra *algebra,
 void kith_push_sum_merge(struct kith_algebra *algebra,
                          struct kith_work_edge *edge)
 {
-    const struct kith_term taken = {1, algebra->received, NULL};
+    const double let_in = 1 - algebra->withheld;
+    const struct kith_term taken = {let_in, algebra->received, NULL};
     if (!kith_push_sum_fits(algebra, edge, 1))
         return;
+    const double own = 1 + algebra->withheld * edge->scalars_received[0] *
+                               kith_push_sum_factor(algebra->scalars);
     algebra->scalars[0] += edge->scalars_received[0];
-    edge->delta_sum = kith_algorithm_combine(algebra->backend, algebra->dim, 1,
-                                             algebra->live, 1, &taken);
+    edge->delta_sum =
+        kith_algorithm_combine(algebra->backend, algebra->dim, own,
+                               algebra->live, let_in > 0 ? 1 : 0, &taken);
 }
 
 double kith_push_sum_factor(const double *scalars)

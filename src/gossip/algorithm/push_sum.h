@@ -4,6 +4,10 @@
  *   send (p x_i, p w_i);  x_i <- x_i - p x_i;  w_i <- w_i - p w_i
  *   on receipt   x_j <- x_j + p x_i;  w_j <- w_j + p w_i
  *
+ * With a guard that withholds the part h of z_i:
+ *
+ *   on receipt   x_j <- x_j + (1 - h) p x_i + h p w_i z_j
+ *
  * sum_i x_i and sum_i w_i are kept, messages under way included. Shares of a
  * column sum to less than 1; rows need not sum to anything. */
 #ifndef KITH_GOSSIP_ALGORITHM_PUSH_SUM_H
@@ -40,7 +44,7 @@ double kith_push_sum_factor(const double *scalars);
     .pattern = KITH_PATTERN_ROUND,                                             \
     .flags = KITH_ALLOWS_DIRECTED_LINKS | KITH_CONSERVES_SUM |                 \
              KITH_NEEDS_LOSSLESS_LINK | KITH_NEEDS_STABLE_MEMBERS |            \
-             KITH_SENDS_EDGE_MESSAGES | KITH_SPLITS_MASS,                      \
+             KITH_SENDS_EDGE_MESSAGES | KITH_SPLITS_MASS | KITH_TAKES_GUARD,                    \
     .scalar_count = 1, .scalars_start = {1.0}, .make = kith_push_sum_make,     \
     .merge = kith_push_sum_merge, .factor = kith_push_sum_factor
 

@@ -35,7 +35,8 @@ const struct kith_algorithm kith_algorithm_sgp = {
     .summary = "push-sum: give a share of (x, w) away, train at x / w",
     .pattern = KITH_PATTERN_PUSH,
     .wait = KITH_WAIT_NO,
-    .flags = KITH_ALLOWS_DIRECTED_LINKS | KITH_CONSERVES_SUM | KITH_STEPS_AT_Z,
+    .flags = KITH_ALLOWS_DIRECTED_LINKS | KITH_CONSERVES_SUM | KITH_STEPS_AT_Z |
+             KITH_TAKES_GUARD,
     .scalar_count = 1,
     .scalars_start = {1.0},
     .make = kith_push_sum_make,

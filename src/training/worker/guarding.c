@@ -4,6 +4,11 @@
  * guard costs no pass of its own; it adds two where nothing is let in, for the
  * books. Both vectors are slots: on the host.
  *
+ * Who is sent a share of a model with its weight has no snapshot to hold it
+ * against: received / its weight is held against x / w. Whatever a guard says,
+ * the weight stays (algorithm.h); host backends alone take such guards, since x
+ * is compared itself.
+ *
  * Own movement is measured on the guard's coordinates, scaled to all, from the
  * end of one merge to the beginning of the next with a step in between, and
  * only while the guard asks for it. Runs of coordinates are drawn from the
@@ -35,6 +40,11 @@ static void draw_runs(struct kith_worker *worker)
                       kith_rng_below(&rng, (uint32_t)(dim / guarding->run));
 }
 
+static bool gives_weight(const struct kith_worker *worker)
+{
+    return kith_algorithm_gives_weight(worker->algorithm);
+}
+
 /* All coordinates where there are no more than a guard looks at. */
 bool kith_worker_guard_open(struct kith_worker *worker)
 {
@@ -64,10 +74,14 @@ bool kith_worker_guard_open(struct kith_worker *worker)
         guarding->sent == NULL || guarding->before == NULL ||
         guarding->answers == NULL || guarding->state == NULL)
         return false;
+    const size_t bytes = (worker->payload + 63) & ~(size_t)63;
+    const bool divides = gives_weight(worker) && worker->algorithm->factor;
+    if (divides)
+        guarding->ours = aligned_alloc(64, bytes);
     if (guard->replaces)
-        guarding->round->merged =
-            aligned_alloc(64, (worker->payload + 63) & ~(size_t)63);
-    if (guard->replaces && guarding->round->merged == NULL)
+        guarding->round->merged = aligned_alloc(64, bytes);
+    if ((guard->replaces && guarding->round->merged == NULL) ||
+        (divides && guarding->ours == NULL))
         return false;
     draw_runs(worker);
     kith_worker_guard_end(worker);
@@ -85,6 +99,7 @@ void kith_worker_guard_close(struct kith_worker *worker)
         free(worker->guarding.round->merged);
     free(worker->guarding.round);
     free(worker->guarding.state);
+    free(worker->guarding.ours);
 }
 
 static bool needs_movement(const struct kith_guarding *guarding)
@@ -108,13 +123,22 @@ static void look(const struct kith_worker *worker,
                       out + i * run);
 }
 
+/* Those of z, at which gradients are taken. */
+static void look_at_own(const struct kith_worker *worker, double *out)
+{
+    const double factor = kith_worker_factor(worker);
+    look(worker, worker->backend, worker->slots[KITH_SLOT_LIVE], out);
+    for (size_t i = 0; i < worker->guarding.coordinates; i++)
+        out[i] *= factor;
+}
+
 static void note_movement(struct kith_worker *worker)
 {
     struct kith_guarding *guarding = &worker->guarding;
     double squared = 0;
     if (!needs_movement(guarding) || !guarding->has_trained)
         return;
-    look(worker, worker->backend, worker->slots[KITH_SLOT_LIVE], guarding->v);
+    look_at_own(worker, guarding->v);
     for (size_t i = 0; i < guarding->coordinates; i++) {
         const double moved = guarding->v[i] - guarding->before[i];
         squared += moved * moved;
@@ -143,19 +167,59 @@ void kith_worker_guard_end(struct kith_worker *worker)
     guarding->has_trained = false;
     give_back(worker);
     if (needs_movement(guarding))
-        look(worker, worker->backend, worker->slots[KITH_SLOT_LIVE],
-             guarding->before);
+        look_at_own(worker, guarding->before);
 }
 
-static void look_at_difference(struct kith_worker *worker, const void *received,
-                               const void *sent)
+/* What is received, times `unit`, is a model, and so is `ours`. */
+struct compared {
+    const void *received, *ours;
+    double unit;
+};
+
+/* Edges of a round are held against one z, whatever was merged before them. */
+static void keep_ours(struct kith_worker *worker)
+{
+    struct kith_guarding *guarding = &worker->guarding;
+    if (guarding->ours == NULL)
+        return;
+    worker->backend->copy(worker->layout->gossiped, guarding->ours,
+                          worker->slots[KITH_SLOT_LIVE]);
+    guarding->ours_unit = kith_worker_factor(worker);
+}
+
+static struct compared compare(struct kith_worker *worker,
+                               const struct kith_work_edge *edge)
+{
+    struct kith_guarding *guarding = &worker->guarding;
+    struct compared compared = {.received = worker->slots[edge->inbox],
+                                .unit = 1};
+    if (!gives_weight(worker)) {
+        compared.ours = kith_worker_sent(worker, edge->sent);
+        return compared;
+    }
+    KITH_ASSERT(worker->backend->host == worker->backend);
+    compared.ours = worker->slots[KITH_SLOT_LIVE];
+    if (guarding->ours == NULL)
+        return compared;
+    compared.unit = kith_worker_factor_of(worker, edge->scalars_received);
+    worker->backend->scale(worker->layout->gossiped,
+                           guarding->ours_unit / compared.unit, guarding->ours);
+    guarding->ours_unit = compared.unit;
+    compared.ours = guarding->ours;
+    return compared;
+}
+
+static void look_at_difference(struct kith_worker *worker,
+                               const struct compared *compared)
 {
     struct kith_guarding *guarding = &worker->guarding;
     const struct kith_backend *host = worker->backend->host;
-    look(worker, host, received, guarding->v);
-    look(worker, host, sent, guarding->sent);
-    for (size_t i = 0; i < guarding->coordinates; i++)
-        guarding->v[i] -= guarding->sent[i];
+    look(worker, host, compared->received, guarding->v);
+    look(worker, host, compared->ours, guarding->sent);
+    for (size_t i = 0; i < guarding->coordinates; i++) {
+        guarding->sent[i] *= compared->unit;
+        guarding->v[i] = guarding->v[i] * compared->unit - guarding->sent[i];
+    }
 }
 
 /* Of all that is received: a second vector of a message is let in by the same
@@ -166,11 +230,12 @@ static size_t elements(const struct kith_worker *worker)
 }
 
 static double measure(const struct kith_worker *worker,
-                      const struct kith_work_edge *edge)
+                      const struct compared *compared)
 {
-    const double distance = sqrt(worker->backend->distance_squared(
-        elements(worker), worker->slots[edge->inbox],
-        kith_worker_sent(worker, edge->sent)));
+    const double distance =
+        compared->unit *
+        sqrt(worker->backend->distance_squared(
+            elements(worker), compared->received, compared->ours));
     return isfinite(distance) ? distance : (double)INFINITY;
 }
 
@@ -190,13 +255,14 @@ static void gather(struct kith_worker *worker, const struct kith_work *work,
         if (edge->inbox == KITH_SLOT_NONE ||
             kith_worker_is_stale(worker, edge->sent))
             continue;
-        KITH_ASSERT(k < KITH_DEGREE_MAX);
+        KITH_ASSERT(k < KITH_DEGREE_MAX && !gives_weight(worker));
+        const struct compared compared = compare(worker, edge);
         edges[k] = edge;
         round->inboxes[k] = edge->inbox;
         round->received[k] = worker->slots[edge->inbox];
         seen->models[k] = worker->slots[edge->inbox];
-        seen->models[k + 1] = kith_worker_sent(worker, edge->sent);
-        seen->distances[k] = measure(worker, edge);
+        seen->models[k + 1] = compared.ours;
+        seen->distances[k] = measure(worker, &compared);
         seen->let_in[k] = 1;
         seen->count++;
     }
@@ -236,6 +302,7 @@ void kith_worker_guard_begin(struct kith_worker *worker,
     if (guarding->guard == NULL)
         return;
     note_movement(worker);
+    keep_ours(worker);
     for (uint32_t i = 0; i < work->edge_count; i++)
         if (work->edges[i].inbox != KITH_SLOT_NONE)
             guarding->answers[work->edges[i].inbox] =
@@ -257,43 +324,61 @@ static struct kith_guarded weigh(struct kith_worker *worker,
 {
     struct kith_guarding *guarding = &worker->guarding;
     const struct kith_guard *guard = guarding->guard;
-    const void *const sent = kith_worker_sent(worker, edge->sent);
+    const struct compared compared = compare(worker, edge);
     if (guard->looks)
-        look_at_difference(worker, worker->slots[edge->inbox], sent);
+        look_at_difference(worker, &compared);
     const struct kith_guard_model model = {
         .config = &worker->task.guard_config,
         .peer = edge->peer,
-        .distance = measure(worker, edge),
+        .distance = measure(worker, &compared),
         .movement = guarding->movement,
-        .norm = guard->looks_at_norm ? sqrt(worker->backend->distance_squared(
-                                           elements(worker), sent, NULL))
-                                     : 0,
+        .norm =
+            guard->looks_at_norm
+                ? compared.unit * sqrt(worker->backend->distance_squared(
+                                      elements(worker), compared.ours, NULL))
+                : 0,
         .elapsed = elapsed(worker),
         .v = guard->looks ? guarding->v : NULL,
         .sent = guard->looks ? guarding->sent : NULL,
         .coordinates = guarding->coordinates};
-    return (struct kith_guarded){.let_in =
-                                     guard->weigh(guarding->state, &model),
-                                 .distance = model.distance};
+    struct kith_guarded answer = {.distance = model.distance};
+    answer.let_in = guard->weigh(guarding->state, &model);
+    return answer;
+}
+
+/* To the sum of x, were all of it let in, beside what is merged where nothing
+ * is: x = w z takes a share as it is, or its weight times z; others are means
+ * by weight, or add c (received - sent). */
+static double adds(const struct kith_worker *worker,
+                   const struct kith_work_edge *edge)
+{
+    const struct kith_backend *backend = worker->backend;
+    const size_t n = worker->layout->gossiped;
+    const double weight = edge->scalars_received[0];
+    const double received = backend->sum(n, worker->slots[edge->inbox]);
+    if (!gives_weight(worker))
+        return edge->weight *
+               (received -
+                backend->sum(n, kith_worker_sent(worker, edge->sent)));
+    const double own = backend->sum(n, worker->slots[KITH_SLOT_LIVE]);
+    if (worker->algorithm->factor != NULL)
+        return received - weight * kith_worker_factor(worker) * own;
+    return weight / (worker->scalars[0] + weight) * (received - own);
 }
 
 double kith_worker_guard_weigh(struct kith_worker *worker,
                                struct kith_work_edge *edge)
 {
     struct kith_guarding *guarding = &worker->guarding;
-    const struct kith_backend *backend = worker->backend;
-    const size_t n = worker->layout->gossiped;
     if (guarding->guard == NULL)
         return 1;
     struct kith_guarded *answer = &guarding->answers[edge->inbox];
     if (guarding->round == NULL)
         *answer = weigh(worker, edge);
     KITH_ASSERT(answer->let_in >= 0 && answer->let_in <= 1);
-    if (answer->let_in <= 0)
+    if (answer->let_in <= 0 || (answer->let_in < 1 && gives_weight(worker)))
         edge->delta_sum = answer->withheld =
-            edge->weight *
-            (backend->sum(n, worker->slots[edge->inbox]) -
-             backend->sum(n, kith_worker_sent(worker, edge->sent)));
+            (1 - answer->let_in) * adds(worker, edge);
     return answer->let_in;
 }
 
@@ -303,8 +388,8 @@ void kith_worker_guard_merged(struct kith_worker *worker,
     if (worker->guarding.guard == NULL)
         return;
     struct kith_guarded *answer = &worker->guarding.answers[edge->inbox];
-    KITH_ASSERT(answer->let_in > 0);
-    if (answer->let_in < 1)
+    KITH_ASSERT(answer->let_in > 0 || gives_weight(worker));
+    if (answer->let_in < 1 && !gives_weight(worker))
         answer->withheld += edge->delta_sum * (1 / answer->let_in - 1);
     edge->delta_sum += answer->withheld;
 }

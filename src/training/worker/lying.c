@@ -34,6 +34,16 @@ static size_t labels_of(const struct kith_worker *worker, size_t rows)
     return train->input == KITH_INPUT_TOKENS ? rows * train->features : rows;
 }
 
+/* `unit` times n elements, as a model. */
+static void keep(struct kith_worker *worker, size_t n, const void *from,
+                 double unit)
+{
+    void *const kept = vector(worker, KEPT);
+    worker->backend->copy(n, kept, from);
+    if (worker->algorithm->factor != NULL)
+        worker->backend->scale(n, unit, kept);
+}
+
 static bool take_memory(struct kith_worker *worker)
 {
     struct kith_lying *lying = &worker->lying;
@@ -66,8 +76,8 @@ void kith_worker_lie(struct kith_worker *worker, const struct kith_lie *lie)
     }
     kith_rng_init(&lying->rng, worker->task.seed, KITH_STREAM_LIE,
                   worker->self);
-    worker->backend->copy(worker->layout->gossiped, vector(worker, KEPT),
-                          worker->slots[KITH_SLOT_LIVE]);
+    keep(worker, worker->layout->gossiped, worker->slots[KITH_SLOT_LIVE],
+         kith_worker_factor(worker));
 }
 
 void kith_worker_lie_close(struct kith_worker *worker)
@@ -94,7 +104,8 @@ void kith_worker_spoil_gradient(struct kith_worker *worker)
         worker->backend->scale(worker->layout->trained, -1, worker->gradient);
 }
 
-static void hear(struct kith_worker *worker, const void *received)
+/* `unit` times what is received is a model. */
+static void hear(struct kith_worker *worker, const void *received, double unit)
 {
     struct kith_lying *lying = &worker->lying;
     const struct kith_backend *backend = worker->backend;
@@ -105,7 +116,7 @@ static void hear(struct kith_worker *worker, const void *received)
         return;
     if (lying->lie.kind == KITH_LIE_DISSENSUS ||
         (lying->lie.kind == KITH_LIE_STALE && !lying->heard))
-        backend->copy(n, vector(worker, KEPT), received);
+        keep(worker, n, received, unit);
     for (size_t at = 0, count; at < n; at += count) {
         char *const m = (char *)vector(worker, MEAN) + at * size;
         char *const v = (char *)vector(worker, VARIANCE) + at * size;
@@ -114,8 +125,9 @@ static void hear(struct kith_worker *worker, const void *received)
         backend->read(count, m, mean);
         backend->read(count, v, variance);
         for (size_t i = 0; i < count; i++) {
-            const double off = lying->heard ? r[i] - mean[i] : 0;
-            mean[i] = lying->heard ? mean[i] + newest * off : r[i];
+            const double z = unit * r[i];
+            const double off = lying->heard ? z - mean[i] : 0;
+            mean[i] = lying->heard ? mean[i] + newest * off : z;
             variance[i] =
                 lying->heard ? (1 - newest) * (variance[i] + newest * off * off)
                              : 0;
@@ -132,7 +144,9 @@ void kith_worker_hear(struct kith_worker *worker, const struct kith_work *work)
         return;
     for (uint32_t i = 0; i < work->edge_count; i++)
         if (work->edges[i].inbox != KITH_SLOT_NONE)
-            hear(worker, worker->slots[work->edges[i].inbox]);
+            hear(
+                worker, worker->slots[work->edges[i].inbox],
+                kith_worker_factor_of(worker, work->edges[i].scalars_received));
 }
 
 /* N(0, 1) by Box and Muller. */
@@ -191,6 +205,12 @@ static double say(struct kith_lying *lying, const struct said *said, size_t i)
     return x;
 }
 
+static void by_units(size_t count, double *x, double unit)
+{
+    for (size_t i = 0; i < count; i++)
+        x[i] *= unit;
+}
+
 /* What it keeps, of `count` elements from `at` on. */
 static void recall(const struct kith_worker *worker, size_t at, size_t count,
                    struct said *said)
@@ -214,7 +234,8 @@ static void recall(const struct kith_worker *worker, size_t at, size_t count,
         memcpy(said->kept, said->x, sizeof said->kept);
 }
 
-static double reach(const struct kith_worker *worker, const void *sent)
+static double reach(const struct kith_worker *worker, const void *sent,
+                    double unit)
 {
     const struct kith_lying *lying = &worker->lying;
     const struct kith_backend *backend = worker->backend;
@@ -227,6 +248,7 @@ static double reach(const struct kith_worker *worker, const void *sent)
         count = n - at < CHUNK ? n - at : CHUNK;
         backend->read(count, (const char *)sent + at * backend->element_bytes,
                       said.x);
+        by_units(count, said.x, unit);
         recall(worker, at, count, &said);
         for (size_t i = 0; i < count; i++) {
             const double off = aim(lying, &said, i);
@@ -237,25 +259,29 @@ static double reach(const struct kith_worker *worker, const void *sent)
     return squared > 0 ? lying->lie.by * sqrt(spread / squared) : 0;
 }
 
-void kith_worker_spoil_sent(struct kith_worker *worker, uint32_t slot)
+/* A lie is about a model: a share goes by the weight that leaves with it. What
+ * leaves in a slot of an edge's own is merged against by nobody. */
+void kith_worker_spoil_sent(struct kith_worker *worker, uint32_t slot,
+                            const double *scalars)
 {
     struct kith_lying *lying = &worker->lying;
     const struct kith_backend *backend = worker->backend;
     const size_t size = backend->element_bytes, n = elements(worker);
     void *const sent = worker->slots[slot];
-    struct said said = {.reach = reach(worker, sent)};
-    KITH_ASSERT(slot < KITH_SLOT_ROUND_EDGES ||
-                lying->lie.kind == KITH_LIE_HUGE);
-    if (lying->lie.kind > KITH_LIE_HUGE) {
+    const double unit = kith_worker_factor_of(worker, scalars);
+    struct said said = {.reach = reach(worker, sent, unit)};
+    KITH_ASSERT(unit > 0);
+    if (lying->lie.kind > KITH_LIE_HUGE && slot < KITH_SLOT_ROUND_EDGES) {
         backend->copy(n, vector(worker, TRUTHS + slot), sent);
         lying->lies[slot] = true;
     }
     for (size_t at = 0, count; at < n; at += count) {
         count = n - at < CHUNK ? n - at : CHUNK;
         backend->read(count, (char *)sent + at * size, said.x);
+        by_units(count, said.x, unit);
         recall(worker, at, count, &said);
         for (size_t i = 0; i < count; i++)
-            said.x[i] = say(lying, &said, i);
+            said.x[i] = say(lying, &said, i) / unit;
         backend->write(count, said.x, (char *)sent + at * size);
     }
     if (lying->lie.models > 0 && --lying->lie.models == 0)

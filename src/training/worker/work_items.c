@@ -344,7 +344,7 @@ static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
             *sent = spare(worker);
             worker->backend->copy(worker->layout->gossiped, *sent, x);
         }
-        kith_worker_spoil_sent(worker, spoilt);
+        kith_worker_spoil_sent(worker, spoilt, work->edges[i].scalars_sent);
     }
 }
 
@@ -388,7 +388,7 @@ static void check_weight(const struct kith_work_edge *edge)
 }
 
 static void merge_edge(struct kith_worker *worker, const struct kith_work *work,
-                       struct kith_work_edge *edge)
+                       struct kith_work_edge *edge, double let_in)
 {
     const struct kith_algorithm *algorithm = worker->algorithm;
     check_weight(edge);
@@ -398,12 +398,15 @@ static void merge_edge(struct kith_worker *worker, const struct kith_work *work,
     (void)kith_worker_own_live(worker, !beside);
     struct kith_algebra algebra = algebra_of(worker, work, edge);
     algebra.before = before;
+    algebra.withheld = 1 - let_in;
     algorithm->merge(&algebra, edge);
     kith_worker_guard_merged(worker, edge);
 }
 
-/* Everything that MERGE says of an edge; does it have something to merge? */
-static bool is_let_in(struct kith_worker *worker, struct kith_work_edge *edge)
+/* Everything that MERGE says of an edge; does it have something to merge?
+ * `let_in`: how much of it. */
+static bool is_let_in(struct kith_worker *worker, struct kith_work_edge *edge,
+                      double *let_in)
 {
     edge->delta_sum = 0;
     edge->refused = false;
@@ -411,10 +414,12 @@ static bool is_let_in(struct kith_worker *worker, struct kith_work_edge *edge)
     if (edge->inbox == KITH_SLOT_NONE ||
         kith_worker_is_stale(worker, edge->sent))
         return false;
-    const double let_in = kith_worker_guard_weigh(worker, edge);
-    edge->refused = kith_worker_is_far(worker, edge) && let_in > 0;
-    edge->weight *= let_in; /* as UNDO takes it back */
-    return !edge->refused && let_in > 0;
+    *let_in = kith_worker_guard_weigh(worker, edge);
+    edge->refused = kith_worker_is_far(worker, edge) && *let_in > 0;
+    if (kith_algorithm_gives_weight(worker->algorithm))
+        return !edge->refused;
+    edge->weight *= *let_in; /* as UNDO takes it back */
+    return !edge->refused && *let_in > 0;
 }
 
 static double finish_round(struct kith_worker *worker,
@@ -458,9 +463,10 @@ static void run_merge(struct kith_worker *worker, struct kith_work *work,
     kith_worker_guard_begin(worker, work);
     for (uint32_t i = 0; i < work->edge_count; i++) {
         struct kith_work_edge *edge = &work->edges[i];
-        if (!is_let_in(worker, edge))
+        double let_in;
+        if (!is_let_in(worker, edge, &let_in))
             continue;
-        merge_edge(worker, work, edge);
+        merge_edge(worker, work, edge, let_in);
         worker->recovery.is_fresh = false;
         last = edge;
     }

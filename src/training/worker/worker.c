@@ -564,11 +564,17 @@ double *kith_worker_scalars(struct kith_worker *worker)
     return worker->scalars;
 }
 
-double kith_worker_factor(const struct kith_worker *worker)
+double kith_worker_factor_of(const struct kith_worker *worker,
+                             const double *scalars)
 {
     return worker->algorithm->factor == NULL
-               ? 1.0
-               : worker->algorithm->factor(worker->scalars);
+               ? 1
+               : worker->algorithm->factor(scalars);
+}
+
+double kith_worker_factor(const struct kith_worker *worker)
+{
+    return kith_worker_factor_of(worker, worker->scalars);
 }
 
 void kith_worker_read(struct kith_worker *worker, double *z)

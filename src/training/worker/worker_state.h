@@ -50,8 +50,11 @@ struct kith_guarding {
     const struct kith_guard *guard; /* NULL: none, and so is the rest */
     struct kith_guarded *answers;   /* (slot_count) */
     void *state;                    /* the guard's */
-    size_t coordinates, run;        /* looked at; of them in a row */
-    size_t *starts;                 /* (coordinates / run) of the runs */
+    /* z / ours_unit as it was before this merge; NULL: x is looked at itself */
+    void *ours;
+    double ours_unit;
+    size_t coordinates, run; /* looked at; of them in a row */
+    size_t *starts;          /* (coordinates / run) of the runs */
     /* (coordinates) received - sent; sent; x after a merge */
     double *v, *sent, *before;
     double movement;  /* moving average of |x - before|; 0: none yet */
@@ -123,6 +126,8 @@ bool kith_worker_shares(const struct kith_worker *worker);
 /* What the algorithm's hooks see outside an exchange. */
 struct kith_algebra kith_worker_algebra(struct kith_worker *worker);
 /* z = factor * x. */
+double kith_worker_factor_of(const struct kith_worker *worker,
+                             const double *scalars);
 double kith_worker_factor(const struct kith_worker *worker);
 
 /* ---- work_items.c, for recovery.c */
@@ -155,7 +160,8 @@ void kith_worker_spoil_batch(struct kith_worker *worker,
                              struct kith_batch *batch);
 void kith_worker_spoil_gradient(struct kith_worker *worker);
 /* The slot's vector, nobody else's, becomes what the lie says. */
-void kith_worker_spoil_sent(struct kith_worker *worker, uint32_t slot);
+void kith_worker_spoil_sent(struct kith_worker *worker, uint32_t slot,
+                            const double *scalars);
 /* The snapshot as it was taken: what is merged against. */
 void *kith_worker_sent(const struct kith_worker *worker, uint32_t slot);
 
