@@ -98,7 +98,7 @@ static void reopen(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     KITH_ASSERT(round->state == ROUND_CLOSED && !kith_round_is_running(node));
-    round->lapsed = false;
+    round->left_out = 0;
     round->merged = false;
     round->state = ROUND_SNAPSHOT;
 }
@@ -198,7 +198,8 @@ void kith_round_close(struct kith_node *node)
 }
 
 /* How long a round takes. Who let one lapse says nothing of that (Karn's rule),
- * but the others do, else one liar would keep us from ever measuring it. Where
+ * and who was waited for until its link went down does not, but the others do,
+ * else one liar would keep us from ever measuring it. Where
  * neighbours change those others may be faster than all that come, and nobody
  * is met again soon: the next round is given longer, whoever is in it. */
 static void measure(struct kith_node *node)
@@ -208,13 +209,15 @@ static void measure(struct kith_node *node)
                          kith_round_phases(node) == 1;
     const bool measured = node->turn.mean_us != 0;
     KITH_ASSERT(round->came_ns <= node->now_ns);
-    if (round->lapsed && changes && round->patience < KITH_PATIENCE_MAX)
+    const bool lapsed = (round->left_out & LEFT_LATE) != 0;
+    if (lapsed && changes && round->patience < KITH_PATIENCE_MAX)
         round->patience++;
-    if (round->came_ns == 0 || (round->lapsed && changes && measured))
+    if (round->came_ns == 0 || (lapsed && changes && measured))
         return;
-    if (!round->lapsed)
+    if (!lapsed)
         round->patience = 0;
-    const kith_ns until_ns = round->lapsed ? round->came_ns : node->now_ns;
+    const kith_ns until_ns =
+        round->left_out != 0 ? round->came_ns : node->now_ns;
     kith_estimate_add(is_first(node) ? &node->turn : &round->later,
                       until_ns - round->opened_ns);
 }
@@ -514,7 +517,7 @@ static void settle_all(struct kith_node *node)
          * own weight alone. */
         const bool settled = node->mode->settle(node, edge);
         KITH_ASSERT(settled == (edge->decision != EDGE_OPEN));
-        round->lapsed |= settled;
+        round->left_out |= settled ? LEFT_LATE : 0;
         doubts |= !settled;
         if (!settled)
             continue;
@@ -565,6 +568,7 @@ void kith_round_peer_left(struct kith_node *node, kith_id peer)
     const bool open = kith_edge_is_open(node, edge, node->round->round);
     KITH_ASSERT(edge == NULL || edge->peer == peer);
     set_down(node, peer);
+    node->round->left_out |= open ? LEFT_LOST : 0;
     node->mode->edge_down(node, open ? edge : NULL, peer);
     if (open)
         kith_round_try_close(node);

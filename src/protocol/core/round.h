@@ -98,6 +98,9 @@ enum round_state {
     ROUND_MERGE,    /* every edge is decided */
 };
 
+/* An edge that a round waited for: out at the deadline, or with its link. */
+enum { LEFT_LATE = 1u << 0, LEFT_LOST = 1u << 1 };
+
 struct kith_round {
     uint64_t round; /* open, or next to open */
     kith_ns triggered_ns, opened_ns, deadline_ns;
@@ -105,9 +108,9 @@ struct kith_round {
     kith_ns speak_ns; /* it waits so long that others take it for dead */
     uint8_t state;
     bool merged;      /* mailbox: this round's merge is done */
-    bool lapsed;      /* an edge of it was left out at the deadline */
     bool passing;     /* mailbox: it passes on what a peer in training sent */
     bool deserted;    /* nobody takes part, nobody is known to be further */
+    uint8_t left_out; /* LEFT_LATE | LEFT_LOST: so were edges of it */
     uint8_t patience; /* rounds in a row that lapsed, where neighbours change */
     uint8_t barren;   /* cycles in a row of which nothing came */
     uint8_t wary;     /* rounds in which what is missing is asked for */
