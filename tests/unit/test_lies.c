@@ -18,15 +18,21 @@
 
 enum { DIM = 37, SENT = KITH_SLOT_ROUND_SENT };
 
-static struct kith_worker *open_liar(enum kith_lie_kind kind, double by)
+static struct kith_worker *open_member(const char *algorithm,
+                                       enum kith_lie_kind kind, double by)
 {
     const struct kith_experiment experiment =
-        fixture_experiment("consensus", "dpsgd", 3);
+        fixture_experiment("consensus", algorithm, 3);
     const struct kith_lie lie = {kind, by, 0};
     struct kith_worker *worker = open_worker(&experiment, NULL, 0, 10);
     assert_int_equal(kith_worker_dim(worker), DIM);
     kith_worker_lie(worker, &lie);
     return worker;
+}
+
+static struct kith_worker *open_liar(enum kith_lie_kind kind, double by)
+{
+    return open_member("dpsgd", kind, by);
 }
 
 static void read_slot(struct kith_worker *worker, uint32_t slot, double *out)
@@ -115,6 +121,49 @@ static void test_values(void **state)
         snapshot(worker, sent);
         for (unsigned i = 0; i < DIM && kind == KITH_LIE_FREE_RIDE; i++)
             assert_true(sent[i] == x[i]);
+        kith_worker_close(worker);
+    }
+}
+
+/* Push-sum: of what a share comes to, whatever its weight; where it never
+ * arrives, what comes home is no lie. */
+static void test_shares(void **state)
+{
+    (void)state;
+    for (unsigned k = 0; k < 2; k++) {
+        const enum kith_lie_kind kind = k == 0 ? KITH_LIE_FLIP : KITH_LIE_STALE;
+        struct kith_worker *worker = open_member("sgp", kind, 0);
+        const uint32_t inbox = KITH_SLOT_ANSWERED_INBOX;
+        double *received = kith_worker_slot(worker, inbox);
+        double z[DIM], sent[DIM], home[DIM];
+        struct kith_work_edge taken = {
+            .scalars_received = {0.5}, .sent = KITH_SLOT_NONE, .inbox = inbox};
+        for (unsigned i = 0; i < DIM; i++)
+            received[i] = 0.5 * 7;
+        (void)run(worker, (struct kith_work){.kind = KITH_WORK_MERGE,
+                                             .pattern = KITH_PATTERN_PUSH,
+                                             .edges = &taken,
+                                             .edge_count = 1});
+        kith_worker_read(worker, z);
+        struct kith_work_edge given = {.weight = 0.25,
+                                       .sent = KITH_SLOT_INITIATED_SENT,
+                                       .inbox = KITH_SLOT_NONE};
+        struct kith_work work = {.kind = KITH_WORK_SNAPSHOT,
+                                 .pattern = KITH_PATTERN_PUSH,
+                                 .edges = &given,
+                                 .edge_count = 1};
+        (void)run(worker, work);
+        read_slot(worker, KITH_SLOT_INITIATED_SENT, sent);
+        assert_true(given.scalars_sent[0] == 0.25 * 1.5);
+        for (unsigned i = 0; i < DIM; i++)
+            assert_true(fabs(sent[i] / given.scalars_sent[0] -
+                             (kind == KITH_LIE_FLIP ? -z[i] : 7)) < 1e-12);
+        work.kind = KITH_WORK_UNDO;
+        (void)run(worker, work);
+        assert_true(*kith_worker_scalars(worker) == 1.5);
+        kith_worker_read(worker, home);
+        for (unsigned i = 0; i < DIM; i++)
+            assert_true(fabs(home[i] - z[i]) < 1e-12);
         kith_worker_close(worker);
     }
 }
@@ -215,7 +264,8 @@ static void test_refused_by_name(void **state)
 {
     (void)state;
     static const char *const cases[][3] = {
-        {"{kind: quadratic, dim: 8}", "sgp", "algorithm sgp needs another"},
+        {"{kind: quadratic, dim: 8}", "gossip-push",
+         "algorithm gossip-push needs another"},
         {"{kind: none}", "adpsgd", "model none has no values"},
         {"{kind: quadratic, dim: 8}",
          "adpsgd}\nassert: [\"finally conserved\"]\n"
@@ -239,6 +289,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_shares),
         cmocka_unit_test(test_nothing_heard),
         cmocka_unit_test(test_noise_and_nan),
         cmocka_unit_test(test_refused_by_name),

@@ -44,7 +44,7 @@ double kith_push_sum_factor(const double *scalars);
     .pattern = KITH_PATTERN_ROUND,                                             \
     .flags = KITH_ALLOWS_DIRECTED_LINKS | KITH_CONSERVES_SUM |                 \
              KITH_NEEDS_LOSSLESS_LINK | KITH_NEEDS_STABLE_MEMBERS |            \
-             KITH_SENDS_EDGE_MESSAGES | KITH_SPLITS_MASS | KITH_TAKES_GUARD,                    \
+             KITH_SENDS_EDGE_MESSAGES | KITH_SPLITS_MASS | KITH_TAKES_GUARD,   \
     .scalar_count = 1, .scalars_start = {1.0}, .make = kith_push_sum_make,     \
     .merge = kith_push_sum_merge, .factor = kith_push_sum_factor
 
