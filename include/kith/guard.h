@@ -43,6 +43,10 @@ struct kith_guard_config {
  * in runs; all of them where there are no more. */
 #define KITH_GUARD_COORDINATES 1024u
 
+/* Of fewer neighbours nobody can tell which of them lies: no guard is chosen
+ * there by default. */
+#define KITH_GUARD_NEIGHBOURS 4u
+
 /* One received model. */
 struct kith_guard_model {
     const struct kith_guard_config *config;

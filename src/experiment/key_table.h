@@ -49,6 +49,7 @@ KITH_MUST_CHECK experiment_reader kith_experiment_read_coefficients;
 KITH_MUST_CHECK experiment_reader kith_experiment_resolve_mixing;
 /* combination_rules.c: what needs the graph, after kith_experiment_read_graph.
  */
+KITH_MUST_CHECK experiment_reader kith_experiment_choose_guard;
 KITH_MUST_CHECK experiment_reader kith_experiment_rule_match;
 /* topology_rules.c: the graph is built; refuses options that its kind does not
  * read. */

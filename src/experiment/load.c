@@ -146,6 +146,7 @@ static enum kith_err read_experiment(const struct tree *tree, const char *text,
         kith_experiment_read_faults,
         kith_experiment_check_rules,
         kith_experiment_read_graph,
+        kith_experiment_choose_guard,
         kith_experiment_rule_match,
         kith_experiment_resolve_mixing};
     for (size_t i = 0; i < sizeof readers / sizeof readers[0] && err == KITH_OK;

@@ -4,6 +4,7 @@
 
 #include "kith/assert.h"
 #include "kith/fault.h"
+#include "kith/guard.h"
 #include "kith/text.h"
 #include "key_table.h"
 
@@ -173,13 +174,31 @@ static enum kith_err rule_compressor(const struct tree *tree,
                                          compressor->name, compressor->keys);
 }
 
+/* Has every peer neighbours enough to hold one against the others? */
+static bool can_compare(const struct kith_topology *graph)
+{
+    kith_id ids[KITH_GUARD_NEIGHBOURS];
+    if (graph->kind == NULL)
+        return false;
+    for (kith_id peer = 0; peer < graph->peers; peer++) {
+        const uint32_t links =
+            kith_topology_links(graph, peer, ids, KITH_GUARD_NEIGHBOURS);
+        if (links == KITH_LINKS_ANY)
+            return graph->peers > KITH_GUARD_NEIGHBOURS;
+        if (links < KITH_GUARD_NEIGHBOURS)
+            return false;
+    }
+    return true;
+}
+
 /* Where the file names none: clip, for algorithms that take one and models that
  * learn from data; models by hand are theory's, which knows no guard. Not where
  * own steps repeat what exchanges did: quasi-global momentum takes a restarted
- * peer's jump on, and away from who would have drawn it back. It is hashed as
- * if the file named it. */
-static void choose_guard(const struct tree *tree,
-                         struct kith_experiment *experiment)
+ * peer's jump on, and away from who would have drawn it back. Nor where a peer
+ * has few neighbours: a leaf would reject the hub of a star. It is hashed as if
+ * the file named it. */
+enum kith_err kith_experiment_choose_guard(const struct tree *tree,
+                                           struct kith_experiment *experiment)
 {
     const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
     if (kith_yaml_find(tree, "gossip.guard") == NULL &&
@@ -187,9 +206,11 @@ static void choose_guard(const struct tree *tree,
         algorithm->after_step == NULL &&
         (!kith_algorithm_gives_weight(algorithm) ||
          experiment->backend->host == experiment->backend) &&
-        experiment->model->input != KITH_INPUT_NONE)
+        experiment->model->input != KITH_INPUT_NONE &&
+        can_compare(&experiment->gossip.graph))
         (void)snprintf(experiment->gossip.guard,
                        sizeof experiment->gossip.guard, "clip");
+    return KITH_OK;
 }
 
 static enum kith_err rule_guard(const struct tree *tree,
@@ -276,7 +297,6 @@ enum kith_err kith_experiment_check_rules(const struct tree *tree,
                                              kith_experiment_rule_central,
                                              rule_late};
     enum kith_err err = KITH_OK;
-    choose_guard(tree, experiment);
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && err == KITH_OK;
          i++)
         err = rules[i](tree, experiment);

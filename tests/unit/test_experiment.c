@@ -63,20 +63,24 @@ static void test_defaults(void **state)
     kith_experiment_close(&experiment);
 }
 
-/* clip, where models are averaged and learn from data, unless the file says
- * something else; quasi-global momentum has none. */
+/* clip, where models are averaged and learn from data and all have neighbours
+ * enough, unless the file says something else; quasi-global momentum has none.
+ */
 static void test_default_guard(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        {"gossip={algorithm: dpsgd, topology: ring}", "clip"},
-        {"gossip={algorithm: noloco, topology: ring}", "clip"},
+        {"gossip={algorithm: dpsgd, topology: complete}", "clip"},
+        {"gossip={algorithm: dpsgd, topology: hypercube}", "none"},
+        {"gossip={algorithm: noloco, topology: random-matching}", "clip"},
+        {"gossip={algorithm: adpsgd, topology: star}", "none"},
+        {"gossip={algorithm: adpsgd, topology: star, guard: clip}", "clip"},
         {"gossip={algorithm: dpsgd, topology: ring, guard: none}", "none"},
         {"gossip={algorithm: dpsgd, topology: ring, guard: median}", "median"},
         {"gossip={algorithm: qg-dsgdm, topology: ring}", "none"},
         {"gossip={algorithm: qg-dsgdm-n, topology: ring}", "none"},
         {"gossip={algorithm: qg-dsgdm, topology: ring, guard: clip}", "clip"},
-        {"gossip={algorithm: sgp, topology: ring}", "clip"},
+        {"gossip={algorithm: sgp}", "clip"},
         {"gossip={algorithm: gossip-push, topology: ring}", "none"}};
     static const char quadratic[] =
         "name: q\nseed: 1\npeers: 8\nstop: {steps: 9}\n"

@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kith/guard.h"
 
@@ -129,6 +130,23 @@ static void test_heals(void **state)
     is(from(5, 100, 1), 1); /* most are that far */
 }
 
+/* Who missed 17 turns of five is clipped as often, and rejected then; of 16 it
+ * is rejected at once. */
+static void test_away(void **state)
+{
+    (void)state;
+    for (unsigned missed = 16; missed <= 17; missed++) {
+        memset(memory, 0, guard->bytes(DIM));
+        for (kith_id peer = 0; peer < 5; peer++)
+            is(from(peer, 1, 1), 1);
+        for (unsigned k = 0; k < 5 * missed; k++)
+            is(from(k % 4, 1, 1), 1);
+        for (unsigned k = 0; k < 18; k++)
+            is(from(4, 100, 1), missed == 17 && k < 17 ? 2. / 100 : 0);
+        is(from(4, (double)INFINITY, 1), 0);
+    }
+}
+
 static void test_not_finite(void **state)
 {
     (void)state;
@@ -232,6 +250,7 @@ int main(void)
         TEST(few_identities),
         TEST(median_by_identity),
         TEST(heals),
+        TEST(away),
         TEST(not_finite),
         TEST(coherence),
         TEST(coherence_of_all),

@@ -139,6 +139,38 @@ static void test_nobody_lies(void **state)
     }
 }
 
+/* Two halves of a torus come together again, though most neighbours of each
+ * peer were on its own side. */
+static void test_parted(void **state)
+{
+    (void)state;
+    double means[2];
+    for (unsigned guarded = 0; guarded < 2; guarded++) {
+        const struct sim_options options = {.watch = true};
+        struct probe probe = {.options = &options};
+        char yaml[1024];
+        snprintf(
+            yaml, sizeof yaml,
+            "name: parted\nseed: 3\npeers: 16\nstop: {epochs: 60}\n"
+            "model: {kind: mlp, layers: [64, 32, 10]}\n"
+            "data: {kind: idx, path: %s/examples/data/digits, "
+            "split: dirichlet(0.1)}\n"
+            "train: {learning_rate: 0.05, momentum: 0.9, batch: 16}\n"
+            "gossip: {algorithm: dpsgd, topology: torus%s}\n"
+            "network: {latency: 200us, rate: 1Gbit}\ncompute: {step: 5ms}\n"
+            "faults: [{at: 450ms, for: 900ms, "
+            "partition: \"peer(0..7) <-> peer(8..15)\"}]\n",
+            source(), guarded ? "" : ", guard: none");
+        probe_must(&probe, "%s", yaml);
+        means[guarded] = probe.summary.accuracy.mean;
+        printf("  %s: %.4f, %llu rejected\n", guarded ? "clip" : "none",
+               means[guarded],
+               (unsigned long long)probe.report.marks[KITH_MARK_REJECTED]);
+        probe_close(&probe);
+    }
+    assert_true(means[1] >= means[0] - 0.01);
+}
+
 /* ---- one worker */
 
 struct pair {
@@ -381,6 +413,7 @@ int main(void)
         cmocka_unit_test(test_own_movement),
         cmocka_unit_test(test_liars),
         cmocka_unit_test(test_nobody_lies),
+        cmocka_unit_test(test_parted),
         cmocka_unit_test(test_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

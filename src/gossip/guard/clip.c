@@ -22,6 +22,11 @@
  *   C[j] <- 0.7 C[j] + v / |v|           rho = |C[j]| / sum of 0.7^k
  *   w = 0 where rho > 1.4 lower median of rho, of four identities or more
  *
+ * Who was away is far, and most neighbours of a graph may stand on our side of
+ * what parted us: who misses more than 16 turns, of models by identities, is
+ * clipped and not rejected as many times as it missed. Silence buys a liar what
+ * staying below 2.5 m gives it anyway, for half of the time.
+ *
  * An entry of an identity is one number whatever it sends and however often, so
  * m is an honest one's while fewer than half of the last 64 identities lie. The
  * threshold of few is no lower than the median: a peer that is ten times slower
@@ -40,7 +45,8 @@
 #include "kith/assert.h"
 #include "kith/guard.h"
 
-enum { IDENTITIES = 64, KNOWN = 4, FEW = 2, MET = 3 };
+enum { IDENTITIES = 64, KNOWN = KITH_GUARD_NEIGHBOURS, FEW = 2, MET = 3 };
+enum { AWAY = 16 };
 /* What is kept of an identity, (coordinates) each: C, s_j', x_i'. */
 enum { SUMS, THEIRS, OURS, KEPT };
 #define FURTHEST 2.5
@@ -59,6 +65,7 @@ struct identity {
     double way;         /* R */
     uint32_t ways;      /* of which R is the mean */
     bool was_seen;      /* s_j' and x_i' are there */
+    uint32_t spared;    /* models that are clipped and not rejected */
 };
 
 struct clip {
@@ -203,6 +210,20 @@ static bool is_still(const struct clip *clip, const struct identity *identity)
            identity->way < STILL * lower_median(all, count);
 }
 
+/* Is this one not rejected, for it was away? */
+static bool is_spared(const struct clip *clip, struct identity *identity)
+{
+    const uint64_t missed =
+        identity->last == 0 ? 0 : (clip->clock - identity->last) / clip->known;
+    if (missed > AWAY)
+        identity->spared =
+            (uint32_t)(missed < UINT32_MAX ? missed : UINT32_MAX);
+    if (identity->spared == 0)
+        return false;
+    identity->spared--;
+    return true;
+}
+
 static double weigh(void *state, const struct kith_guard_model *model)
 {
     struct clip *clip = state;
@@ -210,14 +231,15 @@ static double weigh(void *state, const struct kith_guard_model *model)
     const double m = threshold(clip, model->movement);
     struct identity *identity = meet(clip, model->peer, model->coordinates);
     KITH_ASSERT(d >= 0 && model->movement >= 0);
+    const bool spared = is_spared(clip, identity);
     identity->last = ++clip->clock;
     identity->distance = d;
     if (!(d < (double)INFINITY && m < (double)INFINITY))
         return 0;
     follow(clip, identity, model);
     go_on(clip, identity, model);
-    if (d > FURTHEST * m || is_coherent(clip, identity) ||
-        is_still(clip, identity))
+    if (!spared && (d > FURTHEST * m || is_coherent(clip, identity) ||
+                    is_still(clip, identity)))
         return 0;
     return d > NEAR * m ? NEAR * m / d : 1;
 }
