@@ -259,8 +259,9 @@ static double reach(const struct kith_worker *worker, const void *sent,
     return squared > 0 ? lying->lie.by * sqrt(spread / squared) : 0;
 }
 
-/* A lie is about a model: a share goes by the weight that leaves with it. What
- * leaves in a slot of an edge's own is merged against by nobody. */
+/* A lie is about a model: a share goes by the weight that leaves with it; but
+ * for `huge`, whose values are what is sent. What leaves in a slot of an edge's
+ * own is merged against by nobody. */
 void kith_worker_spoil_sent(struct kith_worker *worker, uint32_t slot,
                             const double *scalars)
 {
@@ -268,7 +269,9 @@ void kith_worker_spoil_sent(struct kith_worker *worker, uint32_t slot,
     const struct kith_backend *backend = worker->backend;
     const size_t size = backend->element_bytes, n = elements(worker);
     void *const sent = worker->slots[slot];
-    const double unit = kith_worker_factor_of(worker, scalars);
+    const double unit = lying->lie.kind == KITH_LIE_HUGE
+                            ? 1
+                            : kith_worker_factor_of(worker, scalars);
     struct said said = {.reach = reach(worker, sent, unit)};
     KITH_ASSERT(unit > 0);
     if (lying->lie.kind > KITH_LIE_HUGE && slot < KITH_SLOT_ROUND_EDGES) {
