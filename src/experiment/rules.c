@@ -174,17 +174,43 @@ static enum kith_err rule_compressor(const struct tree *tree,
                                          compressor->name, compressor->keys);
 }
 
-/* Has every peer neighbours enough to hold one against the others? */
+/* Of a directed schedule, from how many it hears; up to KITH_GUARD_NEIGHBOURS.
+ */
+static uint32_t sources_of(const struct kith_topology *graph, kith_id peer)
+{
+    const uint64_t period = kith_topology_period(graph);
+    kith_id found[KITH_GUARD_NEIGHBOURS], in[KITH_DEGREE_MAX];
+    uint32_t count = 0;
+    for (uint64_t round = 0; round < period; round++) {
+        const uint32_t sources =
+            kith_topology_sources(graph, peer, round, in, NULL);
+        for (uint32_t i = 0; i < sources; i++) {
+            uint32_t k = 0;
+            while (k < count && found[k] != in[i])
+                k++;
+            if (k < count)
+                continue;
+            found[count++] = in[i];
+            if (count == KITH_GUARD_NEIGHBOURS)
+                return count;
+        }
+    }
+    return count;
+}
+
+/* Does every peer hear of enough others to hold one against the rest? */
 static bool can_compare(const struct kith_topology *graph)
 {
     kith_id ids[KITH_GUARD_NEIGHBOURS];
     if (graph->kind == NULL)
         return false;
     for (kith_id peer = 0; peer < graph->peers; peer++) {
-        const uint32_t links =
+        uint32_t links =
             kith_topology_links(graph, peer, ids, KITH_GUARD_NEIGHBOURS);
         if (links == KITH_LINKS_ANY)
             return graph->peers > KITH_GUARD_NEIGHBOURS;
+        if (graph->kind->directed && kith_topology_period(graph) > 0)
+            links = sources_of(graph, peer);
         if (links < KITH_GUARD_NEIGHBOURS)
             return false;
     }
@@ -195,7 +221,8 @@ static bool can_compare(const struct kith_topology *graph)
  * learn from data; models by hand are theory's, which knows no guard. Not where
  * own steps repeat what exchanges did: quasi-global momentum takes a restarted
  * peer's jump on, and away from who would have drawn it back. Nor where a peer
- * has few neighbours: a leaf would reject the hub of a star. It is hashed as if
+ * has few neighbours: a leaf would reject the hub of a star. Nor push-sum,
+ * whose guard devices refuse: peers of one file must agree. It is hashed as if
  * the file named it. */
 enum kith_err kith_experiment_choose_guard(const struct tree *tree,
                                            struct kith_experiment *experiment)
@@ -204,8 +231,7 @@ enum kith_err kith_experiment_choose_guard(const struct tree *tree,
     if (kith_yaml_find(tree, "gossip.guard") == NULL &&
         (algorithm->flags & KITH_TAKES_GUARD) && algorithm->direction == NULL &&
         algorithm->after_step == NULL &&
-        (!kith_algorithm_gives_weight(algorithm) ||
-         experiment->backend->host == experiment->backend) &&
+        !kith_algorithm_gives_weight(algorithm) &&
         experiment->model->input != KITH_INPUT_NONE &&
         can_compare(&experiment->gossip.graph))
         (void)snprintf(experiment->gossip.guard,

@@ -130,21 +130,35 @@ static void test_heals(void **state)
     is(from(5, 100, 1), 1); /* most are that far */
 }
 
-/* Who missed 17 turns of five is clipped as often, and rejected then; of 16 it
- * is rejected at once. */
+/* How many models of peer 4 are let in after `others` of `speakers`. */
+static unsigned let_in_after(unsigned others, unsigned speakers)
+{
+    unsigned let_in = 0;
+    memset(memory, 0, guard->bytes(DIM));
+    for (kith_id k = 0; k < 12 * 5; k++)
+        is(from(k % 5, 1, 1), 1);
+    for (unsigned k = 0; k < others; k++)
+        is(from(k % speakers, 1, 1), 1);
+    for (; let_in < 99 && from(4, 100, 1) > 0; let_in++)
+        ;
+    return let_in;
+}
+
+/* Who missed more than 16 turns, of three of five each, is clipped and not
+ * rejected a quarter as many times; two alone make nobody seem away, and what
+ * is no number is rejected in any case. */
 static void test_away(void **state)
 {
     (void)state;
-    for (unsigned missed = 16; missed <= 17; missed++) {
-        memset(memory, 0, guard->bytes(DIM));
-        for (kith_id peer = 0; peer < 5; peer++)
-            is(from(peer, 1, 1), 1);
-        for (unsigned k = 0; k < 5 * missed; k++)
-            is(from(k % 4, 1, 1), 1);
-        for (unsigned k = 0; k < 18; k++)
-            is(from(4, 100, 1), missed == 17 && k < 17 ? 2. / 100 : 0);
-        is(from(4, (double)INFINITY, 1), 0);
-    }
+    assert_int_equal(let_in_after(3 * 15, 4), 0);
+    assert_int_equal(let_in_after(3 * 19, 4), 4);
+    assert_int_equal(let_in_after(3 * 41, 3), 10);
+    assert_int_equal(let_in_after(999, 2), 0);
+    (void)let_in_after(0, 1);
+    for (unsigned k = 0; k < 99; k++)
+        (void)from(k % 4, 1, 1);
+    is(from(4, 100, 1), 2. / 100);
+    is(from(4, (double)INFINITY, 1), 0);
 }
 
 static void test_not_finite(void **state)

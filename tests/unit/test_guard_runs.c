@@ -171,6 +171,31 @@ static void test_parted(void **state)
     assert_true(means[1] >= means[0] - 0.01);
 }
 
+/* Peers crash with shares of weight under way: what comes home is booked. */
+static void test_conserved(void **state)
+{
+    (void)state;
+    const struct sim_options options = {.watch = true};
+    struct probe probe = {.options = &options};
+    char yaml[1024];
+    snprintf(yaml, sizeof yaml,
+             "name: home\nseed: 3\npeers: 8\nstop: {epochs: 60}\n"
+             "model: {kind: mlp, layers: [64, 16, 10]}\n"
+             "data: {kind: idx, path: %s/examples/data/digits}\n"
+             "train: {learning_rate: 0.05, batch: 16, backend: naive64}\n"
+             "gossip: {algorithm: sgp, guard: clip}\n"
+             "network: {latency: 200us, rate: 10Mbit}\n"
+             "compute: {step: 5ms}\nassert: [\"finally conserved\"]\n"
+             "faults: [{at: 100ms, crash: \"peer(1)\", restart: 100ms}, "
+             "{at: 500ms, crash: \"peer(2)\", restart: 100ms}, "
+             "{at: 800ms, crash: \"peer(3)\", restart: 100ms}]\n",
+             source());
+    probe_must(&probe, "%s", yaml);
+    assert_true(probe.report.marks[KITH_MARK_UNDONE] > 0);
+    assert_int_equal(probe.summary.violations, 0);
+    probe_close(&probe);
+}
+
 /* ---- one worker */
 
 struct pair {
@@ -343,6 +368,46 @@ static void check_weights(const char *algorithm, double whole)
     kith_worker_close(pair.worker);
 }
 
+/* A share that never arrives comes home, though its inbox was never looked at;
+ * and one that is refused for its weight changes and books nothing. */
+static void check_comes_home(const char *algorithm, double whole)
+{
+    struct pair pair = open_pair(algorithm);
+    const double *const w = kith_worker_scalars(pair.worker);
+    train(pair.worker, 1);
+    const double z = z_of(&pair, 3);
+    struct kith_work_edge edge = {.weight = 0.5,
+                                  .sent = KITH_SLOT_INITIATED_SENT,
+                                  .inbox = KITH_SLOT_INITIATED_INBOX};
+    struct kith_work work = {.kind = KITH_WORK_SNAPSHOT,
+                             .pattern = KITH_PATTERN_PUSH,
+                             .edges = &edge,
+                             .edge_count = 1};
+    (void)run(pair.worker, work);
+    close_to(*w, whole / 2);
+    work.kind = KITH_WORK_UNDO;
+    (void)run(pair.worker, work);
+    close_to(*w, whole);
+    close_to(z_of(&pair, 3), z);
+    close_to(kith_worker_withheld(pair.worker, &edge), 0);
+
+    const double sum = sum_of_x(&pair);
+    give(&pair, 2, 18 * whole, 1e9); /* nine peers have at most 18 */
+    assert_true(pair.edge.refused);
+    close_to(*w, whole);
+    close_to(sum_of_x(&pair), sum);
+    close_to(pair.edge.delta_sum, 0);
+    close_to(kith_worker_withheld(pair.worker, &pair.edge), 0);
+    kith_worker_close(pair.worker);
+}
+
+static void test_shares_come_home(void **state)
+{
+    (void)state;
+    check_comes_home("sgp", 1);
+    check_comes_home("gosgd", 0x1p40);
+}
+
 static void test_weights_stay(void **state)
 {
     (void)state;
@@ -410,10 +475,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_books),
         cmocka_unit_test(test_weights_stay),
+        cmocka_unit_test(test_shares_come_home),
         cmocka_unit_test(test_own_movement),
         cmocka_unit_test(test_liars),
         cmocka_unit_test(test_nobody_lies),
         cmocka_unit_test(test_parted),
+        cmocka_unit_test(test_conserved),
         cmocka_unit_test(test_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

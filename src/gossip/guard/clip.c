@@ -23,9 +23,9 @@
  *   w = 0 where rho > 1.4 lower median of rho, of four identities or more
  *
  * Who was away is far, and most neighbours of a graph may stand on our side of
- * what parted us: who misses more than 16 turns, of models by identities, is
- * clipped and not rejected as many times as it missed. Silence buys a liar what
- * staying below 2.5 m gives it anyway, for half of the time.
+ * what parted us: who misses more than 16 turns, of half of those known each,
+ * is clipped and not rejected for its distance a quarter as many times. A liar
+ * gets by silence what staying below 2.5 m gives it anyway.
  *
  * An entry of an identity is one number whatever it sends and however often, so
  * m is an honest one's while fewer than half of the last 64 identities lie. The
@@ -60,6 +60,7 @@ struct identity {
     kith_id peer;
     uint32_t met;       /* models of it that had a direction */
     uint64_t last;      /* `clock` when it was met; 0: unused */
+    uint64_t turn;      /* the one after that of then; 0: unused */
     double distance;    /* of its last model */
     double total, same; /* sum of 0.7^k; rho */
     double way;         /* R */
@@ -69,8 +70,8 @@ struct identity {
 };
 
 struct clip {
-    uint64_t clock;
-    uint32_t known;
+    uint64_t clock, turn;
+    uint32_t known, met; /* identities; of this turn */
     struct identity identities[IDENTITIES];
     float kept[]; /* (IDENTITIES, KEPT, coordinates) */
 };
@@ -210,14 +211,21 @@ static bool is_still(const struct clip *clip, const struct identity *identity)
            identity->way < STILL * lower_median(all, count);
 }
 
-/* Is this one not rejected, for it was away? */
-static bool is_spared(const struct clip *clip, struct identity *identity)
+/* A turn is over when half of all that are known were met in it: fewer cannot
+ * make the others seem away. Is this one not too far, for it was? */
+static bool is_spared(struct clip *clip, struct identity *identity)
 {
-    const uint64_t missed =
-        identity->last == 0 ? 0 : (clip->clock - identity->last) / clip->known;
+    const bool known = identity->turn > 0 && identity->turn <= clip->turn;
+    const uint64_t missed = known ? clip->turn - identity->turn : 0;
     if (missed > AWAY)
-        identity->spared =
-            (uint32_t)(missed < UINT32_MAX ? missed : UINT32_MAX);
+        identity->spared = (uint32_t)(missed < UINT32_MAX ? missed / 4 : 1);
+    if (identity->turn != clip->turn + 1)
+        clip->met++;
+    identity->turn = clip->turn + 1;
+    if (2 * clip->met >= clip->known) {
+        clip->turn++;
+        clip->met = 0;
+    }
     if (identity->spared == 0)
         return false;
     identity->spared--;
@@ -238,8 +246,8 @@ static double weigh(void *state, const struct kith_guard_model *model)
         return 0;
     follow(clip, identity, model);
     go_on(clip, identity, model);
-    if (!spared && (d > FURTHEST * m || is_coherent(clip, identity) ||
-                    is_still(clip, identity)))
+    if ((d > FURTHEST * m && !spared) || is_coherent(clip, identity) ||
+        is_still(clip, identity))
         return 0;
     return d > NEAR * m ? NEAR * m / d : 1;
 }

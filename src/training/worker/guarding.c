@@ -389,6 +389,8 @@ void kith_worker_guard_merged(struct kith_worker *worker,
         return;
     struct kith_guarded *answer = &worker->guarding.answers[edge->inbox];
     KITH_ASSERT(answer->let_in > 0 || gives_weight(worker));
+    if (edge->refused)
+        answer->withheld = edge->delta_sum = 0;
     if (answer->let_in < 1 && !gives_weight(worker))
         answer->withheld += edge->delta_sum * (1 / answer->let_in - 1);
     edge->delta_sum += answer->withheld;
@@ -397,7 +399,9 @@ void kith_worker_guard_merged(struct kith_worker *worker,
 bool kith_worker_guard_undo(struct kith_worker *worker,
                             const struct kith_work_edge *edge)
 {
-    if (worker->guarding.guard == NULL || edge->inbox == KITH_SLOT_NONE)
+    /* A share that comes home was never looked at. */
+    if (worker->guarding.guard == NULL || edge->inbox == KITH_SLOT_NONE ||
+        gives_weight(worker))
         return true;
     struct kith_guarded *answer = &worker->guarding.answers[edge->inbox];
     answer->withheld = -answer->withheld;

@@ -416,6 +416,8 @@ static bool is_let_in(struct kith_worker *worker, struct kith_work_edge *edge,
         return false;
     *let_in = kith_worker_guard_weigh(worker, edge);
     edge->refused = kith_worker_is_far(worker, edge) && *let_in > 0;
+    if (edge->refused)
+        kith_worker_guard_merged(worker, edge); /* nothing to book */
     if (kith_algorithm_gives_weight(worker->algorithm))
         return !edge->refused;
     edge->weight *= *let_in; /* as UNDO takes it back */
