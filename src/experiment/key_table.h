@@ -47,9 +47,9 @@ kith_experiment_refuse_unread(const struct tree *tree, enum kith_reader reader,
 KITH_MUST_CHECK experiment_reader kith_experiment_read_coefficients;
 /* What of that comes from the graph, after kith_experiment_read_graph. */
 KITH_MUST_CHECK experiment_reader kith_experiment_resolve_mixing;
-/* combination_rules.c: what needs the graph, after kith_experiment_read_graph.
- */
+/* rules.c: the guard by default, after kith_experiment_read_graph. */
 KITH_MUST_CHECK experiment_reader kith_experiment_choose_guard;
+/* combination_rules.c: what needs the graph and the guard. */
 KITH_MUST_CHECK experiment_reader kith_experiment_rule_match;
 /* topology_rules.c: the graph is built; refuses options that its kind does not
  * read. */

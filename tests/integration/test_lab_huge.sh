@@ -36,8 +36,8 @@ for method in "adpsgd, every: 2, topology: random" \
     esac
 done
 
-# What no peer refuses without a guard (below 1e6 an element), of all at once: most go bad, and
-# go back to what they saved, alone.
+# What no peer refuses without a guard (below 1e6 an element), of all at once:
+# most go bad, and go back to what they saved, alone.
 experiment 5 700 "compute: {step: 4ms}" "save: 300ms" \
     "faults: [{at: 1350ms, models: 1, huge: all, by: 9e5}]" \
     "assert: [\"always finite(model)\", \"finally accuracy >= 0.85\"]" |

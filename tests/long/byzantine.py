@@ -91,7 +91,7 @@ def topology(algorithm, peers):
         return "random"
     if algorithm in TOPOLOGY:
         return TOPOLOGY[algorithm]
-    return "complete" if peers <= 10 else "{kind: random-regular, degree: 8}"
+    return "complete" if peers <= 10 else "random-regular"
 
 
 def takes(algorithm, guard):
@@ -138,6 +138,8 @@ class Runs:
                     f"gossip.every={EVERY.get(algorithm, 1)}",
                     f"gossip.topology={topology(algorithm, peers)}",
                     f"gossip.guard={cell['guard']}"]
+        if topology(algorithm, peers) == "random-regular":
+            settings.append("gossip.degree=8")
         if liars > 0:
             who = f"peer({peers - liars}..{peers - 1})"
             lie = LIES.get(cell["kind"], "hostile: {who}, kind: {kind}")

@@ -145,6 +145,7 @@ static void test_parted(void **state)
 {
     (void)state;
     double means[2];
+    uint64_t clipped = 0;
     for (unsigned guarded = 0; guarded < 2; guarded++) {
         const struct sim_options options = {.watch = true};
         struct probe probe = {.options = &options};
@@ -160,14 +161,16 @@ static void test_parted(void **state)
             "network: {latency: 200us, rate: 1Gbit}\ncompute: {step: 5ms}\n"
             "faults: [{at: 450ms, for: 900ms, "
             "partition: \"peer(0..7) <-> peer(8..15)\"}]\n",
-            source(), guarded ? "" : ", guard: none");
+            source(), guarded ? ", guard: clip" : ", guard: none");
         probe_must(&probe, "%s", yaml);
         means[guarded] = probe.summary.accuracy.mean;
+        clipped = probe.report.marks[KITH_MARK_CLIPPED];
         printf("  %s: %.4f, %llu rejected\n", guarded ? "clip" : "none",
                means[guarded],
                (unsigned long long)probe.report.marks[KITH_MARK_REJECTED]);
         probe_close(&probe);
     }
+    assert_true(clipped > 0);
     assert_true(means[1] >= means[0] - 0.01);
 }
 

@@ -32,7 +32,7 @@
  * threshold of few is no lower than the median: a peer that is ten times slower
  * than its two neighbours moves a tenth of what they do.
  *
- * State: 64 identities, the ones met last, of 64 bytes and 12 for each
+ * State: 64 identities, the ones met last, of 72 bytes and 12 for each
  * coordinate: 772 KiB a peer at most, touched as they are met.
  *
  * Source: this project; after He et al., "Byzantine-Robust Decentralized
