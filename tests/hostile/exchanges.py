@@ -77,7 +77,7 @@ class Exchanges:
 
     def merge(self, swap):
         """Both ends have at most 3 neighbours."""
-        swap["weight"] = min(0.5, 1 / (0.5 + swap["overlap"]))
+        swap["weight"] = min(0.5, 0.7 / swap["overlap"])
         average(self.x, swap["weight"], swap["theirs"], swap["sent"])
         swap["merged"] = True
 

@@ -51,12 +51,12 @@ static uint32_t find(const struct kith_node *node, kith_id from,
     return KITH_EXCHANGE_NONE;
 }
 
-/* Neighbours of whichever end has more. */
+/* Neighbours of whichever end has more; of a graph that changes, many. */
 static uint32_t degree_of(const struct kith_node *node, kith_id peer)
 {
     const struct kith_topology *topology = node->config->topology;
     KITH_ASSERT(peer < topology->peers);
-    if (kith_topology_is_any_pair(topology->kind))
+    if (kith_topology_is_any_pair(topology->kind) || !topology->kind->is_static)
         return UINT32_MAX;
     const uint32_t own = kith_topology_degree(topology, node->self);
     const uint32_t other = kith_topology_degree(topology, peer);
@@ -75,16 +75,24 @@ bool kith_exchange_is_single(const struct kith_node *node, kith_id peer)
 /* 1 / (1 + m): Metropolis weights of the graph of exchanges under way. With
  * more than one a side exchanges are longer under way, and where a peer has
  * many to choose from half as much is better; where it has few, what takes time
- * is that a value passes from neighbour to neighbour, and more of it serves,
- * but never more than makes the two alike. */
+ * is that a value passes from neighbour to neighbour, and more of it serves.
+ * Of that there is a bound: where r exchanges a step merge what is D steps old,
+ *
+ *   m = r D,   x_i <- x_i + w sum_r (x_j - x_i)(t - D),   2 r w < pi / (2 D)
+ *
+ * else neighbours that differ in sign swing ever wider: w m < pi / 4. Test:
+ * test_overlap. */
+#define SHARE_OF_MANY 0.5
+#define SHARE_OF_FEW 0.7
+
 double kith_exchange_weight(const struct kith_node *node, kith_id peer,
                             uint32_t overlap)
 {
     KITH_ASSERT(overlap >= 1 && overlap <= kith_exchange_count(node));
-    const uint32_t degree = degree_of(node, peer);
-    if (node->exchange_limit == 1 || degree == FEW || overlap == 1)
+    if (node->exchange_limit == 1 || overlap == 1)
         return 1.0 / (1.0 + overlap);
-    return degree > FEW ? 0.5 / overlap : 1.0 / (0.5 + overlap);
+    return (degree_of(node, peer) > FEW ? SHARE_OF_MANY : SHARE_OF_FEW) /
+           overlap;
 }
 
 bool kith_exchange_weigh(const struct kith_node *node,
