@@ -406,7 +406,7 @@ tests_unit_test_shares_SOURCES = tests/unit/test_shares.c $(SIMULATE)
 tests_unit_test_sim_faults_SOURCES = tests/unit/test_sim_faults.c $(SIMULATE)
 tests_unit_test_sim_network_SOURCES = tests/unit/test_sim_network.c $(SIMULATE)
 EXTRA_DIST += \
-  tests/golden/old/recording-50ce217.db tests/golden/old/recording-v3.db \
+  tests/golden/old/recording-50ce217.db tests/golden/old/recording-v4.db \
   tests/golden/old/run-50ce217.db \
   tests/golden/round.trace tests/golden/round.yaml \
   tests/golden/swap.trace tests/golden/swap.yaml \

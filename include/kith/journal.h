@@ -30,7 +30,7 @@
 #include "kith/worker.h"
 
 /* Of the entries' bytes; in the table `run`, key `journal`. */
-#define KITH_JOURNAL_VERSION 3
+#define KITH_JOURNAL_VERSION 4
 /* The most bytes of a part: one record of the lab's pipe. */
 #define KITH_JOURNAL_PART_BYTES 480u
 /* Peers of a journal: the processes of a lab. */

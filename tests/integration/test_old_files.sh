@@ -2,7 +2,7 @@
 # Goal: files of earlier versions (run databases, recordings, checkpoints,
 # certificates) are read, or refused by name with what to do.
 # Method: tests/golden/old/ holds what 50ce217 wrote (schema 3, journal 1): a
-# simulation with a fault, and a recorded lab; and a lab of journal 3. Reports
+# simulation with a fault, and a recorded lab; and a lab of journal 4. Reports
 # say of them what they said then, the replay ends with the recorded bytes;
 # copies of versions to come are refused. A change of format adds its files here and keeps these.
 # shellcheck source=tests/integration/lab.sh
@@ -34,15 +34,15 @@ refused() {
     expect "$wanted" "$@"
     one_line "$*" "$pattern"
 }
-refused 3 "journal of version 1, this kith reads 3; record the run again" \
+refused 3 "journal of version 1, this kith reads 4; record the run again" \
     sim --replay "$record"
-# That of journal 3: the same bytes of every model.
-record=$scratch/recording-v3.db
+# That of journal 4: the same bytes of every model.
+record=$scratch/recording-v4.db
 expect 0 sim --replay "$record" --json
 python3 - "$scratch/json" <<'PY' || fail "the old recording ends otherwise"
 import json, sys
 replay = json.load(open(sys.argv[1]))
-assert replay["agrees"] and replay["steps"] == 360 and replay["events"] == 1989
+assert replay["agrees"] and replay["steps"] == 360 and replay["events"] == 2002
 assert [model["same_bytes"] for model in replay["models"]] == [True] * 3
 PY
 
@@ -57,7 +57,7 @@ change "$old" "PRAGMA user_version=4"
 refused 4 "schema is version 4, this kith reads 1 to 3; give a .db" \
     report "$old" --out "$scratch/page.html"
 change "$record" "UPDATE run SET value='9' WHERE key='journal'"
-refused 3 "journal of version 9, this kith reads 3; record the run again" \
+refused 3 "journal of version 9, this kith reads 4; record the run again" \
     sim --replay "$record"
 change "$record" "PRAGMA user_version=4"
 refused 3 "found schema 4, this kith reads 3; record the run again" \
