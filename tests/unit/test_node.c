@@ -422,8 +422,10 @@ static void test_own_pause_charges_nobody(void **state)
 }
 
 /* A cut link looks like a peer that holds a record: the first lapse costs it a
- * quarter of a span, the next one four spans; being heard in between changes
- * nothing of that. */
+ * short span, the next one a long one; being heard in between changes nothing
+ * of that, nor does it if that peer does not answer meanwhile. Found by kith
+ * swarm --random --seed 59 --run 6105: two peers charged each other for ever.
+ */
 static void test_second_lapse_costs_more(void **state)
 {
     (void)state;
@@ -432,9 +434,11 @@ static void test_second_lapse_costs_more(void **state)
     start();
     node->effects = &effects;
     for (unsigned k = 0; k < 3; k++) {
-        kith_node_warn(node, 1, 4 * KITH_S);
+        kith_node_warn(node, 1, KITH_S, 16 * KITH_S);
         assert_true(kith_node_is_charged(node, 1));
         kith_node_forgive(node, 1);
+        /* What is still under way with it lapses, too. */
+        kith_node_suspect(node, 1, 60 * KITH_S);
         node->now_ns += k == 0 ? KITH_S : 15 * KITH_S;
         assert_true(kith_node_is_charged(node, 1) == (k > 0));
         node->now_ns += k == 0 ? 0 : KITH_S;
@@ -444,13 +448,13 @@ static void test_second_lapse_costs_more(void **state)
         assert_false(kith_node_is_suspect(node, 1));
     }
     node->now_ns += 120 * KITH_S; /* and forgotten */
-    kith_node_warn(node, 1, 4 * KITH_S);
+    kith_node_warn(node, 1, KITH_S, 16 * KITH_S);
     node->now_ns += KITH_S;
     assert_false(kith_node_is_charged(node, 1));
     node->effects = NULL;
 }
 
-/* Peers in step: we always serve peer 1 when peer 2 asks. The fifth record is
+/* Peers in step: we always serve peer 1 when peer 2 asks. The fourth record is
  * kept for it, though peer 1 asks first. Found by kith swarm --random --seed 13
  * --run 4266. */
 static void test_unlucky_has_its_turn(void **state)
@@ -463,7 +467,7 @@ static void test_unlucky_has_its_turn(void **state)
                                    .pattern = KITH_PATTERN_PUSH,
                                    .mine = true,
                                    .payload_bytes = 32};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 3; i++) {
         request.id.counter++;
         say(1, request);
         assert_non_null(sent(KITH_MESSAGE_ACCEPT));

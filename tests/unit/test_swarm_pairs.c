@@ -37,6 +37,25 @@ static void test_sent_again(void **state)
     heals(false, 17, 333);
 }
 
+/* What was under way with a peer that was charged lapsed, too, and the charge
+ * began anew. */
+static void test_charged_on(void **state)
+{
+    (void)state;
+    heals(false, 59, 6105);
+    heals(false, 47, 685);
+    heals(false, 47, 1741);
+    heals(false, 29, 2517);
+}
+
+/* Exchanges that overlap on a graph that changes weighed so much that models
+ * grew until none was finite. */
+static void test_swings(void **state)
+{
+    (void)state;
+    heals(false, 59, 5220);
+}
+
 /* The middle of a star serves one after another, by chance, and some never. */
 static void test_turn(void **state)
 {
@@ -46,6 +65,8 @@ static void test_turn(void **state)
     heals(false, 17, 2791);
     heals(false, 17, 4892);
     heals(false, 17, 6794);
+    heals(false, 47, 7250);
+    heals(false, 73, 1206);
 }
 
 /* The same, and some of those who ask are silent then. */
@@ -60,6 +81,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_in_doubt),        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_charged_on),      cmocka_unit_test(test_swings),
         cmocka_unit_test(test_sent_again),      cmocka_unit_test(test_turn),
         cmocka_unit_test(test_turn_with_liars),
     };

@@ -122,6 +122,14 @@ uint32_t kith_exchange_overlap(const struct kith_node *node)
     return count;
 }
 
+void kith_exchange_warn(struct kith_node *node,
+                        const struct kith_exchange *exchange)
+{
+    KITH_ASSERT(exchange->edge.peer != KITH_NOBODY);
+    kith_node_warn(node, exchange->edge.peer, kith_node_turn_timeout(node, 2),
+                   kith_node_turn_timeout(node, KITH_TRIES_MAX + 1));
+}
+
 void kith_exchange_tell(const struct kith_node *node,
                         const struct kith_exchange *exchange,
                         enum kith_message_kind kind)

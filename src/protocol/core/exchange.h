@@ -97,6 +97,9 @@ void kith_exchange_init(struct kith_node *node);
 void kith_exchange_prepare(struct kith_node *node);
 /* A pull is answered, which may carry far more than what was measured. */
 bool kith_exchange_is_pulled(const struct kith_node *node);
+/* Its other side held it, and let it lapse. */
+void kith_exchange_warn(struct kith_node *node,
+                        const struct kith_exchange *exchange);
 /* Says `kind` about an exchange to its other side. */
 void kith_exchange_tell(const struct kith_node *node,
                         const struct kith_exchange *exchange,

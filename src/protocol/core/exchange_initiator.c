@@ -179,8 +179,7 @@ static void give_up_on(struct kith_node *node, struct kith_exchange *exchange)
 {
     KITH_ASSERT(exchange->edge.peer != KITH_NOBODY);
     if (kith_exchange_brings(exchange))
-        kith_node_warn(node, exchange->edge.peer,
-                       kith_node_turn_timeout(node, KITH_TRIES_MAX));
+        kith_exchange_warn(node, exchange);
     abort_exchange(node, exchange);
 }
 

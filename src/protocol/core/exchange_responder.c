@@ -158,11 +158,16 @@ static bool holds_share(const struct kith_node *node, kith_id from,
  * for want of a record one is followed at a time, the one whose rank comes next
  * after the last: once it was refused so often, the next record is kept for it,
  * until others might have asked twice. A peer that starts over goes first. */
-#define UNLUCKY 4u
+static uint32_t refusals(const struct kith_node *node)
+{
+    KITH_ASSERT(node->config->topology->peers > 1);
+    /* Whoever may ask anybody asks another one. */
+    return kith_topology_is_any_pair(node->config->topology->kind) ? 4 : 3;
+}
 
 static uint16_t ranks_after_lucky(const struct kith_node *node, uint16_t peer)
 {
-    KITH_ASSERT(node->unlucky_count <= UNLUCKY);
+    KITH_ASSERT(node->unlucky_count <= refusals(node));
     return (uint16_t)(peer - node->lucky - 1u);
 }
 
@@ -177,10 +182,10 @@ static void end_turn(struct kith_node *node)
 /* Another one is refused. */
 static void pass_over(struct kith_node *node)
 {
-    KITH_ASSERT(node->unlucky_count > 0 && node->unlucky_count <= UNLUCKY);
+    KITH_ASSERT(node->unlucky_count > 0 && node->unlucky_count <= refusals(node));
     const uint32_t degree =
         kith_topology_degree(node->config->topology, node->self);
-    const bool is_kept = node->unlucky_count == UNLUCKY && degree > 0;
+    const bool is_kept = node->unlucky_count == refusals(node) && degree > 0;
     const uint32_t most =
         is_kept && degree < UINT8_MAX / 2 ? 2 * degree : UINT8_MAX;
     if (node->unlucky_others >= most)
@@ -192,7 +197,7 @@ static void pass_over(struct kith_node *node)
 static void note_refused(struct kith_node *node, kith_id from)
 {
     const uint16_t peer = (uint16_t)from;
-    KITH_ASSERT(node->unlucky_count <= UNLUCKY);
+    KITH_ASSERT(node->unlucky_count <= refusals(node));
     if (node->unlucky_count == 0 ||
         (node->unlucky_count == 1 &&
          ranks_after_lucky(node, peer) <
@@ -204,7 +209,7 @@ static void note_refused(struct kith_node *node, kith_id from)
         return;
     }
     node->unlucky_others = 0;
-    if (node->unlucky_count < UNLUCKY)
+    if (node->unlucky_count < refusals(node))
         node->unlucky_count++;
 }
 
@@ -214,9 +219,9 @@ static bool is_kept(struct kith_node *node, kith_id from)
     KITH_ASSERT(from != node->self);
     if (node->unlucky_count > 0 && node->unlucky == (uint16_t)from)
         end_turn(node);
-    else if (node->unlucky_count == UNLUCKY)
+    else if (node->unlucky_count == refusals(node))
         pass_over(node);
-    return node->unlucky_count == UNLUCKY;
+    return node->unlucky_count == refusals(node);
 }
 
 static void step_request(struct kith_node *node, kith_id from,
@@ -492,8 +497,7 @@ static void wake(struct kith_node *node, struct kith_exchange *exchange)
     if (is_waiting(exchange) && kith_exchange_gives(exchange)) {
         /* Their model never came. They learn it when they ask. */
         if (!kith_exchange_overslept(node, exchange))
-            kith_node_warn(node, exchange->edge.peer,
-                           kith_node_turn_timeout(node, KITH_TRIES_MAX));
+            kith_exchange_warn(node, exchange);
         kith_exchange_end(node, exchange);
     } else if (exchange->state == RESPONDER_MERGED) {
         wake_merged(node, exchange);

@@ -172,9 +172,10 @@ void kith_node_suspect(struct kith_node *node, kith_id peer, kith_ns span_ns);
 /* A suspect that held an exchange which we answer and let it lapse: until the
  * span is over it is answered BUSY, and no message of its own ends that. */
 void kith_node_charge(struct kith_node *node, kith_id peer, kith_ns span_ns);
-/* The same where a link that was cut may be why: the first time for a part of
- * the span. */
-void kith_node_warn(struct kith_node *node, kith_id peer, kith_ns span_ns);
+/* The same where a link that was cut may be why: the first time for the short
+ * span. */
+void kith_node_warn(struct kith_node *node, kith_id peer, kith_ns short_ns,
+                    kith_ns long_ns);
 bool kith_node_is_charged(const struct kith_node *node, kith_id peer);
 bool kith_node_is_suspect(const struct kith_node *node, kith_id peer);
 /* It was heard: unless it is charged, it is a suspect no more. */

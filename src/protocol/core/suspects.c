@@ -4,9 +4,9 @@
  *             as a partner until its span is over or it is heard
  *   charged   it also held an exchange of ours and let it lapse: it is answered
  *             BUSY until its span is over, whatever it says meanwhile
- *   warned    charged for a quarter of the span, for a link that was cut would
- *             look the same. Whoever lets another exchange lapse within four
- *             spans after that is charged for as long
+ *   warned    charged for a short span, for a link that was cut would look the
+ *             same. Whoever lets another one lapse within four long spans after
+ *             that is charged for a long one
  *
  * There are few places, so that an idle peer stays small; the suspect whose
  * span ends first makes room for a new one. */
@@ -14,9 +14,8 @@
 
 _Static_assert(KITH_SUSPECTS_MAX <= 8,
                "suspects have a bit each in charged and in warned");
-/* Of the span: the part of a warning, and what those get that were warned. */
-#define WARNING 4
-#define AGAIN 4
+/* Long spans in which a warning stands. */
+#define WARNED_SPANS 4
 
 static bool has_bit(uint8_t bits, size_t i)
 {
@@ -67,7 +66,7 @@ static size_t place_of(const struct kith_node *node, kith_id peer)
     return place;
 }
 
-void kith_node_suspect(struct kith_node *node, kith_id peer, kith_ns span_ns)
+static void set_span(struct kith_node *node, kith_id peer, kith_ns span_ns)
 {
     KITH_ASSERT(peer != node->self && peer < node->config->topology->peers);
     KITH_ASSERT(span_ns > 0 && span_ns <= KITH_TIMEOUT_MAX_NS);
@@ -81,28 +80,38 @@ void kith_node_suspect(struct kith_node *node, kith_id peer, kith_ns span_ns)
     place->peer = peer;
     place->until_ms = (uint32_t)((node->now_ns + span_ns) / KITH_MS);
     kith_node_mark(node, KITH_MARK_SUSPECT, NULL, peer, 0, 0);
+}
+
+/* A charge ends when it was said to, though what is under way with that peer
+ * may lapse meanwhile. */
+void kith_node_suspect(struct kith_node *node, kith_id peer, kith_ns span_ns)
+{
+    KITH_ASSERT(span_ns > 0);
+    if (!kith_node_is_charged(node, peer))
+        set_span(node, peer, span_ns);
     KITH_ASSERT(kith_node_is_suspect(node, peer));
 }
 
 void kith_node_charge(struct kith_node *node, kith_id peer, kith_ns span_ns)
 {
     KITH_ASSERT(peer != KITH_NOBODY);
-    kith_node_suspect(node, peer, span_ns);
+    set_span(node, peer, span_ns);
     const uint8_t bit = (uint8_t)(1u << find(node, peer));
     node->charged |= bit;
     node->warned |= bit;
 }
 
-void kith_node_warn(struct kith_node *node, kith_id peer, kith_ns span_ns)
+void kith_node_warn(struct kith_node *node, kith_id peer, kith_ns short_ns,
+                    kith_ns long_ns)
 {
-    KITH_ASSERT(span_ns >= WARNING && peer != KITH_NOBODY);
+    KITH_ASSERT(short_ns <= long_ns && peer != KITH_NOBODY);
     const size_t i = find(node, peer);
-    const kith_ns longest_ns =
-        kith_node_earliest(AGAIN * span_ns, KITH_TIMEOUT_MAX_NS);
+    const kith_ns stands_ns =
+        kith_node_earliest(WARNED_SPANS * long_ns, KITH_TIMEOUT_MAX_NS);
     const bool again = i < KITH_SUSPECTS_MAX && has_bit(node->warned, i) &&
                        is_over(node, &node->suspects[i]) &&
-                       !is_over_for(node, &node->suspects[i], longest_ns);
-    kith_node_charge(node, peer, again ? longest_ns : span_ns / WARNING);
+                       !is_over_for(node, &node->suspects[i], stands_ns);
+    kith_node_charge(node, peer, again ? long_ns : short_ns);
 }
 
 bool kith_node_is_charged(const struct kith_node *node, kith_id peer)
