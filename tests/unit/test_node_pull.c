@@ -66,6 +66,22 @@ static void test_slow_donor_charges_nobody(void **state)
     assert_non_null(sent(KITH_MESSAGE_MODEL));
 }
 
+/* In the first round of a reduction of three, one of them meets nobody. Found
+ * by kith swarm --random --seed 53 --run 5933: it began with no model. */
+static void test_adopts_in_a_later_round(void **state)
+{
+    (void)state;
+    open_node("allreduce-doubling", "collective-doubling", 3, 1, true);
+    config.phases = kith_topology_period(&topology);
+    free(node);
+    node = kith_node_init(calloc(1, kith_node_size(&config)), &config, 1, 0, 0,
+                          true);
+    start();
+    assert_non_null(sent(KITH_MESSAGE_REQUEST));
+    assert_int_equal(sent(KITH_MESSAGE_REQUEST)->to, 0);
+    assert_false(effects.has_work);
+}
+
 static void test_nobody_to_adopt_from(void **state)
 {
     (void)state;
@@ -219,6 +235,7 @@ int main(void)
         cmocka_unit_test(test_restarted_peer_adopts),
         cmocka_unit_test(test_donor_forgets_what_is_adopted),
         cmocka_unit_test(test_slow_donor_charges_nobody),
+        cmocka_unit_test(test_adopts_in_a_later_round),
         cmocka_unit_test(test_nobody_to_adopt_from),
         cmocka_unit_test(test_busy_donors_are_asked_again),
         cmocka_unit_test(test_pull_is_served),

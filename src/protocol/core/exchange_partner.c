@@ -118,13 +118,17 @@ bool kith_exchange_draw(struct kith_node *node, struct kith_exchange *exchange)
     /* Where any two may meet, whoever is left out is passed over: the next one
      * was dialled ahead, too. */
     uint32_t passes = meets_anybody(node) ? KITH_DIALS_AHEAD : 0;
+    /* In some rounds of a graph a peer may have no neighbour at all. */
+    uint32_t rounds = node->round != NULL ? KITH_OUTCOMES : 0;
     do {
         exchange->edge.peer =
             drawn_at(node, node->draws, avoid, passes > 0 ? 0 : count,
                      &exchange->edge.weight);
         node->draws++;
         dial_ahead(node, KITH_DIALS_AHEAD - 1);
-    } while (passes-- > 0 && is_in(avoid, count, exchange->edge.peer));
+    } while (exchange->edge.peer == KITH_NOBODY
+                 ? rounds-- > 0
+                 : passes-- > 0 && is_in(avoid, count, exchange->edge.peer));
     KITH_ASSERT(exchange->edge.peer != node->self);
     KITH_ASSERT(exchange->edge.weight >= 0 && exchange->edge.weight <= 1);
     return exchange->edge.peer != KITH_NOBODY && !repeats(node, exchange);
