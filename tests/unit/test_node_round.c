@@ -326,7 +326,10 @@ static bool round_with_2(void)
 
 /* One that lets every round lapse and says so is given longer, up to a bound
  * that is one of all waiting for a step; then it is left out for a while,
- * whatever it says, and after that for each further one. */
+ * whatever it says, a short one at first, for a link that is cut one way looks
+ * the same, and for longer after half as many more. Found by kith swarm
+ * --random
+ * --seed 67 --run 9280. */
 static void test_round_patience_ends(void **state)
 {
     (void)state;
@@ -363,7 +366,7 @@ static void test_round_patience_ends(void **state)
     print_message("longest wait %.3f s, %u rounds with it\n",
                   1e-9 * (double)most_ns, waited);
     assert_int_equal(most_ns, 64 * 100 * KITH_MS);
-    assert_in_range(waited, 11, 20);
+    assert_in_range(waited, 16, 30);
 }
 
 /* Those that have our model would take us for dead while we wait for others. */
@@ -439,7 +442,9 @@ static void test_round_late(void **state)
 }
 
 /* The links to both neighbours broke at both ends, which leave each other out.
- * None may wait for the other's word. */
+ * None may wait for the other's word; but who asks more often than there is
+ * time to answer fills a slow link. Found by kith swarm --random --seed 53
+ * --run 6656. */
 static void test_round_asks_those_left_out(void **state)
 {
     (void)state;
@@ -448,26 +453,28 @@ static void test_round_asks_those_left_out(void **state)
     start();
     worked(KITH_WORK_TRAIN);
     worked(KITH_WORK_SNAPSHOT);
-    struct kith_send probe = effects.sends[0];
+    struct kith_send request = effects.sends[0];
     down(0);
     down(2);
     uint32_t asked = 0, rounds = 0;
     effects.has_work = true; /* the step goes on */
     effects.work.kind = KITH_WORK_TRAIN;
-    while (rounds < 24) {
+    while (rounds < 48) {
         worked(effects.work.kind);
         rounds += marked(KITH_MARK_ROUND);
         assert_null(sent(KITH_MESSAGE_MODEL));
-        if (sent(KITH_MESSAGE_PROBE) != NULL) {
-            probe = *sent(KITH_MESSAGE_PROBE);
+        if (sent(KITH_MESSAGE_REQUEST) != NULL) {
+            request = *sent(KITH_MESSAGE_REQUEST);
             asked++;
         }
+        assert_true(asked <= 1 || rounds > 24);
+        now_ns += rounds > 24 ? KITH_S : 0;
     }
-    assert_int_equal(asked, 3);
-    const kith_id asked_last = probe.to;
+    assert_int_equal(asked, 4);
+    const kith_id asked_last = request.to;
     /* It hears us, and says so: the next round is with it. */
     const enum kith_work_kind item = effects.work.kind;
-    say(asked_last, about(&probe, KITH_MESSAGE_ABORT));
+    say(asked_last, about(&request, KITH_MESSAGE_ABORT));
     effects.has_work = true;
     effects.work.kind = item;
     while (sent(KITH_MESSAGE_MODEL) == NULL && rounds++ < 99)

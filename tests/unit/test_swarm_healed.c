@@ -199,6 +199,37 @@ static void test_lost(void **state)
     heals(true, 29, 4526);
 }
 
+/* Who was left out was asked more often than a slow link carries. */
+static void test_asked(void **state)
+{
+    (void)state;
+    heals(true, 53, 6656);
+}
+
+/* It began without a model: in its first round it meets nobody. */
+static void test_meets_nobody(void **state)
+{
+    (void)state;
+    heals(true, 53, 5933);
+}
+
+/* Led far ahead by a liar, and alone there. */
+static void test_led_astray(void **state)
+{
+    (void)state;
+    heals(true, 43, 3457);
+    heals(true, 53, 1802);
+    heals(true, 43, 9738);
+    heals(true, 41, 1529);
+}
+
+/* A link that is cut one way: who is asked waits for nothing. */
+static void test_cut_one_way(void **state)
+{
+    (void)state;
+    heals(true, 67, 9280);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +244,8 @@ int main(void)
         cmocka_unit_test(test_one_word),   cmocka_unit_test(test_later_rounds),
         cmocka_unit_test(test_slower),     cmocka_unit_test(test_barren),
         cmocka_unit_test(test_donor),      cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_asked),      cmocka_unit_test(test_meets_nobody),
+        cmocka_unit_test(test_led_astray), cmocka_unit_test(test_cut_one_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

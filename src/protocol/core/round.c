@@ -20,6 +20,9 @@
 #define PATIENCE_NS (20 * KITH_S)
 #define PATIENCE_PERIODS 16
 
+/* A neighbour that is left out is asked every so many triggers. */
+#define ASK_AGAIN 8u
+
 /* Cycles in a row of which nothing came. */
 #define BARREN 4u
 #define BARREN_MAX 10u
@@ -119,6 +122,8 @@ void kith_round_open(struct kith_node *node)
     struct kith_round *round = node->round;
     kith_node_mark(node, KITH_MARK_ATTEMPT, NULL, KITH_NOBODY, node->attempts,
                    0);
+    if (kith_round_phases(node) > 1 && round->barren > BARREN)
+        kith_round_turn_back(node);
     reopen(node);
     round->opened_ns = round->triggered_ns = node->now_ns;
     if (node->config->topology->kind->is_static &&
@@ -417,6 +422,11 @@ static void step_snapshot(struct kith_node *node)
     round->came_ns = 0;
     round->deadline_ns = deadline_after(node);
     round->speak_ns = node->now_ns + wait(node, 0);
+    /* Questions alone could fill the queue of a slow link. */
+    round->asks =
+        node->attempts % ASK_AGAIN == 0 && node->now_ns >= round->ask_ns;
+    if (round->asks)
+        round->ask_ns = node->now_ns + kith_node_turn_timeout(node, 0);
     for (uint32_t e = 0; e < list->count; e++)
         kith_edge_open(node, &list->edges[e]);
     round->deserted =
@@ -493,8 +503,9 @@ static void give_up(struct kith_node *node, kith_id peer)
 {
     KITH_ASSERT(peer != node->self);
     set_down(node, peer);
-    kith_node_charge(node, peer,
-                     kith_node_turn_timeout(node, KITH_PATIENCE_MAX + 2));
+    kith_node_warn(node, peer,
+                   kith_node_turn_timeout(node, KITH_PATIENCE_MAX - 2),
+                   kith_node_turn_timeout(node, KITH_PATIENCE_MAX + 2));
 }
 
 /* Edges that are open at the deadline are left out, or asked about while they

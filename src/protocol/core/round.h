@@ -106,10 +106,12 @@ struct kith_round {
     kith_ns triggered_ns, opened_ns, deadline_ns;
     kith_ns came_ns;  /* the last model that was in time; 0: none */
     kith_ns speak_ns; /* it waits so long that others take it for dead */
+    kith_ns ask_ns;   /* who is left out may have answered by then */
     uint8_t state;
     bool merged;      /* mailbox: this round's merge is done */
     bool passing;     /* mailbox: it passes on what a peer in training sent */
     bool deserted;    /* nobody takes part, nobody is known to be further */
+    bool asks;        /* those that are left out whether they are there */
     uint8_t left_out; /* LEFT_LATE | LEFT_LOST: so were edges of it */
     uint8_t patience; /* rounds in a row that lapsed, where neighbours change */
     uint8_t barren;   /* cycles in a row of which nothing came */
@@ -127,6 +129,9 @@ struct kith_round {
      * of anybody else. */
     uint64_t furthest, second;
     kith_id furthest_by;
+    kith_id misled_by; /* nobody was where it said */
+    uint64_t behind;   /* claims of rounds before ours: the furthest one */
+    uint64_t met;      /* the last round that something came of */
     uint64_t generations, passed; /* mailbox: above those heard, passed on */
     /* Models that came more than a round too early: there was no inbox. */
     struct kith_round_claim early[KITH_EARLY_MAX]; /* (early_count) */
@@ -256,6 +261,8 @@ void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said);
 uint64_t kith_round_plausible(const struct kith_node *node);
 /* A round was closed: how long one takes. */
 void kith_round_time(struct kith_node *node);
+/* Nobody is where we were led to: back to the others. */
+void kith_round_turn_back(struct kith_node *node);
 /* Go on where another one is, if that is further than the next round. */
 void kith_round_catch_up(struct kith_node *node);
 /* Go on with round `number`, and tell those that wait for us in ours. */

@@ -3,9 +3,6 @@
 
 #include <string.h>
 
-/* A neighbour that is left out is asked every so many triggers. */
-#define ASK_AGAIN 8u
-
 static struct kith_message *say(const struct kith_node *node, kith_id peer,
                                 enum kith_message_kind kind, uint64_t number)
 {
@@ -93,6 +90,8 @@ void kith_edge_commit(struct kith_node *node, struct kith_round_edge *edge)
     KITH_ASSERT(edge->decision == EDGE_OPEN);
     edge->decision = EDGE_COMMITTED;
     node->round->barren = 0;
+    node->round->met = node->round->round;
+    node->round->behind = 0;
     if (edge->flags & EDGE_IN)
         node->round->came_ns = node->now_ns;
     kith_late_in_time(node, edge);
@@ -159,10 +158,15 @@ void kith_edge_open(struct kith_node *node, struct kith_round_edge *edge)
         kith_edge_send(node, edge);
     else
         node->mode->unsent(node, edge);
-    /* Without a word one that is further would leave us out soon and wait for
-     * us no more; two that have left each other out would do so for good. */
-    if (edge->flags & EDGE_DOWN ? node->attempts % ASK_AGAIN == 0
-                                : kith_edge_is_past(node, edge))
+    /* Two that have left each other out would do so for good, and one that
+     * waits for us in this round says nothing of it: its model is asked for. */
+    if (edge->flags & EDGE_DOWN && node->round->asks)
+        kith_round_tell(node, edge->peer,
+                        node->mode->resend != NULL ? KITH_MESSAGE_REQUEST
+                                                   : KITH_MESSAGE_PROBE,
+                        node->round->round);
+    /* Without a word one that is further would leave us out soon. */
+    else if (!(edge->flags & EDGE_DOWN) && kith_edge_is_past(node, edge))
         kith_round_tell(node, edge->peer, KITH_MESSAGE_PROBE,
                         node->round->round);
 }

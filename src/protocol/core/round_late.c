@@ -7,7 +7,7 @@
  * Kept by peer, not by edge: of a graph that changes two meet every few rounds,
  * and rounds with others end well in between. Whoever lets VAIN_MAX rounds in a
  * row lapse may be a liar: it is left out for a while, and from then on after
- * each further one, until one round with it ends well. */
+ * half as many, until one round with it ends well. */
 #include "src/protocol/core/round.h"
 
 #define VAIN_MAX 10
@@ -80,8 +80,9 @@ bool kith_late_lapse(struct kith_node *node, const struct kith_round_edge *edge)
     if (late->trigger == node->attempts)
         return false;
     late->trigger = node->attempts;
-    if (late->vain < VAIN_MAX && ++late->vain < VAIN_MAX)
+    if (++late->vain < VAIN_MAX)
         return false;
+    late->vain = VAIN_MAX / 2;
     late->lapses = 0;
     return true;
 }

@@ -28,8 +28,10 @@
  * however slowly they creep; one liar breaks every second cycle at most, since
  * who follows it makes two, whom the others follow. None is final, since an
  * edge lives again as soon as the end that is behind finds the other's number
- * plausible, and in time it does.
- * Test: property/test_node_liars.c.
+ * plausible, and in time it does. Of a reduction nothing comes where nobody
+ * else is: a peer that was led to such a number goes back to those that it
+ * heard of behind it, and believes whoever led it there no more. Test:
+ * property/test_node_liars.c.
  *
  * After a round in which somebody was missing the next ones are wary: see
  * round_cast.c. */
@@ -127,10 +129,20 @@ static void hear_deserted(struct kith_node *node, kith_id from, bool comes)
     }
 }
 
+/* Numbers that are so far apart are of different stretches. */
+static uint64_t stretch_of(const struct kith_node *node)
+{
+    const uint64_t cycle = kith_round_phases(node);
+    KITH_ASSERT(cycle >= 1);
+    return cycle > 1 ? cycle : STRETCH;
+}
+
 /* A plausible claim. */
 static void note_claim(struct kith_round *round, kith_id from, uint64_t said)
 {
-    KITH_ASSERT(round->second <= round->furthest);
+    KITH_ASSERT(round->second <= round->furthest && from != KITH_NOBODY);
+    if (from == round->misled_by)
+        return;
     if (said > round->furthest) {
         if (from != round->furthest_by)
             round->second = round->furthest;
@@ -153,9 +165,17 @@ void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said)
         if (edge == NULL)
             continue;
         set_heard(node, edge);
-        if (claims && said > edge->said)
+        if (claims && (said > edge->said ||
+                       said + stretch_of(node) < edge->said)) /* turned back */
             edge->said = said;
     }
+    if (claims && from == round->furthest_by &&
+        said + stretch_of(node) < round->furthest) {
+        round->furthest = round->second;
+        round->furthest_by = KITH_NOBODY;
+    }
+    if (claims && said < round->round && said > round->behind)
+        round->behind = said;
     if (claims && said < round->round)
         kith_late_hear(node, from);
     if (claims && said > round->second && said <= kith_round_plausible(node))
@@ -197,14 +217,29 @@ void kith_round_rejoin(struct kith_node *node, uint64_t number)
     KITH_ASSERT(node->round->round == number);
 }
 
+/* Rounds that something came of are not gone through again. */
+void kith_round_turn_back(struct kith_node *node)
+{
+    struct kith_round *round = node->round;
+    const uint64_t number = kith_round_begins(node, round->behind);
+    KITH_ASSERT(round->state == ROUND_CLOSED);
+    if (round->behind <= round->met || number >= round->round)
+        return;
+    round->misled_by = round->furthest_by;
+    round->furthest_by = KITH_NOBODY;
+    round->furthest = round->second = round->behind = 0;
+    round->barren = 0;
+    KITH_ASSERT(number > round->met);
+    kith_round_rejoin(node, number);
+}
+
 void kith_round_catch_up(struct kith_node *node)
 {
     const struct kith_round *round = node->round;
     KITH_ASSERT(round->state == ROUND_CLOSED);
     const uint64_t all = least_said(node);
-    const uint64_t cycle = kith_round_phases(node);
-    const uint64_t stretch = cycle > 1 ? cycle : STRETCH;
-    const uint64_t of_one = cycle > 1 ? 2 * cycle : STRETCH;
+    const uint64_t stretch = stretch_of(node);
+    const uint64_t of_one = kith_round_phases(node) > 1 ? 2 * stretch : stretch;
     uint64_t most = all <= kith_round_plausible(node) ? all : 0;
     if (round->second / stretch > round->round / stretch)
         most = round->second;
