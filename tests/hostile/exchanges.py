@@ -76,7 +76,7 @@ class Exchanges:
             link.say(header.answer(Kind.ACK))
 
     def merge(self, swap):
-        """Both ends have at most 3 neighbours."""
+        """Both ends have at most 4 neighbours."""
         swap["weight"] = min(0.5, 0.7 / swap["overlap"])
         average(self.x, swap["weight"], swap["theirs"], swap["sent"])
         swap["merged"] = True

@@ -447,6 +447,12 @@ static void test_second_lapse_costs_more(void **state)
         kith_node_forgive(node, 1);
         assert_false(kith_node_is_suspect(node, 1));
     }
+    /* Whoever holds two records lets both lapse: that shortens nothing. */
+    kith_node_warn(node, 1, KITH_S, 16 * KITH_S);
+    kith_node_warn(node, 1, KITH_S, 16 * KITH_S);
+    kith_node_charge(node, 1, 2 * KITH_S);
+    node->now_ns += 15 * KITH_S;
+    assert_true(kith_node_is_charged(node, 1));
     node->now_ns += 120 * KITH_S; /* and forgotten */
     kith_node_warn(node, 1, KITH_S, 16 * KITH_S);
     node->now_ns += KITH_S;

@@ -182,7 +182,8 @@ static void end_turn(struct kith_node *node)
 /* Another one is refused. */
 static void pass_over(struct kith_node *node)
 {
-    KITH_ASSERT(node->unlucky_count > 0 && node->unlucky_count <= refusals(node));
+    KITH_ASSERT(node->unlucky_count > 0 &&
+                node->unlucky_count <= refusals(node));
     const uint32_t degree =
         kith_topology_degree(node->config->topology, node->self);
     const bool is_kept = node->unlucky_count == refusals(node) && degree > 0;

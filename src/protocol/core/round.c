@@ -122,7 +122,7 @@ void kith_round_open(struct kith_node *node)
     struct kith_round *round = node->round;
     kith_node_mark(node, KITH_MARK_ATTEMPT, NULL, KITH_NOBODY, node->attempts,
                    0);
-    if (kith_round_phases(node) > 1 && round->barren > BARREN)
+    if (kith_round_phases(node) > 1 && round->empty > BARREN)
         kith_round_turn_back(node);
     reopen(node);
     round->opened_ns = round->triggered_ns = node->now_ns;
@@ -198,6 +198,8 @@ void kith_round_close(struct kith_node *node)
     round->round += !round->deserted;
     if (round->barren < BARREN_MAX && is_first(node))
         round->barren++;
+    if (round->empty < BARREN_MAX && is_first(node))
+        round->empty++;
     if (node->mode->closed != NULL)
         node->mode->closed(node, missed);
 }
@@ -423,10 +425,12 @@ static void step_snapshot(struct kith_node *node)
     round->deadline_ns = deadline_after(node);
     round->speak_ns = node->now_ns + wait(node, 0);
     /* Questions alone could fill the queue of a slow link. */
-    round->asks =
-        node->attempts % ASK_AGAIN == 0 && node->now_ns >= round->ask_ns;
-    if (round->asks)
-        round->ask_ns = node->now_ns + kith_node_turn_timeout(node, 0);
+    if (is_first(node)) {
+        round->asks =
+            node->attempts % ASK_AGAIN == 0 && node->now_ns >= round->ask_ns;
+        if (round->asks)
+            round->ask_ns = node->now_ns + kith_node_turn_timeout(node, 0);
+    }
     for (uint32_t e = 0; e < list->count; e++)
         kith_edge_open(node, &list->edges[e]);
     round->deserted =

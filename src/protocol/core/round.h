@@ -115,6 +115,7 @@ struct kith_round {
     uint8_t left_out; /* LEFT_LATE | LEFT_LOST: so were edges of it */
     uint8_t patience; /* rounds in a row that lapsed, where neighbours change */
     uint8_t barren;   /* cycles in a row of which nothing came */
+    uint8_t empty;    /* cycles in a row that brought no model */
     uint8_t wary;     /* rounds in which what is missing is asked for */
     uint32_t early_count;
     struct kith_round_list lists[2];
@@ -129,9 +130,10 @@ struct kith_round {
      * of anybody else. */
     uint64_t furthest, second;
     kith_id furthest_by;
+    kith_id led_by;    /* whose word the last jump followed */
     kith_id misled_by; /* nobody was where it said */
     uint64_t behind;   /* claims of rounds before ours: the furthest one */
-    uint64_t met;      /* the last round that something came of */
+    uint64_t met;      /* the last round that brought a model */
     uint64_t generations, passed; /* mailbox: above those heard, passed on */
     /* Models that came more than a round too early: there was no inbox. */
     struct kith_round_claim early[KITH_EARLY_MAX]; /* (early_count) */

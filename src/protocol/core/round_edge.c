@@ -90,10 +90,12 @@ void kith_edge_commit(struct kith_node *node, struct kith_round_edge *edge)
     KITH_ASSERT(edge->decision == EDGE_OPEN);
     edge->decision = EDGE_COMMITTED;
     node->round->barren = 0;
-    node->round->met = node->round->round;
-    node->round->behind = 0;
-    if (edge->flags & EDGE_IN)
+    if (edge->flags & EDGE_IN) {
+        node->round->empty = 0;
+        node->round->met = node->round->round;
+        node->round->behind = 0;
         node->round->came_ns = node->now_ns;
+    }
     kith_late_in_time(node, edge);
     node->done += kith_edge_decides(node, edge->peer);
 }
@@ -140,6 +142,21 @@ void kith_edge_plan(const struct kith_node *node, struct kith_round_edge *edge)
         edge->flags &= ~(uint32_t)EDGE_MADE;
 }
 
+/* One that waits for us in this round says nothing of it: who is alone, and so
+ * stays in it, asks for its model. */
+static enum kith_message_kind question(const struct kith_node *node,
+                                       const struct kith_round_edge *edge)
+{
+    const struct kith_round_list *list = kith_round_current(node);
+    KITH_ASSERT(edge->flags & EDGE_DOWN);
+    if (node->mode->resend == NULL || !(edge->flags & EDGE_IN))
+        return KITH_MESSAGE_PROBE;
+    for (uint32_t e = 0; e < list->count; e++)
+        if (!(list->edges[e].flags & EDGE_DOWN))
+            return KITH_MESSAGE_PROBE;
+    return KITH_MESSAGE_REQUEST;
+}
+
 void kith_edge_open(struct kith_node *node, struct kith_round_edge *edge)
 {
     const bool splits = kith_node_has(node, KITH_SPLITS_MASS);
@@ -158,12 +175,9 @@ void kith_edge_open(struct kith_node *node, struct kith_round_edge *edge)
         kith_edge_send(node, edge);
     else
         node->mode->unsent(node, edge);
-    /* Two that have left each other out would do so for good, and one that
-     * waits for us in this round says nothing of it: its model is asked for. */
+    /* Two that have left each other out would do so for good. */
     if (edge->flags & EDGE_DOWN && node->round->asks)
-        kith_round_tell(node, edge->peer,
-                        node->mode->resend != NULL ? KITH_MESSAGE_REQUEST
-                                                   : KITH_MESSAGE_PROBE,
+        kith_round_tell(node, edge->peer, question(node, edge),
                         node->round->round);
     /* Without a word one that is further would leave us out soon. */
     else if (!(edge->flags & EDGE_DOWN) && kith_edge_is_past(node, edge))

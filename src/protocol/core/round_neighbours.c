@@ -200,7 +200,7 @@ void kith_round_init(struct kith_node *node, void *memory)
                 node->config->topology->kind->is_static);
     node->round = round;
     round->deadline_ns = KITH_NEVER;
-    round->furthest_by = round->misled_by = KITH_NOBODY;
+    round->furthest_by = round->led_by = round->misled_by = KITH_NOBODY;
     /* One block: the largest alignment first. */
     round->work = (struct kith_work_edge *)(round + 1);
     round->lists[0].edges = (struct kith_round_edge *)(round->work + room);

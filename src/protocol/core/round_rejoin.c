@@ -174,7 +174,8 @@ void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said)
         round->furthest = round->second;
         round->furthest_by = KITH_NOBODY;
     }
-    if (claims && said < round->round && said > round->behind)
+    if (claims && said < round->round && said > round->behind &&
+        from != round->led_by && from != round->misled_by)
         round->behind = said;
     if (claims && said < round->round)
         kith_late_hear(node, from);
@@ -217,25 +218,30 @@ void kith_round_rejoin(struct kith_node *node, uint64_t number)
     KITH_ASSERT(node->round->round == number);
 }
 
-/* Rounds that something came of are not gone through again. */
+/* Rounds that brought a model are not gone through again: cycles are cast
+ * without mass, so one that comes late from the first time is a slice of
+ * another cycle's, and no account knows it. A liar that sends a model where it
+ * led us keeps us there. */
 void kith_round_turn_back(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     const uint64_t number = kith_round_begins(node, round->behind);
     KITH_ASSERT(round->state == ROUND_CLOSED);
-    if (round->behind <= round->met || number >= round->round)
+    if (round->behind <= round->met || number >= round->round ||
+        round->second > round->round)
         return;
-    round->misled_by = round->furthest_by;
+    round->misled_by = round->led_by;
+    round->led_by = KITH_NOBODY;
     round->furthest_by = KITH_NOBODY;
     round->furthest = round->second = round->behind = 0;
-    round->barren = 0;
+    round->barren = round->empty = 0;
     KITH_ASSERT(number > round->met);
     kith_round_rejoin(node, number);
 }
 
 void kith_round_catch_up(struct kith_node *node)
 {
-    const struct kith_round *round = node->round;
+    struct kith_round *round = node->round;
     KITH_ASSERT(round->state == ROUND_CLOSED);
     const uint64_t all = least_said(node);
     const uint64_t stretch = stretch_of(node);
@@ -249,8 +255,12 @@ void kith_round_catch_up(struct kith_node *node)
     /* A cycle that is under way is gone through: those behind us in it wait for
      * what it still brings them. */
     const bool begins = kith_round_begins(node, round->round) == round->round;
-    if (further > round->round && begins && !node->leaving)
+    if (further > round->round && begins && !node->leaving) {
+        round->led_by = most == round->furthest && most != all
+                            ? round->furthest_by
+                            : KITH_NOBODY;
         kith_round_rejoin(node, further);
+    }
 }
 
 void kith_round_ask_early(struct kith_node *node)

@@ -95,7 +95,11 @@ void kith_node_suspect(struct kith_node *node, kith_id peer, kith_ns span_ns)
 void kith_node_charge(struct kith_node *node, kith_id peer, kith_ns span_ns)
 {
     KITH_ASSERT(peer != KITH_NOBODY);
-    set_span(node, peer, span_ns);
+    const size_t at = find(node, peer);
+    /* What is charged for less meanwhile does not shorten it. */
+    if (!kith_node_is_charged(node, peer) ||
+        is_over_for(node, &node->suspects[at], -span_ns))
+        set_span(node, peer, span_ns);
     const uint8_t bit = (uint8_t)(1u << find(node, peer));
     node->charged |= bit;
     node->warned |= bit;
@@ -105,11 +109,12 @@ void kith_node_warn(struct kith_node *node, kith_id peer, kith_ns short_ns,
                     kith_ns long_ns)
 {
     KITH_ASSERT(short_ns <= long_ns && peer != KITH_NOBODY);
+    if (kith_node_is_charged(node, peer))
+        return;
     const size_t i = find(node, peer);
     const kith_ns stands_ns =
         kith_node_earliest(WARNED_SPANS * long_ns, KITH_TIMEOUT_MAX_NS);
     const bool again = i < KITH_SUSPECTS_MAX && has_bit(node->warned, i) &&
-                       is_over(node, &node->suspects[i]) &&
                        !is_over_for(node, &node->suspects[i], stands_ns);
     kith_node_charge(node, peer, again ? long_ns : short_ns);
 }
