@@ -6,6 +6,7 @@ UNIT = \
   tests/unit/test_acid \
   tests/unit/test_admission \
   tests/unit/test_aead \
+  tests/unit/test_aegis \
   tests/unit/test_async_spread \
   tests/unit/test_overlap \
   tests/unit/test_backend \
@@ -327,12 +328,17 @@ tests_unit_test_ops_SOURCES = tests/unit/test_ops.c tests/unit/ops_cases.c \
 
 # Two sessions joined by memory.
 SESSIONS = tests/support/sessions.c tests/support/sessions.h
+tests_unit_test_aegis_SOURCES = tests/unit/test_aegis.c \
+  tests/support/aegis_plain.c tests/support/aegis_plain.h \
+  tests/support/vectors.h $(SESSIONS)
 tests_unit_test_certificate_SOURCES = tests/unit/test_certificate.c $(SESSIONS)
 tests_unit_test_member_SOURCES = tests/unit/test_member.c $(SESSIONS)
 tests_property_test_member_fuzz_SOURCES = tests/property/test_member_fuzz.c \
   tests/fuzz/fuzz_member.c $(VICTIM)
 tests_unit_test_hello_SOURCES = tests/unit/test_hello.c $(SESSIONS)
 tests_unit_test_keys_SOURCES = tests/unit/test_keys.c $(SESSIONS)
+tests_unit_test_wycheproof_SOURCES = tests/unit/test_wycheproof.c \
+  tests/support/vectors.h
 tests_unit_test_session_SOURCES = tests/unit/test_session.c $(SESSIONS)
 tests_unit_test_session_provider_SOURCES = \
   tests/unit/test_session_provider.c $(SESSIONS)

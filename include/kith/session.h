@@ -23,7 +23,8 @@
 /* X(NAME, byte, noise text) */
 #define KITH_SUITES(X)                                                         \
     X(AESGCM, 1, "Noise_XX_25519_AESGCM_BLAKE2b")                              \
-    X(CHACHAPOLY, 2, "Noise_XX_25519_ChaChaPoly_BLAKE2b")
+    X(CHACHAPOLY, 2, "Noise_XX_25519_ChaChaPoly_BLAKE2b")                      \
+    X(AEGIS256X2, 3, "Noise_XX_25519_AEGIS256X2_BLAKE2b")
 enum kith_suite {
 #define KITH_X(name, byte, text) KITH_SUITE_##name = byte,
     KITH_SUITES(KITH_X)

@@ -15,7 +15,12 @@ libkith_session_a_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 libkith_session_a_SOURCES = \
   src/protocol/session/aead.c \
   src/protocol/session/aead.h \
+  src/protocol/session/aead_aegis.c \
   src/protocol/session/aead_sodium.c \
+  src/protocol/session/aegis.h \
+  src/protocol/session/aegis.inc.h \
+  src/protocol/session/aegis_aesni.c \
+  src/protocol/session/aegis_vaes.c \
   src/protocol/session/bytes.h \
   src/protocol/session/certificate.c \
   src/protocol/session/certificate.h \

@@ -7,71 +7,23 @@
  * X25519 must give the shared secret, and a handshake be refused where that is
  * zero. Cases of sizes that cannot occur here are counted. SKIP without data.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-#include <jansson.h>
-#include <sodium.h>
-
 #include "src/protocol/session/certificate.h"
 #include "src/protocol/session/noise.h"
-
-#define FIELD_MAX 4096u
-
-struct field {
-    uint8_t bytes[FIELD_MAX];
-    size_t size;
-};
-
-static char folder[1024];
+#include "tests/support/vectors.h"
 
 static json_t *load(const char *name)
 {
-    char path[1200];
-    snprintf(path, sizeof path, "%s/wycheproof-%s_test.json", folder, name);
+    char path[100];
+    snprintf(path, sizeof path, "wycheproof-%s_test.json", name);
+    FILE *file = vectors_open(path);
+    if (!file)
+        fail_msg("no %s in %s", path, folder);
     json_error_t error;
-    json_t *root = json_load_file(path, 0, &error);
+    json_t *root = json_loadf(file, 0, &error);
+    fclose(file);
     if (!root)
-        fail_msg("%s: %s", path, error.text);
+        fail_msg("%s/%s: %s", folder, path, error.text);
     return root;
-}
-
-static bool find_folder(void)
-{
-    const char *data = getenv("KITH_TESTDATA"), *top = getenv("srcdir");
-    const char *roots[2] = {data && *data ? data : NULL, NULL};
-    char beside[900], path[1200];
-    snprintf(beside, sizeof beside, "%s/../shared/data",
-             top && *top ? top : ".");
-    roots[1] = beside;
-    for (int i = 0; i < 2; i++) {
-        if (!roots[i])
-            continue;
-        snprintf(folder, sizeof folder, "%s/crypto", roots[i]);
-        snprintf(path, sizeof path, "%s/wycheproof-aes_gcm_test.json", folder);
-        FILE *file = fopen(path, "rb");
-        if (!file)
-            continue;
-        fclose(file);
-        return true;
-    }
-    return false;
-}
-
-static struct field field(const json_t *object, const char *key)
-{
-    struct field f;
-    const char *text = json_string_value(json_object_get(object, key));
-    assert_non_null(text);
-    assert_int_equal(0, sodium_hex2bin(f.bytes, sizeof f.bytes, text,
-                                       strlen(text), NULL, &f.size, NULL));
-    return f;
 }
 
 static bool is_result(const json_t *test, const char *result)
@@ -264,10 +216,12 @@ int main(void)
 {
     if (sodium_init() < 0)
         return 1;
-    if (!find_folder()) {
+    FILE *file = vectors_open("wycheproof-aes_gcm_test.json");
+    if (!file) {
         printf("SKIP: no crypto/ under $KITH_TESTDATA, nor %s\n", folder);
         return 77;
     }
+    fclose(file);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_aes_gcm),
         cmocka_unit_test(test_chacha),

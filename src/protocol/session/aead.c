@@ -2,6 +2,7 @@
 #include "src/protocol/session/aead.h"
 
 #include "kith/assert.h"
+#include "src/protocol/session/aegis.h"
 
 /* A suite is one byte of the preface, and 0 is what an old or foreign peer
  * sends there. */
@@ -11,19 +12,25 @@ KITH_SUITES(KITH_X)
 #undef KITH_X
 
 /* libcrypto leads: 2.5 times libsodium's AES-256-GCM where the processor has
- * wide AES instructions, and more than twice its ChaCha20. */
+ * wide AES instructions, and more than twice its ChaCha20. What is ours has one
+ * suite, which neither library has. */
 const struct kith_aead *const kith_aeads[] = {
 #ifdef KITH_HAVE_LIBCRYPTO
     &kith_aead_libcrypto,
 #endif
     &kith_aead_sodium,
+#ifdef KITH_AEGIS_X86
+    &kith_aead_aegis_vaes,
+    &kith_aead_aegis_aesni,
+#endif
     NULL,
 };
 _Static_assert(sizeof kith_aeads >= 2 * sizeof kith_aeads[0],
                "at least one provider before the terminator");
 
-/* The names are Noise's own (revision 34, section 8): they are hashed into the
- * transcript, so two peers that spell one differently cannot agree on keys. */
+/* The names are Noise's own (revision 34, section 8; AEGIS256X2 is formed as
+ * they are): they are hashed into the transcript, so two peers that spell one
+ * differently cannot agree on keys. */
 const char *kith_suite_name(enum kith_suite suite)
 {
     switch (suite) {

@@ -1,4 +1,5 @@
-/* One contract for an authenticated cipher, two libraries behind it.
+/* One contract for an authenticated cipher, two libraries and our own AEGIS
+ * behind it.
  *
  *   seal: (key, nonce, ad, plain[n]) -> sealed[n + 16]
  *   open: the inverse, or KITH_EAUTH with the target zeroed
@@ -15,7 +16,8 @@
 
 #include "kith/session.h"
 
-#define KITH_NONCE_BYTES 12u
+#define KITH_NONCE_BYTES 12u     /* AESGCM, ChaChaPoly */
+#define KITH_NONCE_BYTES_MAX 32u /* AEGIS256X2 */
 
 /* crypto_aead_aes256gcm_state is 512 bytes, aligned to 16. */
 union kith_aead_state {
@@ -28,7 +30,7 @@ enum kith_direction { KITH_SEAL, KITH_OPEN };
 /* One text to seal or to open. `bytes` counts the plain text: the sealed one is
  * KITH_TAG_BYTES longer. `in` and `out` are equal or apart. */
 struct kith_aead_text {
-    const uint8_t *nonce; /* (KITH_NONCE_BYTES) */
+    const uint8_t *nonce; /* (KITH_NONCE_BYTES), AEGIS256X2: (.._MAX) */
     const uint8_t *ad;
     size_t ad_bytes;
     const uint8_t *in;
@@ -54,5 +56,7 @@ struct kith_aead {
 
 extern const struct kith_aead kith_aead_sodium;
 extern const struct kith_aead kith_aead_libcrypto;
+extern const struct kith_aead kith_aead_aegis_vaes;
+extern const struct kith_aead kith_aead_aegis_aesni;
 
 #endif

@@ -1,7 +1,8 @@
 /* Noise's CipherState: (k, n), EncryptWithAd, DecryptWithAd, Rekey.
  *
  *   nonce(AESGCM)     = 0^4 || BE64(n)
- *   nonce(ChaChaPoly) = 0^4 || LE64(n)      n = 2^64 - 1 belongs to Rekey() */
+ *   nonce(ChaChaPoly) = 0^4 || LE64(n)      n = 2^64 - 1 belongs to Rekey()
+ *   nonce(AEGIS256X2) = 0^4 || LE64(n) || 0^20 */
 #include "src/protocol/session/cipher.h"
 
 #include <sodium.h>
@@ -9,8 +10,9 @@
 
 #include "kith/assert.h"
 
-_Static_assert(KITH_NONCE_BYTES == 4 + sizeof(uint64_t),
-               "a nonce is four zero bytes and n");
+_Static_assert(KITH_NONCE_BYTES == 4 + sizeof(uint64_t) &&
+                   KITH_NONCE_BYTES <= KITH_NONCE_BYTES_MAX,
+               "a nonce is four zero bytes and n, then zeros");
 
 enum kith_err kith_cipher_create(struct kith_cipher *cipher,
                                  const struct kith_aead *aead,
@@ -40,12 +42,13 @@ enum kith_err kith_cipher_key(struct kith_cipher *cipher,
                              cipher->direction);
 }
 
-/* Noise gives the two suites different byte orders (section 12.3, 12.4), each
- * after its cipher's own convention. */
+/* Noise gives its two suites different byte orders (section 12.3, 12.4), each
+ * after its cipher's own convention; AEGIS counts little-endian. Every suite
+ * gets the longest nonce and reads as much as it has. */
 static void nonce_write(enum kith_suite suite, uint64_t n,
-                        uint8_t nonce[KITH_NONCE_BYTES])
+                        uint8_t nonce[KITH_NONCE_BYTES_MAX])
 {
-    memset(nonce, 0, 4);
+    memset(nonce, 0, KITH_NONCE_BYTES_MAX);
     for (size_t i = 0; i < 8; i++)
         nonce[4 + i] =
             (uint8_t)(n >> 8 * (suite == KITH_SUITE_AESGCM ? 7 - i : i));
@@ -66,7 +69,7 @@ static enum kith_err run(struct kith_cipher *cipher, const uint8_t *ad,
                          uint8_t *out)
 {
     const bool seals = cipher->direction == KITH_SEAL;
-    uint8_t nonce[KITH_NONCE_BYTES];
+    uint8_t nonce[KITH_NONCE_BYTES_MAX];
     const struct kith_aead_text text = {.nonce = nonce,
                                         .ad = ad,
                                         .ad_bytes = ad_bytes,
@@ -113,7 +116,8 @@ enum kith_err kith_cipher_rekey(struct kith_cipher *cipher)
 {
     static const uint8_t zeros[KITH_KEY_BYTES] = {0};
     const uint64_t before = cipher->n;
-    uint8_t nonce[KITH_NONCE_BYTES], sealed[KITH_KEY_BYTES + KITH_TAG_BYTES];
+    uint8_t nonce[KITH_NONCE_BYTES_MAX];
+    uint8_t sealed[KITH_KEY_BYTES + KITH_TAG_BYTES];
     nonce_write(cipher->suite, UINT64_MAX, nonce);
     const struct kith_aead_text text = {
         .nonce = nonce, .in = zeros, .out = sealed, .bytes = sizeof zeros};
