@@ -1,7 +1,7 @@
 /* Goal: an authenticated peer can send no frames that make a session misbehave.
  * Method: an open pair is saved and put back; the input is a list of plain
  * texts, each sealed with the peer's keys, some spoiled after sealing, read in
- * pieces.
+ * pieces. The top bit of the first operation asks for suite 3.
  *
  * Input: operations of (what, length low, length high) and so many bytes. */
 #include <stdlib.h>
@@ -14,21 +14,33 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define RECORD_BYTES_MAX (KITH_RECORD_BYTES_MAX - KITH_TAG_BYTES)
-static struct sessions pair;
-static uint8_t *saved[2];
+/* ChaChaPoly's and, where this machine can run it, AEGIS's; the one in use. */
+static struct sessions pairs[2], *pair;
+static uint8_t *saved[2][2];
 static uint8_t wire[RECORD_BYTES_MAX + 64], plain[RECORD_BYTES_MAX];
 static uint8_t sink[KITH_BURST_BYTES];
 static bool in_burst;
 
-static void prepare(void)
+static void prepare(int which, enum kith_suite suite,
+                    const struct kith_aead *aead)
 {
-    sessions_setup(&pair, KITH_SUITE_CHACHAPOLY, &kith_aead_sodium, 1);
-    KITH_ASSERT(sessions_start(&pair) && sessions_connect(&pair));
+    pair = &pairs[which];
+    sessions_setup(pair, suite, aead, 1);
+    KITH_ASSERT(sessions_start(pair) && sessions_connect(pair));
     for (int i = 0; i < 2; i++) {
-        saved[i] = malloc(kith_session_size());
-        KITH_ASSERT(saved[i] != NULL);
-        memcpy(saved[i], pair.ends[i].memory, kith_session_size());
+        saved[which][i] = malloc(kith_session_size());
+        KITH_ASSERT(saved[which][i] != NULL);
+        memcpy(saved[which][i], pair->ends[i].memory, kith_session_size());
     }
+}
+
+/* Providers whose states are plain bytes, so memory can be put back. */
+static void prepare_both(void)
+{
+    const struct kith_aead *best = kith_aead_best(KITH_SUITE_AEGIS256X2);
+    prepare(0, KITH_SUITE_CHACHAPOLY, &kith_aead_sodium);
+    if (best)
+        prepare(1, KITH_SUITE_AEGIS256X2, best);
 }
 
 /* What each event promises. */
@@ -42,7 +54,7 @@ static void check(const struct kith_session_event *event, bool discard)
         KITH_ASSERT(!in_burst && event->length > 0);
         KITH_ASSERT(event->length <= KITH_BURST_BYTES);
         KITH_ASSERT(event->offset + event->length > event->offset);
-        kith_session_sink(pair.ends[1].session, discard ? NULL : sink);
+        kith_session_sink(pair->ends[1].session, discard ? NULL : sink);
         in_burst = true;
         break;
     case KITH_SESSION_RECORD:
@@ -64,7 +76,7 @@ static void check(const struct kith_session_event *event, bool discard)
 /* False once the session has failed. */
 static bool read_all(uint8_t *bytes, size_t size, size_t piece, bool discard)
 {
-    struct kith_session *s = pair.ends[1].session;
+    struct kith_session *s = pair->ends[1].session;
     size_t at = 0, end = 0;
     for (;;) {
         size_t used = 0;
@@ -86,10 +98,12 @@ static bool read_all(uint8_t *bytes, size_t size, size_t piece, bool discard)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (!saved[1])
-        prepare();
+    if (!saved[0][1])
+        prepare_both();
+    const int which = size > 0 && data[0] & 128 && saved[1][1];
+    pair = &pairs[which];
     for (int i = 0; i < 2; i++)
-        memcpy(pair.ends[i].memory, saved[i], kith_session_size());
+        memcpy(pair->ends[i].memory, saved[which][i], kith_session_size());
     in_burst = false;
     const uint8_t *end = data + size;
     while (end - data >= 3) {
@@ -102,7 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memset(plain, 0, n); /* A long record needs no long input. */
         memcpy(plain, data, given < n ? given : n);
         data += given;
-        KITH_ASSERT(kith_record_seal(pair.ends[0].session, plain, n, wire) ==
+        KITH_ASSERT(kith_record_seal(pair->ends[0].session, plain, n, wire) ==
                     KITH_OK);
         if (what & 64)
             wire[what % (n + KITH_RECORD_OVERHEAD)] ^= 1;
