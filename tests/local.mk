@@ -201,6 +201,7 @@ LONG = \
   tests/long/accept_1.sh \
   tests/long/accept_2.sh \
   tests/long/accept_6.sh \
+  tests/long/accept_aegis.sh \
   tests/long/accept_choco.sh \
   tests/long/accept_choosing.sh \
   tests/long/accept_freeze.sh \
