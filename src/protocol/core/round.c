@@ -20,9 +20,6 @@
 #define PATIENCE_NS (20 * KITH_S)
 #define PATIENCE_PERIODS 16
 
-/* A neighbour that is left out is asked every so many triggers. */
-#define ASK_AGAIN 8u
-
 /* Cycles in a row of which nothing came. */
 #define BARREN 4u
 #define BARREN_MAX 10u
@@ -424,13 +421,8 @@ static void step_snapshot(struct kith_node *node)
     round->came_ns = 0;
     round->deadline_ns = deadline_after(node);
     round->speak_ns = node->now_ns + wait(node, 0);
-    /* Questions alone could fill the queue of a slow link. */
-    if (is_first(node)) {
-        round->asks =
-            node->attempts % ASK_AGAIN == 0 && node->now_ns >= round->ask_ns;
-        if (round->asks)
-            round->ask_ns = node->now_ns + kith_node_turn_timeout(node, 0);
-    }
+    if (is_first(node))
+        kith_edge_ask_again(node);
     for (uint32_t e = 0; e < list->count; e++)
         kith_edge_open(node, &list->edges[e]);
     round->deserted =

@@ -279,6 +279,8 @@ void kith_round_tell(const struct kith_node *node, kith_id peer,
                      enum kith_message_kind kind, uint64_t number);
 /* Decides whether this round has a message for it. */
 void kith_edge_plan(const struct kith_node *node, struct kith_round_edge *edge);
+/* Are those that are left out asked in the cycle that begins? */
+void kith_edge_ask_again(struct kith_node *node);
 /* Its message goes out, if there is one. */
 void kith_edge_open(struct kith_node *node, struct kith_round_edge *edge);
 void kith_edge_send(const struct kith_node *node,

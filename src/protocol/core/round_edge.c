@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+/* A neighbour that is left out is asked every so many triggers. */
+#define ASK_AGAIN 8u
+
 static struct kith_message *say(const struct kith_node *node, kith_id peer,
                                 enum kith_message_kind kind, uint64_t number)
 {
@@ -140,6 +143,17 @@ void kith_edge_plan(const struct kith_node *node, struct kith_round_edge *edge)
         edge->flags |= EDGE_MADE;
     else
         edge->flags &= ~(uint32_t)EDGE_MADE;
+}
+
+/* Questions alone could fill the queue of a slow link. */
+void kith_edge_ask_again(struct kith_node *node)
+{
+    struct kith_round *round = node->round;
+    KITH_ASSERT(round->state == ROUND_SNAPSHOT);
+    round->asks =
+        node->attempts % ASK_AGAIN == 0 && node->now_ns >= round->ask_ns;
+    if (round->asks)
+        round->ask_ns = node->now_ns + kith_node_turn_timeout(node, 0);
 }
 
 /* One that waits for us in this round says nothing of it: who is alone, and so

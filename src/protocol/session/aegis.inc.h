@@ -87,7 +87,7 @@ FORCE BLOCK keystream(const struct aegis *s)
                      block_and(s->v[2], s->v[3]));
 }
 
-/* Of `add`, whose length is not secret, only the first bytes count. */
+/* The tag of all that was absorbed and sealed; tag (KITH_TAG_BYTES). */
 FORCE void finish(struct aegis *s, size_t ad_bytes, size_t bytes, uint8_t *tag)
 {
     const uint64_t bits[2] = {8 * (uint64_t)ad_bytes, 8 * (uint64_t)bytes};
