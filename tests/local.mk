@@ -43,6 +43,7 @@ UNIT = \
   tests/unit/test_experiment \
   tests/unit/test_faults \
   tests/unit/test_file \
+  tests/unit/test_formats \
   tests/unit/test_graph \
   tests/unit/test_guard_clip \
   tests/unit/test_guard_rounds \
@@ -74,6 +75,7 @@ UNIT = \
   tests/unit/test_ops \
   tests/unit/test_ops_text \
   tests/unit/test_optimiser \
+  tests/unit/test_packing \
   tests/unit/test_peak \
   tests/unit/test_peer \
   tests/unit/test_peer_file \

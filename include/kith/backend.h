@@ -138,6 +138,19 @@ struct kith_backend {
     /* bytes (rows, n) of uint8 -> y = byte / 255. */
     void (*from_bytes)(size_t n, const uint8_t *bytes, void *y);
 
+    /* What formats are made of (kith/format.h), of values as float32: the same
+     * bits on every CPU. A host has them all; NULL: vectors on a device.
+     *
+     * y <- x to the nearest bfloat16, ties to even, a NaN stays one; and back.
+     */
+    void (*to_bf16)(size_t n, const void *x, uint16_t *y);
+    void (*from_bf16)(size_t n, const uint16_t *x, void *y);
+    /* y <- x / scale to the nearest, ties to even, in [-127, 127]; returns
+     * scale = max |x| / 127, 0 where that is below 2^-126, and where x is not
+     * finite infinity. And back: y <- scale x. */
+    float (*to_int8)(size_t n, const void *x, int8_t *y);
+    void (*from_int8)(size_t n, float scale, const int8_t *x, void *y);
+
     /* ---- Optional, NULL or 0 where a backend computes on the host: for one
      * that works on while its caller goes ahead. Calls take effect in the
      * order in which they are made. A shared vector is written by one side

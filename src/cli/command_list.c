@@ -10,6 +10,7 @@
 #include "kith/central.h"
 #include "kith/check.h"
 #include "kith/compressor.h"
+#include "kith/format.h"
 #include "kith/experiment.h"
 #include "kith/fault.h"
 #include "kith/guard.h"
@@ -164,6 +165,21 @@ static bool read_compressor(unsigned index, json_t *entry)
     return true;
 }
 
+static bool read_format(unsigned index, json_t *entry)
+{
+    const struct kith_format *format = kith_formats[index];
+    const size_t values = 1u << 20;
+    if (format == NULL)
+        return false;
+    begin(entry, format->name, format->paper, format->summary);
+    kith_json_set_text(entry, "key", "gossip.wire");
+    kith_json_set_real(
+        entry, "bits_per_value",
+        format->raw ? 32 : 8 * (double)format->bytes(values) / (double)values);
+    add_flag(entry, "exact", format->raw);
+    return true;
+}
+
 static const char *schedule_of(const struct kith_topology_kind *kind)
 {
     if (kith_topology_is_any_pair(kind))
@@ -305,6 +321,7 @@ static bool read_key(unsigned index, json_t *entry)
 static const struct kind kinds[] = {
     {"algorithms", read_algorithm, false},
     {"compressors", read_compressor, false},
+    {"wires", read_format, false},
     {"topologies", read_topology, false},
     {"guards", read_guard, false},
     {"central", read_central_kind, false},

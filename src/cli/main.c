@@ -200,7 +200,7 @@ static const struct cli_command commands[] = {
         COMMAND(list, 0, 3),
         .summary = "what is built in, with papers and properties",
         .usage = "[KIND [NAME [PEERS]]] [--set KEY=VALUE]... [--json]",
-        .details = "Kinds: algorithms, compressors, topologies, guards, "
+        .details = "Kinds: algorithms, compressors, wires, topologies, guards, "
                    "models, optimisers, backends,\nschedules, datasets, "
                    "faults, checks, keys (of an experiment file).\nWith PEERS "
                    "a topology is built and measured: degrees, links, "

@@ -4,6 +4,7 @@
 
 #include "kith/backend.h"
 #include "kith/compressor.h"
+#include "kith/format.h"
 #include "kith/guard.h"
 #include "kith/text.h"
 
@@ -33,6 +34,7 @@
            experiment->field == NULL ? NULL : experiment->field->name)
 REGISTRY(algorithm, kith_algorithms, gossip.algorithm)
 REGISTRY(topology, kith_topology_kinds, gossip.topology)
+REGISTRY(format, kith_formats, gossip.format)
 REGISTRY(graph, kith_topology_kinds, gossip.options.graph)
 REGISTRY(model, kith_models, model)
 REGISTRY(optimiser, kith_optimisers, train.optimiser)

@@ -327,6 +327,9 @@ const struct key kith_experiment_keys[] = {
     {"gossip.path", KEY_TEXT, TEXT_AT(gossip.path), .show = show_edges,
      .help =
          "its edges, a line \"FROM TO [WEIGHT]\" each; relative to this file"},
+    CHOICE("gossip.wire", 0, format, "float32",
+           "as what the numbers of a message travel; both ends merge with the "
+           "same rounded ones; see kith list wires"),
     CHOICE("gossip.compressor", 0, compressor, "none",
            "see kith list compressors"),
     BOUNDED("gossip.density", KEY_NUMBER, KEY_ABOVE, gossip.compression.density,

@@ -390,6 +390,7 @@ static enum kith_err open_transport(struct kith_driver *driver, int fd)
         .model_bytes = kith_worker_bytes(driver->worker),
         .slice_bytes = driver->config.slice_bytes,
         .opaque = kith_experiment_opaque(experiment),
+        .format = experiment->gossip.format,
         .congestion = options->congestion,
         .log_user = options->user,
         .on_log = options->on_log,

@@ -314,6 +314,49 @@ static void loop_to_bf16(size_t n, const float *x, uint16_t *y)
         });
 }
 
+static void loop_from_bf16(size_t n, const uint16_t *x, float *y)
+{
+    EACH_SIXTEEN(
+        n, i, left, { part_store(y + i, received_bf16(x, i, left), left); });
+}
+
+/* Compilers make vectors of the plain loops below. Sizes are compared as whole
+ * numbers: so compared, what is not finite is larger than what is. */
+static uint32_t loop_most(size_t n, const float *x)
+{
+    int32_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        int32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= INT32_MAX;
+        most = bits > most ? bits : most;
+    }
+    return (uint32_t)most;
+}
+
+/* To the nearest whole number: from 2^23 to 2^24 floats are whole. */
+static float loop_to_int8(size_t n, const float *x, int8_t *y)
+{
+    const float whole = 0x1.8p23f, least = 0x1p-126f;
+    const uint32_t most = loop_most(n, x);
+    float largest;
+    memcpy(&largest, &most, sizeof largest);
+    if (!(largest / 127 >= least) || most >= 0x7f800000u) {
+        memset(y, 0, n);
+        return most >= 0x7f800000u ? (float)INFINITY : 0;
+    }
+    const float inverse = 127 / largest;
+    for (size_t i = 0; i < n; i++)
+        y[i] = (int8_t)(int32_t)(x[i] * inverse + whole - whole);
+    return largest / 127;
+}
+
+static void loop_from_int8(size_t n, float scale, const int8_t *x, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = scale * (float)x[i];
+}
+
 /* Chains that do not wait for each other, in variables: an array might be kept
  * in memory. Six vectors of sixteen floats fill AVX2's sixteen registers; eight
  * hide the latency of AVX-512's two units (four cycles). */

@@ -7,6 +7,7 @@
  * float64 lanes, element i in lane i mod 16, folded from lane 0 to 15: the
  * order of the vectorised variants, so that their sums can be compared bit for
  * bit. No libm: the same bits on every CPU. */
+#include <math.h>
 #include <string.h>
 
 #include "memory.h"
@@ -213,6 +214,68 @@ static void naive_from_bytes(size_t n, const uint8_t *bytes, void *y)
         v[i] = (REAL)bytes[i] / (REAL)255;
 }
 
+static uint32_t bits_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static float float_of(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static void naive_to_bf16(size_t n, const void *x, uint16_t *y)
+{
+    const REAL *v = x;
+    for (size_t i = 0; i < n; i++) {
+        const float value = (float)v[i];
+        const uint32_t bits = bits_of(value);
+        const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
+        y[i] = (uint16_t)((is_nan ? bits | 1u << 22
+                                  : bits + ((bits >> 16 & 1) + 0x7fff)) >>
+                          16);
+    }
+}
+
+static void naive_from_bf16(size_t n, const uint16_t *x, void *y)
+{
+    REAL *v = y;
+    for (size_t i = 0; i < n; i++)
+        v[i] = (REAL)float_of((uint32_t)x[i] << 16);
+}
+
+/* To the nearest whole number without libm: from 2^23 to 2^24 floats are whole.
+ */
+static float naive_to_int8(size_t n, const void *x, int8_t *y)
+{
+    const REAL *v = x;
+    const float whole = 0x1.8p23f, least = 0x1p-126f;
+    uint32_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t size = bits_of((float)v[i]) & 0x7fffffffu;
+        most = size > most ? size : most;
+    }
+    const float largest = float_of(most);
+    const float scale = largest / 127;
+    const bool scales = most < 0x7f800000u && scale >= least;
+    for (size_t i = 0; i < n; i++) {
+        const float level = (float)v[i] * (127 / largest);
+        y[i] = scales ? (int8_t)(level + whole - whole) : 0;
+    }
+    return most >= 0x7f800000u ? (float)INFINITY : scales ? scale : 0;
+}
+
+static void naive_from_int8(size_t n, float scale, const int8_t *x, void *y)
+{
+    REAL *v = y;
+    for (size_t i = 0; i < n; i++)
+        v[i] = (REAL)(scale * (float)x[i]);
+}
+
 #include "naive_ops.inc.h"
 
 extern const struct kith_backend RECORD;
@@ -241,4 +304,8 @@ const struct kith_backend RECORD = {
     .sgd = naive_sgd,
     .ops = &naive_ops,
     .from_bytes = naive_from_bytes,
+    .to_bf16 = naive_to_bf16,
+    .from_bf16 = naive_from_bf16,
+    .to_int8 = naive_to_int8,
+    .from_int8 = naive_from_int8,
 };

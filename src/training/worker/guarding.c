@@ -74,7 +74,7 @@ bool kith_worker_guard_open(struct kith_worker *worker)
         guarding->sent == NULL || guarding->before == NULL ||
         guarding->answers == NULL || guarding->state == NULL)
         return false;
-    const size_t bytes = (worker->payload + 63) & ~(size_t)63;
+    const size_t bytes = (worker->message + 63) & ~(size_t)63;
     const bool divides = gives_weight(worker) && worker->algorithm->factor;
     if (divides)
         guarding->ours = aligned_alloc(64, bytes);
@@ -157,7 +157,7 @@ static void give_back(struct kith_worker *worker)
     if (round == NULL)
         return;
     for (uint32_t k = 0; k < round->seen.count; k++)
-        worker->slots[round->inboxes[k]] = round->received[k];
+        *kith_worker_values_at(worker, round->inboxes[k]) = round->received[k];
     round->seen.count = 0;
 }
 
@@ -191,8 +191,8 @@ static struct compared compare(struct kith_worker *worker,
                                const struct kith_work_edge *edge)
 {
     struct kith_guarding *guarding = &worker->guarding;
-    struct compared compared = {.received = worker->slots[edge->inbox],
-                                .unit = 1};
+    struct compared compared = {
+        .received = kith_worker_unpacked(worker, edge->inbox), .unit = 1};
     if (!gives_weight(worker)) {
         compared.ours = kith_worker_sent(worker, edge->sent);
         return compared;
@@ -226,7 +226,7 @@ static void look_at_difference(struct kith_worker *worker,
  * measure. */
 static size_t elements(const struct kith_worker *worker)
 {
-    return worker->payload / worker->backend->element_bytes;
+    return worker->message / worker->backend->element_bytes;
 }
 
 static double measure(const struct kith_worker *worker,
@@ -259,8 +259,8 @@ static void gather(struct kith_worker *worker, const struct kith_work *work,
         const struct compared compared = compare(worker, edge);
         edges[k] = edge;
         round->inboxes[k] = edge->inbox;
-        round->received[k] = worker->slots[edge->inbox];
-        seen->models[k] = worker->slots[edge->inbox];
+        round->received[k] = kith_worker_unpacked(worker, edge->inbox);
+        seen->models[k] = round->received[k];
         seen->models[k + 1] = compared.ours;
         seen->distances[k] = measure(worker, &compared);
         seen->let_in[k] = 1;
@@ -291,7 +291,7 @@ static void judge(struct kith_worker *worker, const struct kith_work *work)
             continue;
         answer->withheld =
             edges[k]->weight * (backend->sum(n, round->received[k]) - sum);
-        worker->slots[round->inboxes[k]] = round->merged;
+        *kith_worker_values_at(worker, round->inboxes[k]) = round->merged;
     }
 }
 
@@ -355,7 +355,8 @@ static double adds(const struct kith_worker *worker,
     const struct kith_backend *backend = worker->backend;
     const size_t n = worker->layout->gossiped;
     const double weight = edge->scalars_received[0];
-    const double received = backend->sum(n, worker->slots[edge->inbox]);
+    const double received =
+        backend->sum(n, kith_worker_unpacked(worker, edge->inbox));
     if (!gives_weight(worker))
         return edge->weight *
                (received -

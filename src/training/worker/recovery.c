@@ -154,7 +154,7 @@ void kith_worker_go_back(struct kith_worker *worker, const char *path,
 static bool is_model(const struct kith_worker *worker)
 {
     return worker->recovery.is_there && worker->algorithm->slice == NULL &&
-           worker->payload >= worker->bytes;
+           worker->message >= worker->bytes;
 }
 
 bool kith_worker_is_far(struct kith_worker *worker, struct kith_work_edge *edge)
@@ -167,7 +167,7 @@ bool kith_worker_is_far(struct kith_worker *worker, struct kith_work_edge *edge)
         worker->guarding.guard != NULL
             ? worker->guarding.answers[edge->inbox].distance /
                   sqrt((double)worker->layout->gossiped)
-            : distance(worker, kith_worker_slot(worker, edge->inbox));
+            : distance(worker, kith_worker_unpacked(worker, edge->inbox));
     edge->far = (int16_t)(far > 0 ? fmin(logb(far), INT16_MAX) : INT16_MIN + 1);
     return !(far <= KITH_MODEL_FAR);
 }

@@ -156,6 +156,8 @@ static void carve_own(struct kith_worker *worker, struct carver *carver)
     if (algorithm->scratch_bytes != NULL)
         worker->algorithm_scratch =
             carve(carver, algorithm->scratch_bytes(&algebra));
+    for (uint32_t i = 0; i < kith_worker_packing_vectors(worker); i++)
+        worker->packing.vectors[i] = carve(carver, worker->message);
 }
 
 /* What the host shares, and what the backend may keep to itself. */
@@ -403,7 +405,19 @@ static enum kith_err open_algorithm(struct kith_worker *worker, char *error)
         (size_t)worker->edge_count * worker->algorithm->edge_vectors;
     worker->task.compression.dim = dim;
     const struct kith_algebra algebra = kith_worker_algebra(worker);
-    worker->payload = kith_algorithm_payload(worker->algorithm, &algebra);
+    worker->message = kith_algorithm_payload(worker->algorithm, &algebra);
+    worker->payload = worker->message;
+    if (worker->packing.format != NULL) {
+        const uint32_t vectors = kith_worker_packing_vectors(worker);
+        worker->payload = kith_format_bytes(worker->packing.format,
+                                            worker->backend, worker->message);
+        worker->packing.values =
+            calloc(worker->slot_count, sizeof *worker->packing.values);
+        worker->packing.vectors =
+            calloc(vectors, sizeof *worker->packing.vectors);
+        if (worker->packing.values == NULL || worker->packing.vectors == NULL)
+            return REFUSE(KITH_ENOMEM, "no memory");
+    }
     worker->edges = calloc(count + 1, sizeof *worker->edges);
     worker->inboxes = calloc(worker->edge_count + 1, sizeof *worker->inboxes);
     worker->edge_scalars =
@@ -444,6 +458,8 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
     worker->cycle = cycle_of(task->graph);
     worker->backend = config->backend;
     worker->algorithm = task->algorithm;
+    worker->packing.format =
+        task->format == NULL || task->format->raw ? NULL : task->format;
     worker->model = task->model;
     worker->train = needs_data ? config->train : NULL;
     worker->self = config->self;
@@ -489,6 +505,8 @@ void kith_worker_close(struct kith_worker *worker)
     free(worker->edges);
     free(worker->inboxes);
     free(worker->edge_scalars);
+    free(worker->packing.values);
+    free(worker->packing.vectors);
     free(worker);
 }
 

@@ -63,6 +63,15 @@ struct kith_guarding {
     struct kith_guarded_round *round; /* NULL: one model at a time */
 };
 
+/* packing.c: what stands between slots and vectors where numbers are rounded.
+ */
+struct kith_packing {
+    const struct kith_format *format; /* NULL: slots are vectors themselves */
+    void **values;  /* (slot_count) a slot's numbers while an item needs them */
+    void **vectors; /* kith_worker_packing_vectors: made, received, sent */
+    uint64_t spoilt; /* a bit an edge of the item: it does not unpack */
+};
+
 struct kith_worker {
     struct kith_task task; /* its compression: of what is gossiped */
     const struct kith_backend *backend;
@@ -75,7 +84,8 @@ struct kith_worker {
     uint64_t steps;
     uint32_t peers;
     size_t dim, bytes; /* of the model; bytes of what is gossiped of it */
-    size_t payload;    /* bytes of an exchange's message */
+    size_t message;    /* bytes of an exchange's message, as vectors */
+    size_t payload;    /* and as it travels */
     uint64_t cycle;    /* rounds of an all-reduce; 1: it is none */
     double scalars[KITH_SCALARS_MAX];
 
@@ -111,6 +121,7 @@ struct kith_worker {
     struct kith_recovery recovery;
     struct kith_guarding guarding;
     struct kith_lying lying;
+    struct kith_packing packing;
 
     uint32_t slot_count;
     void *slots[]; /* (slot_count) vectors by enum kith_slot; NULL: unused */
@@ -164,6 +175,29 @@ void kith_worker_spoil_sent(struct kith_worker *worker, uint32_t slot,
                             const double *scalars);
 /* The snapshot as it was taken: what is merged against. */
 void *kith_worker_sent(const struct kith_worker *worker, uint32_t slot);
+
+/* ---- packing.c */
+
+/* Vectors of (message) bytes that it needs. */
+uint32_t kith_worker_packing_vectors(const struct kith_worker *worker);
+/* Are the slots of this item packed? */
+bool kith_worker_packs(const struct kith_worker *worker,
+                       const struct kith_work *work);
+/* A slot's numbers: the slot itself, unless they are packed there. The place:
+ * where another vector may stand for them while the item lasts. */
+void *kith_worker_unpacked(const struct kith_worker *worker, uint32_t slot);
+void **kith_worker_values_at(const struct kith_worker *worker, uint32_t slot);
+/* A snapshot's numbers, until they are packed, stand in the vector that this
+ * returns. */
+void *kith_worker_pack_begin(struct kith_worker *worker, uint32_t slot);
+/* What leaves: the slot, nobody else's, becomes pack(values). */
+void kith_worker_pack(struct kith_worker *worker, const struct kith_work *work,
+                      struct kith_work_edge *edge, const void *values);
+/* Before an item reads what was sent and received, and after it. */
+void kith_worker_unpack(struct kith_worker *worker,
+                        const struct kith_work *work);
+void kith_worker_unpack_end(struct kith_worker *worker,
+                            const struct kith_work *work);
 
 /* ---- guarding.c: nothing to do where there is no guard */
 

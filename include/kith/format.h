@@ -1,0 +1,89 @@
+/* A format: as what the numbers of a message travel (`gossip.wire`).
+ *
+ *   Q(v) = unpack(pack(v))
+ *
+ * Both ends of an exchange merge with the same rounded numbers, one's own
+ * among them,
+ *
+ *   x_i <- x_i + w (Q(s_j) - Q(s_i))      x_j <- x_j + w (Q(s_i) - Q(s_j))
+ *
+ * so that deltas stay exact opposites and the sum of all models is kept. What
+ * rounding takes away is not mixed: two models come no nearer to each other
+ * than about a step of the format.
+ *
+ * The bytes of n values depend on n alone. A format owns no heap, clock, file
+ * or writable global. One file, one line in src/gossip/format/formats.def.
+ * Test: unit/test_formats.c, fuzz/fuzz_format.c */
+#ifndef KITH_FORMAT_H
+#define KITH_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kith/backend.h"
+
+KITH_BEGIN_DECLS
+
+struct kith_format {
+    const char *name, *paper, *summary;
+    /* Values travel as the backend has them: nothing is packed, and no entry
+     * below is needed. */
+    bool raw;
+
+    /* On the wire, exactly. */
+    size_t (*bytes)(size_t n);
+    /* wire <- v. Values that are not finite, or beyond what the format holds,
+     * are written so that is_sane and unpack refuse them.
+     *
+     *   host  the backend of v, or its host: in the host's memory
+     *   v     (n) read
+     *   wire  (bytes(n)) 64-byte aligned
+     *
+     * Cost  one pass; no allocation. */
+    void (*pack)(const struct kith_backend *host, size_t n, const void *v,
+                 void *wire);
+    /* out <- Q(v), the same bits for whoever reads the wire.
+     *
+     *   wire  (bytes(n)) from a peer: any bytes
+     *   out   (n) on `host`; apart from the wire
+     *
+     * Returns false where a value is not finite; `out` is of no use then. */
+    KITH_MUST_CHECK bool (*unpack)(const struct kith_backend *host, size_t n,
+                                   const void *wire, void *out);
+    /* The gate: may bytes [offset, offset + length) of a message of `bytes`
+     * bytes be merged? `part` is where they stand; offset is a multiple of 64.
+     * What passes for all parts unpacks. */
+    KITH_MUST_CHECK bool (*is_sane)(size_t bytes, size_t offset, size_t length,
+                                    const void *part);
+};
+
+/* NULL-terminated, in the order of formats.def; the first is the default. */
+extern const struct kith_format *const kith_formats[];
+const struct kith_format *kith_format_find(const char *name);
+
+/* The gate for a part of a message: see is_sane; of a raw format the values are
+ * those of `host`. NULL: raw. */
+static inline bool kith_format_passes(const struct kith_format *format,
+                                      const struct kith_backend *host,
+                                      size_t bytes, size_t offset,
+                                      size_t length, const void *part)
+{
+    return format == NULL || format->raw
+               ? host->finite(length / host->element_bytes, part)
+               : format->is_sane(bytes, offset, length, part);
+}
+
+/* Bytes of a message whose values take `bytes` on the backend. */
+static inline size_t kith_format_bytes(const struct kith_format *format,
+                                       const struct kith_backend *backend,
+                                       size_t bytes)
+{
+    return format == NULL || format->raw
+               ? bytes
+               : format->bytes(bytes / backend->element_bytes);
+}
+
+KITH_END_DECLS
+
+#endif

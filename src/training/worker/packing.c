@@ -1,0 +1,178 @@
+/* Between vectors and what travels (kith/format.h).
+ *
+ *   SNAPSHOT    slot <- pack(what is made, or x)
+ *   MERGE, UNDO    received <- unpack(inbox)    sent <- unpack(slot)
+ *
+ * Slots hold what is sent and received, so what an item reads of them stands in
+ * vectors of its own while it runs. One's own snapshot is read back, too: both
+ * ends merge with the same rounded numbers. A pulled model is never packed.
+ *
+ * Who gives a share away keeps what rounding took from it, M being the share
+ * that was made and Q(M) what leaves:
+ *
+ *   x <- x + M - Q(M)                  x = w z: sgp
+ *   x <- x + b / a (M - Q(M))          a x + b M is kept, of weights a and b:
+ *                                      gosgd
+ *
+ * Test: unit/test_packing.c. */
+#include "kith/assert.h"
+#include "worker_state.h"
+
+/* Edges of an item at most: a round's, or the one of an exchange. */
+static uint32_t edges_of(const struct kith_worker *worker)
+{
+    return worker->edge_count > 0 ? worker->edge_count : 1;
+}
+
+static bool sends_each(const struct kith_worker *worker)
+{
+    return (worker->algorithm->flags & KITH_SENDS_EDGE_MESSAGES) != 0;
+}
+
+uint32_t kith_worker_packing_vectors(const struct kith_worker *worker)
+{
+    const uint32_t edges = edges_of(worker);
+    return worker->packing.format == NULL ? 0
+           : sends_each(worker)           ? 2 * edges + 1
+                                          : edges + 2;
+}
+
+bool kith_worker_packs(const struct kith_worker *worker,
+                       const struct kith_work *work)
+{
+    return worker->packing.format != NULL && work->kind != KITH_WORK_ADOPT &&
+           work->pattern != KITH_PATTERN_PULL && worker->message > 0;
+}
+
+/* Values of a message: of a round that carries a slice, fewer. */
+static size_t count_of(struct kith_worker *worker, const struct kith_work *work)
+{
+    const struct kith_algorithm *algorithm = worker->algorithm;
+    size_t bytes = worker->message;
+    if (algorithm->slice != NULL && work->pattern == KITH_PATTERN_ROUND) {
+        const struct kith_algebra algebra = kith_worker_algebra(worker);
+        const double period = algebra.coefficients[KITH_GOSSIP_OUTER_EVERY];
+        if (!kith_algorithm_is_whole((uint64_t)period, work->round))
+            bytes = algorithm->slice(&algebra);
+    }
+    return bytes / worker->backend->element_bytes;
+}
+
+void *kith_worker_unpacked(const struct kith_worker *worker, uint32_t slot)
+{
+    return *kith_worker_values_at(worker, slot);
+}
+
+void **kith_worker_values_at(const struct kith_worker *worker, uint32_t slot)
+{
+    void **const values = worker->packing.values;
+    KITH_ASSERT(slot < worker->slot_count);
+    return values != NULL && values[slot] != NULL
+               ? &values[slot]
+               : (void **)(uintptr_t)&worker->slots[slot];
+}
+
+void *kith_worker_pack_begin(struct kith_worker *worker, uint32_t slot)
+{
+    struct kith_packing *packing = &worker->packing;
+    KITH_ASSERT(packing->values[slot] == NULL);
+    packing->values[slot] = packing->vectors[0];
+    return packing->vectors[0];
+}
+
+/* What rounding took of a share stays with its giver. The books are of what
+ * leaves, as whoever merges it has them. */
+static void keep_rest(struct kith_worker *worker, struct kith_work_edge *edge,
+                      size_t count, const void *made)
+{
+    const struct kith_algorithm *algorithm = worker->algorithm;
+    const struct kith_backend *backend = worker->backend;
+    void *const rounded = worker->packing.vectors[1];
+    void *const x = worker->slots[KITH_SLOT_LIVE];
+    if (!kith_algorithm_gives_weight(algorithm) ||
+        algorithm->scalar_count == 0 ||
+        !worker->packing.format->unpack(backend->host, count,
+                                        worker->slots[edge->sent], rounded))
+        return;
+    if (algorithm->factor != NULL) {
+        (void)backend->mix(count, 1, made, rounded, x);
+        edge->delta_sum = -backend->sum(count, rounded);
+    } else {
+        const double weight = edge->scalars_sent[0] / worker->scalars[0];
+        edge->delta_sum += backend->mix(count, weight, made, rounded, x);
+    }
+}
+
+void kith_worker_pack(struct kith_worker *worker, const struct kith_work *work,
+                      struct kith_work_edge *edge, const void *values)
+{
+    struct kith_packing *packing = &worker->packing;
+    const size_t count = count_of(worker, work);
+    KITH_ASSERT(values != worker->slots[edge->sent]);
+    packing->format->pack(worker->backend->host, count, values,
+                          worker->slots[edge->sent]);
+    if (worker->lying.lie.kind == KITH_LIE_NONE)
+        keep_rest(worker, edge, count, values);
+    packing->values[edge->sent] = NULL;
+}
+
+static bool unpack(struct kith_worker *worker, size_t count, uint32_t slot,
+                   void *vector)
+{
+    worker->packing.values[slot] = vector;
+    return worker->packing.format->unpack(worker->backend->host, count,
+                                          worker->slots[slot], vector);
+}
+
+/* The snapshot that all edges of a round share: `finish` reads it, though
+ * nobody may have come. */
+static bool shares_sent(const struct kith_worker *worker,
+                        const struct kith_work *work)
+{
+    return work->pattern == KITH_PATTERN_ROUND && !sends_each(worker);
+}
+
+/* The gate has seen every inbox: what does not unpack all the same is left
+ * out. */
+void kith_worker_unpack(struct kith_worker *worker,
+                        const struct kith_work *work)
+{
+    struct kith_packing *packing = &worker->packing;
+    packing->spoilt = 0;
+    if (!kith_worker_packs(worker, work))
+        return;
+    const size_t count = count_of(worker, work);
+    void **const received = packing->vectors + 1;
+    void **const sent = received + edges_of(worker);
+    KITH_ASSERT(work->edge_count <= edges_of(worker));
+    if (shares_sent(worker, work))
+        (void)!unpack(worker, count, KITH_SLOT_ROUND_SENT, sent[0]);
+    for (uint32_t i = 0; i < work->edge_count; i++) {
+        const struct kith_work_edge *edge = &work->edges[i];
+        /* A share that comes home was answered by nothing: where nothing was
+         * ever received there may be no memory. */
+        if (edge->inbox != KITH_SLOT_NONE && worker->slots[edge->inbox] != NULL)
+            packing->spoilt |=
+                (uint64_t)!unpack(worker, count, edge->inbox, received[i]) << i;
+        /* Who is pushed to has sent nothing: whatever stands there. */
+        if (edge->sent != KITH_SLOT_NONE && packing->values[edge->sent] == NULL)
+            (void)!unpack(worker, count, edge->sent,
+                          sent[sends_each(worker) ? i : 0]);
+    }
+}
+
+void kith_worker_unpack_end(struct kith_worker *worker,
+                            const struct kith_work *work)
+{
+    void **const values = worker->packing.values;
+    if (values == NULL)
+        return;
+    values[KITH_SLOT_ROUND_SENT] = NULL;
+    for (uint32_t i = 0; i < work->edge_count; i++) {
+        const struct kith_work_edge *edge = &work->edges[i];
+        if (edge->inbox != KITH_SLOT_NONE)
+            values[edge->inbox] = NULL;
+        if (edge->sent != KITH_SLOT_NONE)
+            values[edge->sent] = NULL;
+    }
+}
