@@ -108,11 +108,11 @@ struct kith_backend {
      * sent == base). */
     double (*swap_mix)(size_t n, double weight, const void *received,
                        const void *sent, const void *base, void *x);
-    /* mix with a received vector of bfloat16, the upper half of a float32:
-     * what a bf16 compressor's merge will call. One pass, 10 n bytes of
-     * traffic in float32 where sent == x. */
+    /* mix of what travelled as bfloat16, the upper halves of float32: rounded
+     * alike on both ends, deltas are exact negatives. One pass, 12 n bytes of
+     * traffic. */
     double (*mix_bf16)(size_t n, double weight, const uint16_t *received,
-                       const void *sent, void *x);
+                       const uint16_t *sent, void *x);
     /* The updates in order: a later one sees what an earlier one wrote. One
      * pass over all their vectors, which are the same or apart; count <=
      * KITH_UPDATES_MAX, of up to KITH_TERMS_MAX terms each. NULL: algorithms
@@ -145,6 +145,8 @@ struct kith_backend {
      */
     void (*to_bf16)(size_t n, const void *x, uint16_t *y);
     void (*from_bf16)(size_t n, const uint16_t *x, void *y);
+    /* |x - y|^2 of bfloat16, in float64, as distance_squared; y may be NULL. */
+    double (*distance_bf16)(size_t n, const uint16_t *x, const uint16_t *y);
     /* y <- x / scale to the nearest, ties to even, in [-127, 127]; returns
      * scale = max |x| / 127, 0 where that is below 2^-126, and where x is not
      * finite infinity. And back: y <- scale x. */

@@ -34,7 +34,7 @@ struct kith_format {
     /* On the wire, exactly. */
     size_t (*bytes)(size_t n);
     /* wire <- v. Values that are not finite, or beyond what the format holds,
-     * are written so that is_sane and unpack refuse them.
+     * are written so that is_sane refuses them.
      *
      *   host  the backend of v, or its host: in the host's memory
      *   v     (n) read
@@ -43,17 +43,24 @@ struct kith_format {
      * Cost  one pass; no allocation. */
     void (*pack)(const struct kith_backend *host, size_t n, const void *v,
                  void *wire);
-    /* out <- Q(v), the same bits for whoever reads the wire.
+    /* out <- Q(v) of the values [from, from + count), the same bits for whoever
+     * reads the wire; finite where is_sane says so.
      *
      *   wire  (bytes(n)) from a peer: any bytes
-     *   out   (n) on `host`; apart from the wire
+     *   out   (count) on `host`; apart from the wire */
+    void (*unpack)(const struct kith_backend *host, size_t n, const void *wire,
+                   size_t from, size_t count, void *out);
+    /* Optional: a pass over what travelled, without unpacking it first.
      *
-     * Returns false where a value is not finite; `out` is of no use then. */
-    KITH_MUST_CHECK bool (*unpack)(const struct kith_backend *host, size_t n,
-                                   const void *wire, void *out);
+     * x <- x + weight (Q(received) - Q(sent)) as backend.h's mix, and
+     * |Q(a) - Q(b)|^2, b may be NULL; of all n values. */
+    double (*mix)(const struct kith_backend *host, size_t n, double weight,
+                  const void *received, const void *sent, void *x);
+    double (*distance_squared)(const struct kith_backend *host, size_t n,
+                               const void *a, const void *b);
     /* The gate: may bytes [offset, offset + length) of a message of `bytes`
      * bytes be merged? `part` is where they stand; offset is a multiple of 64.
-     * What passes for all parts unpacks. */
+     * A message of which all parts pass unpacks to finite values. */
     KITH_MUST_CHECK bool (*is_sane)(size_t bytes, size_t offset, size_t length,
                                     const void *part);
 };

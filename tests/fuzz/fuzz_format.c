@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     float *values = filled(data, size, n * sizeof *values);
     float *back = filled(NULL, 0, n * sizeof *back);
     const bool sane = passes(format, bytes, part, wire);
-    KITH_ASSERT(format->unpack(backend, n, wire, back) == sane);
+    format->unpack(backend, n, wire, 0, n, back);
     KITH_ASSERT(!sane || backend->finite(n, back));
     format->pack(kith_backend_find("naive32"), n, values, wire);
     format->pack(kith_backend_find("cpu"), n, values, again);

@@ -11,7 +11,7 @@
 #include "kith/assert.h"
 #include "kith/format.h"
 
-#define EXPONENT 0x7f80u
+#define EXPONENT 0x7f80
 
 static size_t bytes(size_t n)
 {
@@ -25,22 +25,35 @@ static void pack(const struct kith_backend *host, size_t n, const void *v,
     host->to_bf16(n, v, wire);
 }
 
-/* All of its exponent's bits: infinite, or no number. The loop has no way out,
- * so that it becomes one of vectors. */
-static bool all_finite(size_t n, const uint16_t *values)
+static void unpack(const struct kith_backend *host, size_t n, const void *wire,
+                   size_t from, size_t count, void *out)
 {
-    unsigned spoilt = 0;
-    for (size_t i = 0; i < n; i++)
-        spoilt |= (values[i] & EXPONENT) == EXPONENT;
-    return spoilt == 0;
+    KITH_ASSERT(host->from_bf16 != NULL && from + count <= n);
+    host->from_bf16(count, (const uint16_t *)wire + from, out);
 }
 
-static bool unpack(const struct kith_backend *host, size_t n, const void *wire,
-                   void *out)
+static double mix(const struct kith_backend *host, size_t n, double weight,
+                  const void *received, const void *sent, void *x)
 {
-    KITH_ASSERT(host->from_bf16 != NULL);
-    host->from_bf16(n, wire, out);
-    return all_finite(n, wire);
+    return host->mix_bf16(n, weight, received, sent, x);
+}
+
+static double distance_squared(const struct kith_backend *host, size_t n,
+                               const void *a, const void *b)
+{
+    return host->distance_bf16(n, a, b);
+}
+
+/* What is infinite or no number has all bits of the exponent, so without its
+ * sign it is above all that are finite. Compilers make vectors of this loop. */
+static bool all_finite(size_t n, const uint16_t *values)
+{
+    int16_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int16_t size = (int16_t)(values[i] & INT16_MAX);
+        most = size > most ? size : most;
+    }
+    return most < EXPONENT;
 }
 
 static bool is_sane(size_t size, size_t offset, size_t length, const void *part)
@@ -56,5 +69,7 @@ const struct kith_format kith_format_bfloat16 = {
     .bytes = bytes,
     .pack = pack,
     .unpack = unpack,
+    .mix = mix,
+    .distance_squared = distance_squared,
     .is_sane = is_sane,
 };

@@ -52,27 +52,26 @@ static void pack(const struct kith_backend *host, size_t n, const void *v,
     }
 }
 
+static void unpack(const struct kith_backend *host, size_t n, const void *wire,
+                   size_t from, size_t count, void *out)
+{
+    const float *const scales = wire;
+    const int8_t *const levels = (const int8_t *)(scales + blocks_of(n));
+    KITH_ASSERT(host->from_int8 != NULL && from + count <= n);
+    for (size_t at = from, end = from + count, next; at < end; at = next) {
+        next = (at / BLOCK + 1) * BLOCK;
+        next = next < end ? next : end;
+        host->from_int8(next - at, scales[at / BLOCK], levels + at,
+                        (char *)out + (at - from) * host->element_bytes);
+    }
+}
+
 static bool are_sane(size_t count, const float *scales)
 {
     bool sane = true;
     for (size_t b = 0; b < count; b++)
         sane = sane && scales[b] >= 0 && scales[b] < SCALE_BELOW;
     return sane;
-}
-
-static bool unpack(const struct kith_backend *host, size_t n, const void *wire,
-                   void *out)
-{
-    const size_t blocks = blocks_of(n);
-    const float *const scales = wire;
-    const int8_t *const levels = (const int8_t *)(scales + blocks);
-    KITH_ASSERT(host->from_int8 != NULL);
-    for (size_t b = 0; b < blocks; b++) {
-        const size_t at = b * BLOCK, left = n - at;
-        host->from_int8(left < BLOCK ? left : BLOCK, scales[b], levels + at,
-                        (char *)out + at * host->element_bytes);
-    }
-    return are_sane(blocks, scales);
 }
 
 static bool is_sane(size_t size, size_t offset, size_t length, const void *part)

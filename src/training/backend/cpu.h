@@ -24,7 +24,7 @@ struct kith_cpu_loops {
     double (*swap_mix)(size_t n, float weight, const float *received,
                        const float *sent, const float *base, float *x);
     double (*mix_bf16)(size_t n, float weight, const uint16_t *received,
-                       const float *sent, float *x);
+                       const uint16_t *sent, float *x);
     void (*combine)(size_t n, unsigned count,
                     const struct kith_update *updates);
     double (*sum)(size_t n, const float *x);
@@ -34,6 +34,7 @@ struct kith_cpu_loops {
     void (*from_bytes)(size_t n, const uint8_t *bytes, float *y);
     void (*to_bf16)(size_t n, const float *x, uint16_t *y);
     void (*from_bf16)(size_t n, const uint16_t *x, float *y);
+    double (*distance_bf16)(size_t n, const uint16_t *x, const uint16_t *y);
     float (*to_int8)(size_t n, const float *x, int8_t *y);
     void (*from_int8)(size_t n, float scale, const int8_t *x, float *y);
     /* `rounds` times fused multiply-adds on registers alone, as many at a time

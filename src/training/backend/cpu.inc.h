@@ -51,7 +51,7 @@ static double cpu_swap_mix(size_t n, double weight, const void *received,
 }
 
 static double cpu_mix_bf16(size_t n, double weight, const uint16_t *received,
-                           const void *sent, void *x)
+                           const uint16_t *sent, void *x)
 {
     return kith_cpu_best()->mix_bf16(n, (float)weight, received, sent, x);
 }
@@ -133,6 +133,11 @@ static void cpu_from_bf16(size_t n, const uint16_t *x, void *y)
     kith_cpu_best()->from_bf16(n, x, y);
 }
 
+static double cpu_distance_bf16(size_t n, const uint16_t *x, const uint16_t *y)
+{
+    return kith_cpu_best()->distance_bf16(n, x, y);
+}
+
 static float cpu_to_int8(size_t n, const void *x, int8_t *y)
 {
     return kith_cpu_best()->to_int8(n, x, y);
@@ -171,6 +176,7 @@ const struct kith_backend RECORD = {
     .from_bytes = cpu_from_bytes,
     .to_bf16 = cpu_to_bf16,
     .from_bf16 = cpu_from_bf16,
+    .distance_bf16 = cpu_distance_bf16,
     .to_int8 = cpu_to_int8,
     .from_int8 = cpu_from_int8,
 };

@@ -54,15 +54,15 @@ FORCE f16 received_bf16(const void *received, size_t i, size_t left)
 /* x <- base + weight (received - sent), past the caches where x is only
  * written. */
 FORCE double mix_with(size_t n, float weight, received_load *load,
-                      const void *received, const float *sent,
-                      const float *base, float *x)
+                      const void *received, const void *sent, const float *base,
+                      float *x)
 {
     const f16 w = f16_all(weight);
     const bool streams = base != x && is_streamed(n, x);
     d16 sums = d16_zero();
     EACH_SIXTEEN(n, i, left, {
         const f16 difference =
-            f16_sub(load(received, i, left), part_load(sent + i, left));
+            f16_sub(load(received, i, left), load(sent, i, left));
         const f16 delta = f16_mul(w, difference);
         const f16 new = f16_add(part_load(base + i, left), delta);
         if (streams && left >= BLOCK)
@@ -91,7 +91,7 @@ static double loop_swap_mix(size_t n, float weight, const float *received,
 }
 
 static double loop_mix_bf16(size_t n, float weight, const uint16_t *received,
-                            const float *sent, float *x)
+                            const uint16_t *sent, float *x)
 {
     return mix_with(n, weight, received_bf16, received, sent, x, x);
 }
@@ -246,6 +246,18 @@ static double loop_distance_squared(size_t n, const float *x, const float *y)
         f16 difference = part_load(x + i, left);
         if (y != NULL)
             difference = f16_sub(difference, part_load(y + i, left));
+        sums = d16_add_square(sums, difference);
+    });
+    return d16_fold(sums, 0);
+}
+
+static double loop_distance_bf16(size_t n, const uint16_t *x, const uint16_t *y)
+{
+    d16 sums = d16_zero();
+    EACH_SIXTEEN(n, i, left, {
+        f16 difference = received_bf16(x, i, left);
+        if (y != NULL)
+            difference = f16_sub(difference, received_bf16(y, i, left));
         sums = d16_add_square(sums, difference);
     });
     return d16_fold(sums, 0);

@@ -80,6 +80,13 @@ void *kith_worker_pack_begin(struct kith_worker *worker, uint32_t slot)
     return packing->vectors[0];
 }
 
+static bool is_sane(const struct kith_worker *worker, uint32_t slot)
+{
+    const struct kith_format *format = worker->packing.format;
+    const size_t bytes = format->bytes(worker->packing.count);
+    return format->is_sane(bytes, 0, bytes, worker->slots[slot]);
+}
+
 /* What rounding took of a share stays with its giver. The books are of what
  * leaves, as whoever merges it has them. */
 static void keep_rest(struct kith_worker *worker, struct kith_work_edge *edge,
@@ -90,10 +97,10 @@ static void keep_rest(struct kith_worker *worker, struct kith_work_edge *edge,
     void *const rounded = worker->packing.vectors[1];
     void *const x = worker->slots[KITH_SLOT_LIVE];
     if (!kith_algorithm_gives_weight(algorithm) ||
-        algorithm->scalar_count == 0 ||
-        !worker->packing.format->unpack(backend->host, count,
-                                        worker->slots[edge->sent], rounded))
+        algorithm->scalar_count == 0 || !is_sane(worker, edge->sent))
         return;
+    worker->packing.format->unpack(
+        backend->host, count, worker->slots[edge->sent], 0, count, rounded);
     if (algorithm->factor != NULL) {
         (void)backend->mix(count, 1, made, rounded, x);
         edge->delta_sum = -backend->sum(count, rounded);
@@ -107,7 +114,7 @@ void kith_worker_pack(struct kith_worker *worker, const struct kith_work *work,
                       struct kith_work_edge *edge, const void *values)
 {
     struct kith_packing *packing = &worker->packing;
-    const size_t count = count_of(worker, work);
+    const size_t count = packing->count = count_of(worker, work);
     KITH_ASSERT(values != worker->slots[edge->sent]);
     packing->format->pack(worker->backend->host, count, values,
                           worker->slots[edge->sent]);
@@ -116,12 +123,12 @@ void kith_worker_pack(struct kith_worker *worker, const struct kith_work *work,
     packing->values[edge->sent] = NULL;
 }
 
-static bool unpack(struct kith_worker *worker, size_t count, uint32_t slot,
-                   void *vector)
+static void unpack(struct kith_worker *worker, uint32_t slot, void *vector)
 {
+    const size_t count = worker->packing.count;
     worker->packing.values[slot] = vector;
-    return worker->packing.format->unpack(worker->backend->host, count,
-                                          worker->slots[slot], vector);
+    worker->packing.format->unpack(worker->backend->host, count,
+                                   worker->slots[slot], 0, count, vector);
 }
 
 /* The snapshot that all edges of a round share: `finish` reads it, though
@@ -132,6 +139,24 @@ static bool shares_sent(const struct kith_worker *worker,
     return work->pattern == KITH_PATTERN_ROUND && !sends_each(worker);
 }
 
+/* Where a merge adds a difference, value by value, and nobody asks for more
+ * than sums over all of them, no vector is unpacked: packed_merge.c. */
+static bool may_stream(const struct kith_worker *worker,
+                       const struct kith_work *work)
+{
+    const struct kith_algorithm *algorithm = worker->algorithm;
+    if (!(algorithm->flags & KITH_MERGES_BESIDE) || algorithm->finish != NULL ||
+        worker->guarding.round != NULL ||
+        worker->lying.lie.kind != KITH_LIE_NONE)
+        return false;
+    for (uint32_t i = 0; i < work->edge_count; i++) {
+        const uint32_t sent = work->edges[i].sent;
+        if (sent >= KITH_SLOT_ROUND_EDGES || worker->lying.lies[sent])
+            return false;
+    }
+    return true;
+}
+
 /* The gate has seen every inbox: what does not unpack all the same is left
  * out. */
 void kith_worker_unpack(struct kith_worker *worker,
@@ -139,25 +164,30 @@ void kith_worker_unpack(struct kith_worker *worker,
 {
     struct kith_packing *packing = &worker->packing;
     packing->spoilt = 0;
+    packing->streams = false;
     if (!kith_worker_packs(worker, work))
         return;
-    const size_t count = count_of(worker, work);
+    packing->count = count_of(worker, work);
+    packing->streams = may_stream(worker, work);
+    if (packing->streams)
+        return;
     void **const received = packing->vectors + 1;
     void **const sent = received + edges_of(worker);
     KITH_ASSERT(work->edge_count <= edges_of(worker));
     if (shares_sent(worker, work))
-        (void)!unpack(worker, count, KITH_SLOT_ROUND_SENT, sent[0]);
+        unpack(worker, KITH_SLOT_ROUND_SENT, sent[0]);
     for (uint32_t i = 0; i < work->edge_count; i++) {
         const struct kith_work_edge *edge = &work->edges[i];
         /* A share that comes home was answered by nothing: where nothing was
          * ever received there may be no memory. */
-        if (edge->inbox != KITH_SLOT_NONE && worker->slots[edge->inbox] != NULL)
-            packing->spoilt |=
-                (uint64_t)!unpack(worker, count, edge->inbox, received[i]) << i;
+        if (edge->inbox != KITH_SLOT_NONE &&
+            worker->slots[edge->inbox] != NULL) {
+            unpack(worker, edge->inbox, received[i]);
+            packing->spoilt |= (uint64_t)!is_sane(worker, edge->inbox) << i;
+        }
         /* Who is pushed to has sent nothing: whatever stands there. */
         if (edge->sent != KITH_SLOT_NONE && packing->values[edge->sent] == NULL)
-            (void)!unpack(worker, count, edge->sent,
-                          sent[sends_each(worker) ? i : 0]);
+            unpack(worker, edge->sent, sent[sends_each(worker) ? i : 0]);
     }
 }
 
@@ -167,6 +197,7 @@ void kith_worker_unpack_end(struct kith_worker *worker,
     void **const values = worker->packing.values;
     if (values == NULL)
         return;
+    worker->packing.streams = false;
     values[KITH_SLOT_ROUND_SENT] = NULL;
     for (uint32_t i = 0; i < work->edge_count; i++) {
         const struct kith_work_edge *edge = &work->edges[i];

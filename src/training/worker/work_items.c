@@ -419,13 +419,17 @@ static void merge_edge(struct kith_worker *worker, const struct kith_work *work,
     const struct kith_algorithm *algorithm = worker->algorithm;
     check_weight(edge);
     const bool beside = (algorithm->flags & KITH_MERGES_BESIDE) != 0 &&
-                        is_shared(worker, KITH_SLOT_LIVE);
+                        is_shared(worker, KITH_SLOT_LIVE) &&
+                        !worker->packing.streams;
     const void *const before = beside ? worker->slots[KITH_SLOT_LIVE] : NULL;
     (void)kith_worker_own_live(worker, !beside);
     struct kith_algebra algebra = algebra_of(worker, work, edge);
     algebra.before = before;
     algebra.withheld = 1 - let_in;
-    algorithm->merge(&algebra, edge);
+    if (worker->packing.streams)
+        kith_worker_packed_mix(worker, algorithm->merge, &algebra, edge);
+    else
+        algorithm->merge(&algebra, edge);
     kith_worker_guard_merged(worker, edge);
 }
 
@@ -515,6 +519,12 @@ static void run_merge(struct kith_worker *worker, struct kith_work *work,
 }
 
 /* Where the algorithm says nothing else, merge was x += w (received - sent). */
+static void unmix(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    (void)algebra->backend->mix(algebra->dim, -edge->weight, algebra->received,
+                                algebra->sent, algebra->live);
+}
+
 static void run_undo(struct kith_worker *worker, struct kith_work *work)
 {
     const struct kith_algorithm *algorithm = worker->algorithm;
@@ -527,12 +537,14 @@ static void run_undo(struct kith_worker *worker, struct kith_work *work)
         if (!kith_worker_guard_undo(worker, edge) ||
             kith_worker_is_stale(worker, edge->sent))
             continue; /* x never had it, or is another one by now */
-        if (algorithm->undo != NULL)
-            algorithm->undo(&algebra, edge);
-        else if (algebra.received != NULL)
-            (void)worker->backend->mix(algebra.dim, -edge->weight,
-                                       algebra.received, algebra.sent,
-                                       algebra.live);
+        kith_mix_edge *const undo =
+            algorithm->undo != NULL ? algorithm->undo : unmix;
+        const double delta_sum = edge->delta_sum;
+        if (worker->packing.streams)
+            kith_worker_packed_mix(worker, undo, &algebra, edge);
+        else if (algorithm->undo != NULL || algebra.received != NULL)
+            undo(&algebra, edge);
+        edge->delta_sum = delta_sum; /* what is taken back */
     }
     if (work->edge_count > 0) /* What is taken back is delta_sum, less this. */
         work->edges[work->edge_count - 1].delta_sum -= clamp_variances(worker);

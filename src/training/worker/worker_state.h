@@ -70,6 +70,8 @@ struct kith_packing {
     void **values;  /* (slot_count) a slot's numbers while an item needs them */
     void **vectors; /* kith_worker_packing_vectors: made, received, sent */
     uint64_t spoilt; /* a bit an edge of the item: it does not unpack */
+    size_t count;    /* values of the item's messages */
+    bool streams;    /* slots stay packed: packed_merge.c reads them */
 };
 
 struct kith_worker {
@@ -198,6 +200,25 @@ void kith_worker_unpack(struct kith_worker *worker,
                         const struct kith_work *work);
 void kith_worker_unpack_end(struct kith_worker *worker,
                             const struct kith_work *work);
+
+/* ---- packed_merge.c: of an item whose slots stay packed (packing.streams) */
+
+typedef void kith_mix_edge(struct kith_algebra *algebra,
+                           struct kith_work_edge *edge);
+double kith_worker_packed_sum(const struct kith_worker *worker, uint32_t slot);
+/* |slot - other|^2, from the vector where `other` is KITH_SLOT_NONE, or from 0
+ * where that is NULL, too. */
+double kith_worker_packed_distance(const struct kith_worker *worker,
+                                   uint32_t slot, uint32_t other,
+                                   const void *vector);
+/* Values [from, from + count) in float64. */
+void kith_worker_packed_read(const struct kith_worker *worker, uint32_t slot,
+                             size_t from, size_t count, double *out);
+/* What `mix` does with all of this edge: value by value, edge->weight alone
+ * decides; sets delta_sum. */
+void kith_worker_packed_mix(struct kith_worker *worker, kith_mix_edge *mix,
+                            const struct kith_algebra *algebra,
+                            struct kith_work_edge *edge);
 
 /* ---- guarding.c: nothing to do where there is no guard */
 
