@@ -67,8 +67,8 @@ static struct kith_worker *open_worker(const struct kith_guard *guard,
     return worker;
 }
 
-/* Milliseconds of CPU time of a snapshot and of the merge with what came from somebody
- * near. */
+/* Milliseconds of CPU time of a snapshot and of the merge with what came from
+ * somebody near. */
 static void exchange(struct kith_worker *worker, unsigned turn,
                      double *snapshot, double *merge)
 {
