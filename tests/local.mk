@@ -188,6 +188,7 @@ INTEGRATION = \
   tests/integration/test_lab_replay.sh \
   tests/integration/test_lab_resumes.sh \
   tests/integration/test_lab_taxonomy.sh \
+  tests/integration/test_lab_wires.sh \
   tests/integration/test_netns_peers.sh \
   tests/integration/test_old_files.sh \
   tests/integration/test_parity.sh \
