@@ -7,6 +7,7 @@ UNIT = \
   tests/unit/test_admission \
   tests/unit/test_aead \
   tests/unit/test_aegis \
+  tests/unit/test_aegis_wiped \
   tests/unit/test_async_spread \
   tests/unit/test_overlap \
   tests/unit/test_backend \
@@ -332,6 +333,8 @@ SESSIONS = tests/support/sessions.c tests/support/sessions.h
 tests_unit_test_aegis_SOURCES = tests/unit/test_aegis.c \
   tests/support/aegis_plain.c tests/support/aegis_plain.h \
   tests/support/vectors.h $(SESSIONS)
+tests_unit_test_aegis_wiped_SOURCES = tests/unit/test_aegis_wiped.c \
+  tests/support/aegis_plain.c tests/support/aegis_plain.h
 tests_unit_test_certificate_SOURCES = tests/unit/test_certificate.c $(SESSIONS)
 tests_unit_test_member_SOURCES = tests/unit/test_member.c $(SESSIONS)
 tests_property_test_member_fuzz_SOURCES = tests/property/test_member_fuzz.c \
