@@ -105,6 +105,7 @@ UNIT = \
   tests/unit/test_split \
   tests/unit/test_store \
   tests/unit/test_stragglers \
+  tests/unit/test_suite \
   tests/unit/test_swarm_finds \
   tests/unit/test_swarm_healed \
   tests/unit/test_swarm_pairs \
@@ -341,6 +342,7 @@ tests_property_test_member_fuzz_SOURCES = tests/property/test_member_fuzz.c \
   tests/fuzz/fuzz_member.c $(VICTIM)
 tests_unit_test_hello_SOURCES = tests/unit/test_hello.c $(SESSIONS)
 tests_unit_test_keys_SOURCES = tests/unit/test_keys.c $(SESSIONS)
+tests_unit_test_suite_SOURCES = tests/unit/test_suite.c $(SESSIONS)
 tests_unit_test_wycheproof_SOURCES = tests/unit/test_wycheproof.c \
   tests/support/vectors.h
 tests_unit_test_session_SOURCES = tests/unit/test_session.c $(SESSIONS)

@@ -243,7 +243,8 @@ static bool explain_failure(const struct diagnosis *diagnosis,
     if (err == KITH_EVERSION)
         return report_failure(
             diagnosis, "preface", reason,
-            "use the same release and the same `network.suite`");
+            "use the same release, the same `network.suite` and the same "
+            "ca.pub, which has the authority's policy");
     /* Fewer bytes than a preface and message 2: it was not kith that spoke. */
     if (err == KITH_EPARSE && diagnosis->received <= KITH_PREFACE_BYTES + 40)
         return report_failure(diagnosis, "preface", reason,
@@ -349,7 +350,9 @@ static bool check_session(struct diagnosis *diagnosis)
     snprintf(config.hello.model, sizeof config.hello.model, "%s",
              experiment->model->name);
     void *memory = malloc(kith_session_size());
-    enum kith_err err = kith_peer_suite(experiment, &config.suite);
+    char why[KITH_PEER_ERROR_BYTES];
+    enum kith_err err =
+        kith_peer_suite(experiment, options->trust, &config.suite, why);
     if (memory == NULL || err != KITH_OK ||
         uv_random(NULL, NULL, config.random, sizeof config.random, 0, NULL) !=
             0 ||

@@ -60,6 +60,15 @@ static void reload_keys(struct kith_transport *transport)
             user->hopeless(user->arg, "our certificate is revoked");
         return;
     }
+    /* Sessions of both kinds at once would be a negotiation. */
+    if (!kith_trust_allows(&trust, transport->options.suite)) {
+        kith_transport_log(transport,
+                           "keys-unread reason=\"ca.pub says suite %s, this "
+                           "process speaks %s: start it again\"",
+                           kith_suite_word(trust.suite),
+                           kith_suite_word(transport->options.suite));
+        trust.suite = transport->trust.suite;
+    }
     renew_identity(transport, &identity);
     sodium_memzero(&identity, sizeof identity);
     const uint64_t before = transport->trust.revoked_sequence;
