@@ -7,6 +7,7 @@
 #include "cli.h"
 #include "kith/keys.h"
 #include "kith/text.h"
+#include "suite_speed.h"
 
 /* What was made and what comes next, or what went wrong. */
 static int KITH_PRINTF(4, 5)
@@ -61,13 +62,17 @@ static int new_authority(const struct cli_arguments *arguments,
 {
     char error[KITH_KEYS_ERROR_BYTES];
     enum kith_suite suite;
-    const int code = parse_suite(arguments, &suite);
+    int code = parse_suite(arguments, &suite);
     if (code != KITH_EXIT_OK)
         return code;
-    return end(arguments, kith_keys_new_authority(folder, suite, error), error,
+    code = end(arguments, kith_keys_new_authority(folder, suite, error), error,
                "made %s/ca.key (keep it secret and offline) and %s/ca.pub "
                "(give it to every peer)\n",
                folder, folder);
+    if (code != KITH_EXIT_OK)
+        return code;
+    kith_cli_suite_speed(suite);
+    return kith_cli_flush(arguments, code);
 }
 
 static int keys_new(const struct cli_arguments *arguments)

@@ -373,6 +373,26 @@ static bool check_session(struct diagnosis *diagnosis)
     return is_ok;
 }
 
+/* Which suite the cluster uses, and whether this machine can. */
+static bool check_suite(const struct diagnosis *self)
+{
+    const struct kith_doctor_options *options = self->options;
+    enum kith_suite suite;
+    char text[KITH_PEER_ERROR_BYTES];
+    if (kith_peer_suite(options->experiment, options->trust, &suite, text) !=
+        KITH_OK)
+        return report_failure(self, "suite", text,
+                              "kith list suites says what this machine has");
+    snprintf(text, sizeof text, "%s by %s, %s%s", kith_suite_word(suite),
+             options->trust->suite != KITH_SUITE_ANY ? "the authority's policy"
+                                                     : "network.suite",
+             kith_aead_name(kith_aead_best(suite)),
+             kith_suite_facts(suite)->unaudited
+                 ? "; unaudited, as kith list suites says"
+                 : "");
+    return report_ok(self, "suite", text);
+}
+
 /* Ourselves first: what nobody will accept needs no dial. */
 static bool check_own(const struct kith_doctor_options *options)
 {
@@ -410,6 +430,8 @@ enum kith_err kith_doctor_run(const struct kith_doctor_options *options,
             "doctor: rank %u is not below %u peers; correct `rank`",
             options->self, peers);
     *failures += !check_own(options);
+    *failures += !check_suite(&(struct diagnosis){
+        .options = options, .rank = options->self, .fd = -1});
     for (kith_id rank = 0; rank < peers; rank++) {
         if (rank == options->self)
             continue;
