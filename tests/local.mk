@@ -192,6 +192,7 @@ INTEGRATION = \
   tests/integration/test_old_files.sh \
   tests/integration/test_parity.sh \
   tests/integration/test_peer_stops.sh \
+  tests/integration/test_peer_suites.sh \
   tests/integration/test_report.sh \
   tests/integration/test_resume.sh \
   tests/integration/test_sim_sweep.sh \
