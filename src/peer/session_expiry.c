@@ -62,11 +62,15 @@ static void reload_keys(struct kith_transport *transport)
     }
     /* Sessions of both kinds at once would be a negotiation. */
     if (!kith_trust_allows(&trust, transport->options.suite)) {
-        kith_transport_log(transport,
-                           "keys-unread reason=\"ca.pub says suite %s, this "
-                           "process speaks %s: start it again\"",
-                           kith_suite_word(trust.suite),
-                           kith_suite_word(transport->options.suite));
+        kith_transport_log(
+            transport,
+            "keys-unread reason=\"ca.pub says %s%s, this process "
+            "speaks %s: copy ca.pub again, or start the peer "
+            "again for that\"",
+            trust.suite == KITH_SUITE_ANY ? "" : "suite ",
+            trust.suite == KITH_SUITE_ANY ? "no suite"
+                                          : kith_suite_word(trust.suite),
+            kith_suite_word(transport->options.suite));
         trust.suite = transport->trust.suite;
     }
     renew_identity(transport, &identity);
