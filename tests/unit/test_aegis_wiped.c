@@ -16,11 +16,12 @@
 #include "src/protocol/session/aegis.h"
 #include "tests/support/aegis_plain.h"
 
-/* AddressSanitizer keeps frames of its own elsewhere. */
-#if defined(__SANITIZE_ADDRESS__)
+/* Sanitizers keep frames of their own elsewhere, or follow stacks. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define WATCHED 0
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) ||     \
+    __has_feature(thread_sanitizer)
 #define WATCHED 0
 #endif
 #endif
