@@ -7,6 +7,7 @@ UNIT = \
   tests/unit/test_admission \
   tests/unit/test_aead \
   tests/unit/test_aegis \
+  tests/unit/test_aegis_wiped \
   tests/unit/test_async_spread \
   tests/unit/test_overlap \
   tests/unit/test_backend \
@@ -106,6 +107,7 @@ UNIT = \
   tests/unit/test_split \
   tests/unit/test_store \
   tests/unit/test_stragglers \
+  tests/unit/test_suite \
   tests/unit/test_swarm_finds \
   tests/unit/test_swarm_healed \
   tests/unit/test_swarm_pairs \
@@ -193,6 +195,7 @@ INTEGRATION = \
   tests/integration/test_old_files.sh \
   tests/integration/test_parity.sh \
   tests/integration/test_peer_stops.sh \
+  tests/integration/test_peer_suites.sh \
   tests/integration/test_report.sh \
   tests/integration/test_resume.sh \
   tests/integration/test_sim_sweep.sh \
@@ -337,12 +340,15 @@ SESSIONS = tests/support/sessions.c tests/support/sessions.h
 tests_unit_test_aegis_SOURCES = tests/unit/test_aegis.c \
   tests/support/aegis_plain.c tests/support/aegis_plain.h \
   tests/support/vectors.h $(SESSIONS)
+tests_unit_test_aegis_wiped_SOURCES = tests/unit/test_aegis_wiped.c \
+  tests/support/aegis_plain.c tests/support/aegis_plain.h
 tests_unit_test_certificate_SOURCES = tests/unit/test_certificate.c $(SESSIONS)
 tests_unit_test_member_SOURCES = tests/unit/test_member.c $(SESSIONS)
 tests_property_test_member_fuzz_SOURCES = tests/property/test_member_fuzz.c \
   tests/fuzz/fuzz_member.c $(VICTIM)
 tests_unit_test_hello_SOURCES = tests/unit/test_hello.c $(SESSIONS)
 tests_unit_test_keys_SOURCES = tests/unit/test_keys.c $(SESSIONS)
+tests_unit_test_suite_SOURCES = tests/unit/test_suite.c $(SESSIONS)
 tests_unit_test_wycheproof_SOURCES = tests/unit/test_wycheproof.c \
   tests/support/vectors.h
 tests_unit_test_session_SOURCES = tests/unit/test_session.c $(SESSIONS)

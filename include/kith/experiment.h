@@ -124,7 +124,7 @@ struct kith_experiment {
         double drop_push; /* share of whole push messages lost (tests of T4);
                              simulator only */
         enum kith_wire_mode wire;
-        char suite[KITH_NAME_MAX]; /* AESGCM | ChaChaPoly | auto */
+        char suite[KITH_NAME_MAX]; /* a suite's word, or auto */
     } network;
 
     struct {
