@@ -15,6 +15,8 @@
  *                                      gosgd
  *
  * Test: unit/test_packing.c. */
+#include <stdlib.h>
+
 #include "kith/assert.h"
 #include "worker_state.h"
 
@@ -29,12 +31,58 @@ static bool sends_each(const struct kith_worker *worker)
     return (worker->algorithm->flags & KITH_SENDS_EDGE_MESSAGES) != 0;
 }
 
-uint32_t kith_worker_packing_vectors(const struct kith_worker *worker)
+/* One that is made, those received, those sent. */
+static uint32_t vectors_of(const struct kith_worker *worker)
 {
     const uint32_t edges = edges_of(worker);
-    return worker->packing.format == NULL ? 0
-           : sends_each(worker)           ? 2 * edges + 1
-                                          : edges + 2;
+    return sends_each(worker) ? 2 * edges + 1 : edges + 2;
+}
+
+/* Where a merge adds a difference, value by value, and nobody asks for more
+ * than sums over all of them, no vector is unpacked: packed_merge.c. */
+static bool streams(const struct kith_worker *worker)
+{
+    const struct kith_algorithm *algorithm = worker->algorithm;
+    const struct kith_guard *guard = worker->task.guard;
+    return (algorithm->flags & KITH_MERGES_BESIDE) != 0 &&
+           algorithm->finish == NULL && (guard == NULL || guard->judge == NULL);
+}
+
+size_t kith_worker_packing_bytes(const struct kith_worker *worker)
+{
+    return worker->packing.format == NULL || streams(worker)
+               ? 0
+               : vectors_of(worker) * worker->message;
+}
+
+bool kith_worker_packing_open(struct kith_worker *worker, bool lies)
+{
+    struct kith_packing *packing = &worker->packing;
+    const size_t bytes = (worker->message + 63) & ~(size_t)63;
+    const uint32_t count = vectors_of(worker);
+    if (packing->format == NULL || packing->vectors != NULL)
+        return true;
+    if (packing->values == NULL)
+        packing->values = calloc(worker->slot_count, sizeof *packing->values);
+    if (packing->values == NULL || bytes == 0 || (streams(worker) && !lies))
+        return packing->values != NULL;
+    void **const vectors = calloc(count, sizeof *vectors);
+    packing->memory = aligned_alloc(64, count * bytes);
+    if (vectors == NULL || packing->memory == NULL) {
+        free(vectors);
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        vectors[i] = (char *)packing->memory + i * bytes;
+    packing->vectors = vectors;
+    return true;
+}
+
+void kith_worker_packing_close(struct kith_worker *worker)
+{
+    free(worker->packing.values);
+    free(worker->packing.vectors);
+    free(worker->packing.memory);
 }
 
 bool kith_worker_packs(const struct kith_worker *worker,
@@ -94,11 +142,11 @@ static void keep_rest(struct kith_worker *worker, struct kith_work_edge *edge,
 {
     const struct kith_algorithm *algorithm = worker->algorithm;
     const struct kith_backend *backend = worker->backend;
-    void *const rounded = worker->packing.vectors[1];
     void *const x = worker->slots[KITH_SLOT_LIVE];
     if (!kith_algorithm_gives_weight(algorithm) ||
         algorithm->scalar_count == 0 || !is_sane(worker, edge->sent))
         return;
+    void *const rounded = worker->packing.vectors[1];
     worker->packing.format->unpack(
         backend->host, count, worker->slots[edge->sent], 0, count, rounded);
     if (algorithm->factor != NULL) {
@@ -139,19 +187,15 @@ static bool shares_sent(const struct kith_worker *worker,
     return work->pattern == KITH_PATTERN_ROUND && !sends_each(worker);
 }
 
-/* Where a merge adds a difference, value by value, and nobody asks for more
- * than sums over all of them, no vector is unpacked: packed_merge.c. */
+/* A liar merges against what it did not send. */
 static bool may_stream(const struct kith_worker *worker,
                        const struct kith_work *work)
 {
-    const struct kith_algorithm *algorithm = worker->algorithm;
-    if (!(algorithm->flags & KITH_MERGES_BESIDE) || algorithm->finish != NULL ||
-        worker->guarding.round != NULL ||
-        worker->lying.lie.kind != KITH_LIE_NONE)
+    if (!streams(worker) || worker->lying.lie.kind != KITH_LIE_NONE)
         return false;
     for (uint32_t i = 0; i < work->edge_count; i++) {
-        const uint32_t sent = work->edges[i].sent;
-        if (sent >= KITH_SLOT_ROUND_EDGES || worker->lying.lies[sent])
+        KITH_ASSERT(work->edges[i].sent < KITH_SLOT_ROUND_EDGES);
+        if (worker->lying.lies[work->edges[i].sent])
             return false;
     }
     return true;
@@ -171,6 +215,7 @@ void kith_worker_unpack(struct kith_worker *worker,
     packing->streams = may_stream(worker, work);
     if (packing->streams)
         return;
+    KITH_ASSERT(packing->vectors != NULL);
     void **const received = packing->vectors + 1;
     void **const sent = received + edges_of(worker);
     KITH_ASSERT(work->edge_count <= edges_of(worker));

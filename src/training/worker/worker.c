@@ -156,8 +156,6 @@ static void carve_own(struct kith_worker *worker, struct carver *carver)
     if (algorithm->scratch_bytes != NULL)
         worker->algorithm_scratch =
             carve(carver, algorithm->scratch_bytes(&algebra));
-    for (uint32_t i = 0; i < kith_worker_packing_vectors(worker); i++)
-        worker->packing.vectors[i] = carve(carver, worker->message);
 }
 
 /* What the host shares, and what the backend may keep to itself. */
@@ -262,9 +260,12 @@ static enum kith_err take_memory(struct kith_worker *worker, uint32_t together,
 {
     struct carver shared = {NULL, 0}, own = {NULL, 0};
     carve_all(worker, &shared, &own);
-    const enum kith_err err = check_memory(worker, together, own.used, error);
+    const enum kith_err err = check_memory(
+        worker, together, own.used + kith_worker_packing_bytes(worker), error);
     if (err != KITH_OK)
         return err;
+    if (!kith_worker_packing_open(worker, false))
+        return REFUSE(KITH_ENOMEM, "no memory for what is unpacked");
     const size_t shared_bytes = shared.used, own_bytes = own.used;
     if (!take_block(worker, true, &shared, &worker->shared))
         return refuse_block(worker, true, shared_bytes, error);
@@ -406,18 +407,8 @@ static enum kith_err open_algorithm(struct kith_worker *worker, char *error)
     worker->task.compression.dim = dim;
     const struct kith_algebra algebra = kith_worker_algebra(worker);
     worker->message = kith_algorithm_payload(worker->algorithm, &algebra);
-    worker->payload = worker->message;
-    if (worker->packing.format != NULL) {
-        const uint32_t vectors = kith_worker_packing_vectors(worker);
-        worker->payload = kith_format_bytes(worker->packing.format,
-                                            worker->backend, worker->message);
-        worker->packing.values =
-            calloc(worker->slot_count, sizeof *worker->packing.values);
-        worker->packing.vectors =
-            calloc(vectors, sizeof *worker->packing.vectors);
-        if (worker->packing.values == NULL || worker->packing.vectors == NULL)
-            return REFUSE(KITH_ENOMEM, "no memory");
-    }
+    worker->payload = kith_format_bytes(worker->packing.format, worker->backend,
+                                        worker->message);
     worker->edges = calloc(count + 1, sizeof *worker->edges);
     worker->inboxes = calloc(worker->edge_count + 1, sizeof *worker->inboxes);
     worker->edge_scalars =
@@ -505,8 +496,7 @@ void kith_worker_close(struct kith_worker *worker)
     free(worker->edges);
     free(worker->inboxes);
     free(worker->edge_scalars);
-    free(worker->packing.values);
-    free(worker->packing.vectors);
+    kith_worker_packing_close(worker);
     free(worker);
 }
 

@@ -68,7 +68,8 @@ struct kith_guarding {
 struct kith_packing {
     const struct kith_format *format; /* NULL: slots are vectors themselves */
     void **values;  /* (slot_count) a slot's numbers while an item needs them */
-    void **vectors; /* kith_worker_packing_vectors: made, received, sent */
+    void **vectors; /* made, received, sent; NULL: none is needed */
+    void *memory;   /* of them */
     uint64_t spoilt; /* a bit an edge of the item: it does not unpack */
     size_t count;    /* values of the item's messages */
     bool streams;    /* slots stay packed: packed_merge.c reads them */
@@ -180,8 +181,12 @@ void *kith_worker_sent(const struct kith_worker *worker, uint32_t slot);
 
 /* ---- packing.c */
 
-/* Vectors of (message) bytes that it needs. */
-uint32_t kith_worker_packing_vectors(const struct kith_worker *worker);
+/* What it takes from the start; and takes it. Who lies needs more: `lies`.
+ * false: no memory. */
+size_t kith_worker_packing_bytes(const struct kith_worker *worker);
+KITH_MUST_CHECK bool kith_worker_packing_open(struct kith_worker *worker,
+                                              bool lies);
+void kith_worker_packing_close(struct kith_worker *worker);
 /* Are the slots of this item packed? */
 bool kith_worker_packs(const struct kith_worker *worker,
                        const struct kith_work *work);
