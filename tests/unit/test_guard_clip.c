@@ -17,6 +17,7 @@ enum { DIM = 64 };
 static const struct kith_guard *guard;
 static void *memory;
 static unsigned turn;
+static double elapsed; /* share of own steps that are done */
 
 static int open_guard(void **state)
 {
@@ -24,6 +25,7 @@ static int open_guard(void **state)
     guard = kith_guard_find("clip");
     memory = calloc(1, guard->bytes(DIM));
     turn = 0;
+    elapsed = 0;
     return memory == NULL;
 }
 
@@ -44,6 +46,7 @@ static double beside(kith_id peer, double distance, double movement,
     const struct kith_guard_model model = {.peer = peer,
                                            .distance = fabs(distance),
                                            .movement = movement,
+                                           .elapsed = elapsed,
                                            .v = v,
                                            .sent = sent,
                                            .coordinates = DIM};
@@ -198,6 +201,27 @@ static void test_beyond_own(void **state)
     is(returns(98, 99), 0);
 }
 
+/* Own steps are done: two models of each, however near; another member's are
+ * not counted with them. */
+static void test_ended(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 9; i++)
+        for (kith_id peer = 1; peer <= 5; peer++)
+            is(from(peer, 1, 1), 1);
+    elapsed = 0.999;
+    for (unsigned i = 0; i < 9; i++)
+        is(from(1, 1, 1), 1);
+    elapsed = 1;
+    is(from(1, 1, 1), 1);
+    is(from(1, 1, 1), 1);
+    for (unsigned i = 0; i < 9; i++)
+        is(from(1, 1, 1), 0);
+    is(from(2, 1, 1), 1);
+    is(from(2, 1, 1), 1);
+    is(from(2, 1, 1), 0);
+}
+
 static void test_not_finite(void **state)
 {
     (void)state;
@@ -304,6 +328,7 @@ int main(void)
         TEST(away),
         TEST(comes_nearer),
         TEST(beyond_own),
+        TEST(ended),
         TEST(not_finite),
         TEST(coherence),
         TEST(coherence_of_all),

@@ -35,6 +35,11 @@
  * or scaled models are not. A liar gets by silence what staying below 2.5 m
  * gives it anyway.
  *
+ * Who has done its own steps goes on answering, and others may have ended, too:
+ * then a liar would be the only one that speaks, for as long as it likes. Of
+ * each two more models are let in, for those of the last steps may be under
+ * way.
+ *
  * An entry of an identity is one number whatever it sends and however often, so
  * m is an honest one's while fewer than half of the last 64 identities lie. The
  * threshold of few is no lower than the median: a peer that is ten times slower
@@ -54,7 +59,7 @@
 #include "kith/guard.h"
 
 enum { IDENTITIES = 64, KNOWN = KITH_GUARD_NEIGHBOURS, FEW = 2, MET = 3 };
-enum { AWAY = 16 };
+enum { AWAY = 16, AFTER = 2 };
 /* What is kept of an identity, (coordinates) each: C, s_j', x_i'. */
 enum { SUMS, THEIRS, OURS, KEPT };
 #define FURTHEST 2.5
@@ -74,6 +79,7 @@ struct identity {
     double way;         /* R */
     uint32_t ways;      /* of which R is the mean */
     bool was_seen;      /* s_j' and x_i' are there */
+    uint32_t after;     /* models since own steps were done */
     uint32_t spared;    /* models that are clipped, not rejected, unless nearer
                          * than the last one: those are not counted */
 };
@@ -273,6 +279,8 @@ static double weigh(void *state, const struct kith_guard_model *model)
         return 0;
     follow(clip, identity, model);
     go_on(clip, identity, model);
+    if (model->elapsed >= 1 && identity->after++ >= AFTER)
+        return 0;
     if ((d > FURTHEST * m && !spared) || is_coherent(clip, identity) ||
         is_still(clip, identity))
         return 0;
