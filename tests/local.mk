@@ -206,6 +206,7 @@ LONG = \
   tests/long/accept_choosing.sh \
   tests/long/accept_freeze.sh \
   tests/long/accept_hash.sh \
+  tests/long/accept_heal.sh \
   tests/long/accept_lab.sh \
   tests/long/accept_learning.sh \
   tests/long/accept_parity.sh \
@@ -236,7 +237,7 @@ EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept_choco.py tests/long/theory_table.py \
   tests/long/accept_quality.py tests/long/accept_taxonomy.py \
   tests/long/accept_learning.py tests/long/accept_choosing.py \
-  tests/long/byzantine.py \
+  tests/long/accept_heal.py tests/long/byzantine.py \
   tests/integration/lab_replay.py tests/integration/lab_taxonomy.py docs/make_algorithms.py \
   docs/make_manual.py
 EXTRA_PROGRAMS += $(LONG_BUILDS)
