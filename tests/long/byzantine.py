@@ -139,10 +139,11 @@ class Runs:
         asked = [line for line in self.found.values() if "finite" in line]
         broken = [line for line in asked if not line["finite"] or
                   line["cell"]["guard"] == "clip" and line["nonfinite"]]
-        without = sum(line["nonfinite"] > 0 for line in asked)
+        without = sum(line["nonfinite"] > 0 for line in asked
+                      if line["cell"]["guard"] != "clip")
         print(f"\nFinite parameters of the honest to the end: "
               f"{len(asked) - len(broken)} of {len(asked)} runs; steps that "
-              f"were not, and were taken back, in {without} without clip")
+              f"were not, and were taken back, in {without} of other guards")
         for line in broken:
             print(f"  broken: {self.key(line['cell'])}")
         return not broken
@@ -307,8 +308,9 @@ def targets(runs):
                     below = max(none[s][1] - lies[s][1] for s in both)
                     held = lost <= most and (not worst or below <= worst)
                     missed += not held
-                    texts.append(f"{algorithm}, {peers}: {lost:.1f}, "
-                                 f"{below:.1f}; {len(both)}"
+                    texts.append(f"{algorithm}, {peers}: "
+                                 f"{round(lost, 1) + 0:.1f}, "
+                                 f"{round(below, 1) + 0:.1f}; {len(both)}"
                                  f"{'' if held else ' **missed**'}")
             if texts:
                 print(f"| `{kind}` | {100 * share:.0f} % | {split} | {most} | "
