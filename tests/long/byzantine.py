@@ -281,7 +281,7 @@ def table(runs, algorithm, peers):
                                            for _, number in columns) + " |")
     print("| seeds | " + " | ".join(
         " to ".join(str(n) for n in sorted({len(row[number])
-                                           for row in results.values()}))
+                                           for row in results.values()} - {0}))
         for _, number in columns) + " |")
 
 
