@@ -212,6 +212,7 @@ LONG = \
   tests/long/accept_choosing.sh \
   tests/long/accept_freeze.sh \
   tests/long/accept_hash.sh \
+  tests/long/accept_heal.sh \
   tests/long/accept_lab.sh \
   tests/long/accept_learning.sh \
   tests/long/accept_parity.sh \
@@ -244,7 +245,8 @@ EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept_quality.py tests/long/accept_taxonomy.py \
   tests/long/accept_learning.py tests/long/accept_choosing.py \
   tests/long/accept_wires.py \
-  tests/long/byzantine.py \
+  tests/long/accept_heal.py tests/long/byzantine.py \
+  tests/long/byzantine.jsonl \
   tests/integration/lab_replay.py tests/integration/lab_taxonomy.py docs/make_algorithms.py \
   docs/make_manual.py
 EXTRA_PROGRAMS += $(LONG_BUILDS)

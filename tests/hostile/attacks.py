@@ -43,14 +43,20 @@ def columns(member, x):
     return list(zip(*(models or [x])))
 
 
+def deviation(values, mean):
+    """As statistics.pstdev, which is exact and takes twenty times as long: a
+    round waits for us meanwhile."""
+    return math.sqrt(sum((v - mean) ** 2 for v in values) / len(values))
+
+
 def alie(member, link, x):
     """A little is enough: mean - z deviation, inside the honest spread."""
     n, ours = len(member.addresses), 1
     supporters = n // 2 + 1 - ours
     share = (n - ours - supporters) / (n - ours)
     z = statistics.NormalDist().inv_cdf(share)
-    return [statistics.fmean(c) - z * statistics.pstdev(c)
-            for c in columns(member, x)]
+    means = [(statistics.fmean(c), c) for c in columns(member, x)]
+    return [mean - z * deviation(c, mean) for mean, c in means]
 
 
 def ipm(member, link, x):

@@ -48,16 +48,17 @@ class Cluster:
     """Peers of kith at `ranks`, and one more place, which is ours. They stop
     by `stop`, and hold what comes against `guard`."""
 
-    def __init__(self, folder, algorithm, place, model, stop, guard="none"):
-        self.folder, self.place = folder, place
-        self.ranks = [rank for rank in range(PEERS) if rank != place]
+    def __init__(self, folder, algorithm, place, model, stop, guard="none",
+                 peers=PEERS):
+        self.folder, self.place, self.peers = folder, place, peers
+        self.ranks = [rank for rank in range(peers) if rank != place]
         self.algorithm, self.guard = algorithm, guard
         os.makedirs(folder)
-        ports = free_ports(PEERS)
+        ports = free_ports(peers)
         self.addresses = [("127.0.0.1", port) for port in ports]
         authority = os.path.join(folder, "authority")
         keys("new", authority, "--authority")
-        for rank in range(PEERS):
+        for rank in range(peers):
             self.certify(authority, rank)
         self.experiment("experiment.yaml", model, stop, DIGITS)
         self.experiment("liar.yaml", model, stop, "liar")
@@ -80,7 +81,7 @@ class Cluster:
         with open(self.path(name), "w", encoding="ascii") as file:
             file.write(f"""name: hostile
 seed: 7
-peers: {PEERS}
+peers: {self.peers}
 stop: {{{stop}}}
 {MODELS[model].replace("DATA", data)}network: {{suite: AESGCM}}
 gossip: {{algorithm: {self.algorithm}, every: 2, topology: complete,

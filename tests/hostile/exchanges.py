@@ -6,6 +6,7 @@ from channel import ProtocolError
 from messages import Header, Kind
 
 REPLIES = 4          # swaps answered at a time
+FEW = 4              # neighbours: their swaps weigh more
 ANSWER_S = 2.0       # then what we began is given up
 
 
@@ -76,8 +77,9 @@ class Exchanges:
             link.say(header.answer(Kind.ACK))
 
     def merge(self, swap):
-        """Both ends have at most 4 neighbours."""
-        swap["weight"] = min(0.5, 0.7 / swap["overlap"])
+        """All others are neighbours: section 3 asks how many."""
+        few = len(self.addresses) - 1 <= FEW
+        swap["weight"] = min(0.5, (0.7 if few else 0.5) / swap["overlap"])
         average(self.x, swap["weight"], swap["theirs"], swap["sent"])
         swap["merged"] = True
 

@@ -8,18 +8,21 @@ interrupted goes on.
 
     python3 byzantine.py [harm] [attacks] [--tables]
 
-By default little of it is run; EVERYTHING=1 has all, within four CPU-hours:
-attacks by three seeds and three epochs, guards to compare with by one seed, the
-largest share and four kinds.
---tables runs nothing and prints what RESULTS holds, as docs/byzantine.md has
-it. Settings beside KITH, OUT, DATASET and SEEDS of accept.py:
+Every parameter of the honest must be a number in all of them.
+
+By default little of it is run; EVERYTHING=1 has all: attacks by three seeds
+and three epochs, guards to compare with by one seed, the largest share and
+four kinds. --tables runs nothing and prints what RESULTS holds, as
+docs/byzantine.md has it, and what was asked of it. Settings beside KITH, OUT,
+DATASET and SEEDS of accept.py:
   RESULTS   lines of JSON ($OUT/byzantine.jsonl)
   MINUTES   begin no run after so many (60)
   EPOCHS    of a run (1; EVERYTHING: 5, of attacks 3)
-  ALGORITHMS, SPLITS, KINDS, SHARES, PEERS, GUARDS, OTHERS   comma-separated, in
-            place of the defaults
+  ALGORITHMS, SPLITS, KINDS, SHARES, PEERS, GUARDS, OTHERS   comma-separated,
+            in place of the defaults; empty: none
 """
 import json
+import math
 import os
 import statistics
 import sys
@@ -49,12 +52,17 @@ compute: {{step: 5ms}}
 EVERY = {"adpsgd": 2, "local-sgd": 20, "diloco": 20, "noloco": 20}
 PAIRS = ("adpsgd", "gosgd", "sgp")
 TOPOLOGY = {"noloco": "random-matching"}
+# Fails for steps that were taken back, and for the liars' own, which may be
+# asked for (ascent): then the marks of the honest ones and their models count.
+FINITE = "always finite(model)"
 # What is told, and what the table calls it.
 LIES = {"silent": "crash: {who}", "huge": "huge: {who}, by: 3e38"}
 
 
 def chosen(name, little, everything):
     given = os.environ.get(name)
+    if given == "":
+        return []
     if given:
         depth, parts, part = 0, [], ""
         for letter in given + ",":
@@ -78,12 +86,21 @@ KINDS = chosen("KINDS", ["flip", "alie", "stale"],
                 "dissensus", "stale", "free-ride", "label-flip", "ride",
                 "ascent"])
 SHARES = [float(s) for s in chosen("SHARES", ["0.2"], ["0.1", "0.2"])]
-PEERS = [int(p) for p in chosen("PEERS", ["10"], ["10"])]
+PEERS = [int(p) for p in chosen("PEERS", ["10"], ["10", "20"])]
 GUARDS = chosen("GUARDS", ["none", "clip"], ["none", "clip"])
 OTHERS = chosen("OTHERS", [], ["balance", "nnm", "trimmed-mean", "cs+"])
 
 
 COMPARED = ("silent", "alie", "dissensus", "stale", "ride")
+# Attacks, share and data: points below silent ones, of the mean and of the
+# worst honest peer (0: not asked). What is not here is reported.
+STRONG = ("huge", "scale", "gauss", "alie", "dissensus")
+TARGETS = {(STRONG, 0.2, "iid"): (1, 5),
+           (STRONG, 0.2, "dirichlet(0.1)"): (3, 5),
+           (("label-flip", "dissensus"), 0.1, "iid"): (1, 0),
+           (("label-flip", "dissensus"), 0.1, "dirichlet(0.1)"): (2, 0),
+           (("label-flip", "stale", "ride"), 0.2, "iid"): (1, 0),
+           (("ride", "ascent"), 0.1, "iid"): (2, 0)}
 
 
 def topology(algorithm, peers):
@@ -116,6 +133,21 @@ class Runs:
     def key(cell):
         return json.dumps(cell, sort_keys=True)
 
+    def are_finite(self):
+        """Was every parameter of the honest a number, where it was asked? A
+        step that was not is taken back; with clip there must be none."""
+        asked = [line for line in self.found.values() if "finite" in line]
+        broken = [line for line in asked if not line["finite"] or
+                  line["cell"]["guard"] == "clip" and line["nonfinite"]]
+        without = sum(line["nonfinite"] > 0 for line in asked
+                      if line["cell"]["guard"] != "clip")
+        print(f"\nFinite parameters of the honest to the end: "
+              f"{len(asked) - len(broken)} of {len(asked)} runs; steps that "
+              f"were not, and were taken back, in {without} of other guards")
+        for line in broken:
+            print(f"  broken: {self.key(line['cell'])}")
+        return not broken
+
     def one(self, **cell):
         """Accuracy of the honest, mean and worst, in points; None: not yet."""
         cell["epochs"] = EPOCHS[cell["share"] > 0]
@@ -133,11 +165,13 @@ class Runs:
         peers, algorithm = cell["peers"], cell["algorithm"]
         liars = round(cell["share"] * peers)
         settings = [f"seed={cell['seed']}", f"peers={peers}",
-                    f"stop.epochs={cell['epochs']}", f"data.split={cell['split']}",
+                    f"stop.epochs={cell['epochs']}",
+                    f"data.split={cell['split']}",
                     f"gossip.algorithm={algorithm}",
                     f"gossip.every={EVERY.get(algorithm, 1)}",
                     f"gossip.topology={topology(algorithm, peers)}",
-                    f"gossip.guard={cell['guard']}"]
+                    f"gossip.guard={cell['guard']}",
+                    f"assert=[{FINITE}]"]
         if topology(algorithm, peers) == "random-regular":
             settings.append("gossip.degree=8")
         if liars > 0:
@@ -145,17 +179,28 @@ class Runs:
             lie = LIES.get(cell["kind"], "hostile: {who}, kind: {kind}")
             settings.append("faults=[{at: 20ms, " +
                             lie.format(who=who, kind=cell["kind"]) + "}]")
-        result = kith("sim", self.path, *settings)
-        last = rows(result, "SELECT accuracy, max(time_s) FROM series WHERE "
-                    "peer < ? AND accuracy IS NOT NULL GROUP BY peer",
-                    peers - liars)
+        result = kith("sim", self.path, *settings, expect=(0, 1))
+        held = rows(result, "SELECT held FROM verdicts WHERE assertion = ?",
+                    FINITE)[0][0]
+        if result["violations"] > 1 - held:
+            sys.exit(f"{result['command']}: {result['violations']} violations")
+        last = rows(result, "SELECT accuracy, consensus_distance, max(time_s) "
+                    "FROM series WHERE peer < ? AND accuracy IS NOT NULL "
+                    "GROUP BY peer", peers - liars)
+        nonfinite = rows(result, "SELECT count(*) FROM marks JOIN mark_kinds "
+                         "USING (kind) WHERE name = 'nonfinite' AND peer < ?",
+                         peers - liars)[0][0]
         marks = dict(rows(result, "SELECT name, count(*) FROM marks JOIN "
                           "mark_kinds USING (kind) WHERE name IN ('clipped', "
                           "'rejected', 'gated', 'recovered') GROUP BY name"))
         os.unlink(result["database"])
-        points = [100 * accuracy for accuracy, _ in last]
+        points = [100 * row[0] for row in last]
+        # The distance to the mean is a number where every parameter is.
+        finite = held == 1 or len(last) == peers - liars and all(
+            row[1] is not None and math.isfinite(row[1]) for row in last)
         return {"cell": cell, "mean": round(statistics.fmean(points), 3),
-                "worst": round(min(points), 3), "marks": marks,
+                "worst": round(min(points), 3), "finite": finite,
+                "nonfinite": nonfinite, "marks": marks,
                 "wall_s": result["wall_s"]}
 
 
@@ -185,38 +230,99 @@ def harm(runs):
     print("\n".join(lines))
 
 
-def attacked(runs, cell, guards, kind):
-    """A line of the table: of each guard mean and worst peer."""
-    texts = []
-    for guard in guards:
-        if guard in OTHERS and kind not in COMPARED:
-            texts.append("-")
-            continue
-        found = [runs.one(**cell, guard=guard, kind=kind, seed=seed)
-                 for seed in SEEDS[:1 if guard in OTHERS else 3]]
-        found = [pair for pair in found if pair]
-        texts.append("-" if not found else
-                     f"{statistics.fmean(m for m, _ in found):.1f}/"
-                     f"{min(w for _, w in found):.1f}")
-    return f"| {kind} | {' | '.join(texts)} |"
+def seeds_of(guard):
+    return SEEDS[:1 if guard in OTHERS else 3]
+
+
+def cells(algorithm, peers):
+    """Columns of a table: those with a guard that this algorithm takes."""
+    for split in SPLITS:
+        for share in SHARES:
+            for guard in GUARDS + (OTHERS if share == max(SHARES) else []):
+                if takes(algorithm, guard):
+                    yield {"algorithm": algorithm, "split": split,
+                           "peers": peers, "share": share, "guard": guard}
+
+
+def all_of(runs, cell, kind):
+    """Mean and worst of each seed that is there."""
+    if cell["guard"] in OTHERS and kind not in COMPARED:
+        return {}
+    found = {seed: runs.one(**cell, kind=kind, seed=seed)
+             for seed in seeds_of(cell["guard"])}
+    return {seed: pair for seed, pair in found.items() if pair}
+
+
+def in_words(found):
+    if not found:
+        return "-"
+    return (f"{statistics.fmean(m for m, _ in found.values()):.1f}/"
+            f"{min(w for _, w in found.values()):.1f}")
+
+
+def table(runs, algorithm, peers):
+    """A line an attack: mean of the honest, worst of them in any seed."""
+    results = {kind: [all_of(runs, cell, kind)
+                      for cell in cells(algorithm, peers)]
+               for kind in ["silent"] + KINDS}
+    columns = [(cell, number) for number, cell in
+               enumerate(cells(algorithm, peers))
+               if any(row[number] for row in results.values())]
+    if not columns:
+        return
+    print(f"\n{algorithm}, {topology(algorithm, peers)}, {peers} peers: mean "
+          "and worst honest peer")
+    print("\n| attack | " + " | ".join(
+        f"{cell['split']}, {100 * cell['share']:.0f} %: {cell['guard']}"
+        for cell, _ in columns) + " |")
+    print("|---|" + "---|" * len(columns))
+    for kind, row in results.items():
+        print(f"| `{kind}` | " + " | ".join(in_words(row[number])
+                                           for _, number in columns) + " |")
+    print("| seeds | " + " | ".join(
+        " to ".join(str(n) for n in sorted({len(row[number])
+                                           for row in results.values()} - {0}))
+        for _, number in columns) + " |")
+
+
+def targets(runs):
+    """What clip may lose to silent ones, and what it does, seeds in pairs."""
+    print("\n| attack | share | data | asked at most | worst at most |"
+          " algorithm, peers: lost by mean, by the worst; seeds |\n"
+          "|---|---|---|---|---|---|")
+    missed = 0
+    for (kinds, share, split), (most, worst) in TARGETS.items():
+        for kind in kinds:
+            texts = []
+            for algorithm in ATTACKED:
+                for peers in PEERS:
+                    cell = {"algorithm": algorithm, "split": split,
+                            "peers": peers, "share": share, "guard": "clip"}
+                    lies, none = (all_of(runs, cell, k)
+                                  for k in (kind, "silent"))
+                    both = sorted(lies.keys() & none.keys())
+                    if not both:
+                        continue
+                    lost = statistics.fmean(none[s][0] - lies[s][0]
+                                            for s in both)
+                    below = max(none[s][1] - lies[s][1] for s in both)
+                    held = lost <= most and (not worst or below <= worst)
+                    missed += not held
+                    texts.append(f"{algorithm}, {peers}: "
+                                 f"{round(lost, 1) + 0:.1f}, "
+                                 f"{round(below, 1) + 0:.1f}; {len(both)}"
+                                 f"{'' if held else ' **missed**'}")
+            if texts:
+                print(f"| `{kind}` | {100 * share:.0f} % | {split} | {most} | "
+                      f"{worst or '-'} | {' · '.join(texts)} |")
+    print(f"\n{missed} targets missed")
 
 
 def attacks(runs):
     for algorithm in ATTACKED:
-        for split in SPLITS:
-            for peers in PEERS:
-                for share in SHARES:
-                    guards = GUARDS + (OTHERS if share == max(SHARES) else [])
-                    guards = [g for g in guards if takes(algorithm, g)]
-                    cell = {"algorithm": algorithm, "split": split,
-                            "peers": peers, "share": share}
-                    lines = [attacked(runs, cell, guards, kind)
-                             for kind in ["silent"] + KINDS]
-                    print(f"\n{algorithm}, {split}, {100 * share:.0f} % of "
-                          f"{peers}: mean and worst honest peer\n\n"
-                          f"| attack | {' | '.join(guards)} |\n"
-                          f"|---|{'---|' * len(guards)}")
-                    print("\n".join(lines), flush=True)
+        for peers in PEERS:
+            table(runs, algorithm, peers)
+    targets(runs)
 
 
 def main():
@@ -227,6 +333,7 @@ def main():
         if not asked or name in asked:
             table(runs)
     print(f"\n{len(runs.found)} runs in {RESULTS}, {runs.missing} to come")
+    sys.exit(1 if not runs.are_finite() else 0)
 
 
 if __name__ == "__main__":

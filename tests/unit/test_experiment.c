@@ -82,6 +82,7 @@ static void test_default_guard(void **state)
         {"gossip={algorithm: qg-dsgdm, topology: ring, guard: clip}", "clip"},
         {"gossip={algorithm: dpsgd-atc, topology: exponential}", "none"},
         {"gossip={algorithm: sgp}", "none"},
+        {"gossip={algorithm: choco, topology: complete}", "none"},
         {"gossip={algorithm: gossip-push, topology: ring}", "none"}};
     static const char quadratic[] =
         "name: q\nseed: 1\npeers: 8\nstop: {steps: 9}\n"

@@ -17,6 +17,7 @@ enum { DIM = 64 };
 static const struct kith_guard *guard;
 static void *memory;
 static unsigned turn;
+static double elapsed; /* share of own steps that are done */
 
 static int open_guard(void **state)
 {
@@ -24,6 +25,7 @@ static int open_guard(void **state)
     guard = kith_guard_find("clip");
     memory = calloc(1, guard->bytes(DIM));
     turn = 0;
+    elapsed = 0;
     return memory == NULL;
 }
 
@@ -44,6 +46,7 @@ static double beside(kith_id peer, double distance, double movement,
     const struct kith_guard_model model = {.peer = peer,
                                            .distance = fabs(distance),
                                            .movement = movement,
+                                           .elapsed = elapsed,
                                            .v = v,
                                            .sent = sent,
                                            .coordinates = DIM};
@@ -130,16 +133,28 @@ static void test_heals(void **state)
     is(from(5, 100, 1), 1); /* most are that far */
 }
 
-/* How many models of peer 4 are let in after `others` of `speakers`. */
-static unsigned let_in_after(unsigned others, unsigned speakers)
+/* Of peer 4, whose distance is beside our norm. */
+static double returns(double distance, double norm)
 {
-    unsigned let_in = 0;
+    return beside(4, distance, 1, turn++, norm);
+}
+
+/* All five are heard, then `others` models of `speakers`. */
+static void part(unsigned others, unsigned speakers)
+{
     memset(memory, 0, guard->bytes(DIM));
     for (kith_id k = 0; k < 12 * 5; k++)
         is(from(k % 5, 1, 1), 1);
     for (unsigned k = 0; k < others; k++)
         is(from(k % speakers, 1, 1), 1);
-    for (; let_in < 99 && from(4, 100, 1) > 0; let_in++)
+}
+
+/* How many models of peer 4 are let in after that. */
+static unsigned let_in_after(unsigned others, unsigned speakers)
+{
+    unsigned let_in = 0;
+    part(others, speakers);
+    for (; let_in < 99 && returns(100, 100) > 0; let_in++)
         ;
     return let_in;
 }
@@ -154,11 +169,57 @@ static void test_away(void **state)
     assert_int_equal(let_in_after(3 * 19, 4), 4);
     assert_int_equal(let_in_after(3 * 41, 3), 10);
     assert_int_equal(let_in_after(999, 2), 0);
-    (void)let_in_after(0, 1);
-    for (unsigned k = 0; k < 99; k++)
-        (void)from(k % 4, 1, 1);
-    is(from(4, 100, 1), 2. / 100);
-    is(from(4, (double)INFINITY, 1), 0);
+    part(99, 4);
+    is(returns(100, 100), 2. / 100);
+    is(returns((double)INFINITY, 100), 0);
+}
+
+/* Models that come nearer are not counted, those that do not are: 19 turns, 4
+ * models. */
+static void test_comes_nearer(void **state)
+{
+    (void)state;
+    part(3 * 19, 4);
+    is(returns(100, 100), 2. / 100);
+    for (unsigned d = 99; d > 40; d--)
+        is(returns(d, 100), 2. / d);
+    for (unsigned k = 0; k < 3; k++)
+        is(returns(41, 100), 2. / 41);
+    is(returns(40, 100), 0);
+}
+
+/* Who is further than our own norm is not spared, nor counted for less. */
+static void test_beyond_own(void **state)
+{
+    (void)state;
+    part(3 * 19, 4);
+    is(returns(100, 99), 0);
+    is(returns(99, 98), 0);
+    is(returns(99, 99), 2. / 99);
+    for (unsigned k = 0; k < 2; k++)
+        is(returns(99, 99), 2. / 99);
+    is(returns(98, 99), 0);
+}
+
+/* Own steps are done: two models of each, however near; another member's are
+ * not counted with them. */
+static void test_ended(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 9; i++)
+        for (kith_id peer = 1; peer <= 5; peer++)
+            is(from(peer, 1, 1), 1);
+    elapsed = 0.999;
+    for (unsigned i = 0; i < 9; i++)
+        is(from(1, 1, 1), 1);
+    elapsed = 1;
+    is(from(1, 1, 1), 1);
+    is(from(1, 1, 1), 1);
+    for (unsigned i = 0; i < 9; i++)
+        is(from(1, 1, 1), 0);
+    is(from(2, 1, 1), 1);
+    is(from(2, 1, 1), 1);
+    is(from(2, 1, 1), 0);
 }
 
 static void test_not_finite(void **state)
@@ -265,6 +326,9 @@ int main(void)
         TEST(median_by_identity),
         TEST(heals),
         TEST(away),
+        TEST(comes_nearer),
+        TEST(beyond_own),
+        TEST(ended),
         TEST(not_finite),
         TEST(coherence),
         TEST(coherence_of_all),

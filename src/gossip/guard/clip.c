@@ -24,8 +24,21 @@
  *
  * Who was away is far, and most neighbours of a graph may stand on our side of
  * what parted us: who misses more than 16 turns, of half of those known each,
- * is clipped and not rejected for its distance a quarter as many times. A liar
- * gets by silence what staying below 2.5 m gives it anyway.
+ * is clipped and not rejected for its distance a quarter as many times, not
+ * counting those that are nearer than its last. Where our side has settled, m
+ * and so what is let in is little beside the way back: a count alone ended in
+ * the midst of it. Only while it is within our own norm,
+ *
+ *   |v| <= |x_i|                         on the random coordinates
+ *
+ * as halves are that trained apart for half of a run (0.6 at most), and turned
+ * or scaled models are not. A liar gets by silence what staying below 2.5 m
+ * gives it anyway.
+ *
+ * Who has done its own steps goes on answering, and others may have ended, too:
+ * then a liar would be the only one that speaks, for as long as it likes. Of
+ * each two more models are let in, for those of the last steps may be under
+ * way.
  *
  * An entry of an identity is one number whatever it sends and however often, so
  * m is an honest one's while fewer than half of the last 64 identities lie. The
@@ -46,7 +59,7 @@
 #include "kith/guard.h"
 
 enum { IDENTITIES = 64, KNOWN = KITH_GUARD_NEIGHBOURS, FEW = 2, MET = 3 };
-enum { AWAY = 16 };
+enum { AWAY = 16, AFTER = 2 };
 /* What is kept of an identity, (coordinates) each: C, s_j', x_i'. */
 enum { SUMS, THEIRS, OURS, KEPT };
 #define FURTHEST 2.5
@@ -66,7 +79,9 @@ struct identity {
     double way;         /* R */
     uint32_t ways;      /* of which R is the mean */
     bool was_seen;      /* s_j' and x_i' are there */
-    uint32_t spared;    /* models that are clipped and not rejected */
+    uint32_t after;     /* models since own steps were done */
+    uint32_t spared;    /* models that are clipped, not rejected, unless nearer
+                         * than the last one: those are not counted */
 };
 
 struct clip {
@@ -212,8 +227,8 @@ static bool is_still(const struct clip *clip, const struct identity *identity)
 }
 
 /* A turn is over when half of all that are known were met in it: fewer cannot
- * make the others seem away. Is this one not too far, for it was? */
-static bool is_spared(struct clip *clip, struct identity *identity)
+ * make the others seem away. */
+static void take_turn(struct clip *clip, struct identity *identity)
 {
     const bool known = identity->turn > 0 && identity->turn <= clip->turn;
     const uint64_t missed = known ? clip->turn - identity->turn : 0;
@@ -226,10 +241,27 @@ static bool is_spared(struct clip *clip, struct identity *identity)
         clip->turn++;
         clip->met = 0;
     }
+}
+
+static bool is_beyond_own(const struct kith_guard_model *model)
+{
+    double theirs = 0, own = 0;
+    for (size_t i = 0; i < model->coordinates; i++) {
+        theirs += model->v[i] * model->v[i];
+        own += model->sent[i] * model->sent[i];
+    }
+    return !(theirs <= own);
+}
+
+/* Is it not too far, for it was away? */
+static bool is_spared(struct identity *identity,
+                      const struct kith_guard_model *model)
+{
     if (identity->spared == 0)
         return false;
-    identity->spared--;
-    return true;
+    if (!(model->distance < identity->distance))
+        identity->spared--;
+    return !is_beyond_own(model);
 }
 
 static double weigh(void *state, const struct kith_guard_model *model)
@@ -239,13 +271,16 @@ static double weigh(void *state, const struct kith_guard_model *model)
     const double m = threshold(clip, model->movement);
     struct identity *identity = meet(clip, model->peer, model->coordinates);
     KITH_ASSERT(d >= 0 && model->movement >= 0);
-    const bool spared = is_spared(clip, identity);
+    take_turn(clip, identity);
+    const bool spared = is_spared(identity, model);
     identity->last = ++clip->clock;
     identity->distance = d;
     if (!(d < (double)INFINITY && m < (double)INFINITY))
         return 0;
     follow(clip, identity, model);
     go_on(clip, identity, model);
+    if (model->elapsed >= 1 && identity->after++ >= AFTER)
+        return 0;
     if ((d > FURTHEST * m && !spared) || is_coherent(clip, identity) ||
         is_still(clip, identity))
         return 0;
