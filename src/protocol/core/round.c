@@ -111,6 +111,7 @@ static bool pauses(const struct kith_node *node)
     const struct kith_round *round = node->round;
     KITH_ASSERT(round->barren <= BARREN_MAX);
     return round->barren > BARREN && round->second <= round->round &&
+           !round->jumped &&
            node->attempts % (UINT64_C(1) << (round->barren - BARREN)) != 0;
 }
 
@@ -119,7 +120,7 @@ void kith_round_open(struct kith_node *node)
     struct kith_round *round = node->round;
     kith_node_mark(node, KITH_MARK_ATTEMPT, NULL, KITH_NOBODY, node->attempts,
                    0);
-    if (kith_round_phases(node) > 1 && round->empty > BARREN)
+    if (kith_round_phases(node) > 1 && round->empty > BARREN && !round->jumped)
         kith_round_turn_back(node);
     reopen(node);
     round->opened_ns = round->triggered_ns = node->now_ns;
@@ -134,6 +135,7 @@ void kith_round_open(struct kith_node *node)
         kith_node_mark(node, KITH_MARK_ROUND, NULL, KITH_NOBODY, round->round,
                        0);
     }
+    round->jumped = false;
 }
 
 void kith_round_go_on(struct kith_node *node, bool catches_up)
@@ -575,6 +577,7 @@ void kith_round_peer_left(struct kith_node *node, kith_id peer)
     const bool open = kith_edge_is_open(node, edge, node->round->round);
     KITH_ASSERT(edge == NULL || edge->peer == peer);
     set_down(node, peer);
+    kith_round_forget(node, peer);
     node->round->left_out |= open ? LEFT_LOST : 0;
     node->mode->edge_down(node, open ? edge : NULL, peer);
     if (open)

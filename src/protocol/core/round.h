@@ -111,6 +111,7 @@ struct kith_round {
     bool merged;      /* mailbox: this round's merge is done */
     bool passing;     /* mailbox: it passes on what a peer in training sent */
     bool deserted;    /* nobody takes part, nobody is known to be further */
+    bool jumped;      /* here, in place of the next round */
     bool asks;        /* those that are left out whether they are there */
     uint8_t left_out; /* LEFT_LATE | LEFT_LOST: so were edges of it */
     uint8_t patience; /* rounds in a row that lapsed, where neighbours change */
@@ -259,6 +260,8 @@ void kith_late_in_time(struct kith_node *node,
 bool kith_round_is_awaited(const struct kith_node *node, uint64_t said);
 /* Any message: its sender is alive, and in that round. */
 void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said);
+/* The link broke: what it said is void. */
+void kith_round_forget(struct kith_node *node, kith_id peer);
 /* No honest peer is in a later round by now, as far as our own clock says. */
 uint64_t kith_round_plausible(const struct kith_node *node);
 /* A round was closed: how long one takes. */
