@@ -230,6 +230,28 @@ static void test_cut_one_way(void **state)
     heals(true, 67, 9280);
 }
 
+/* Slow steps, and each waited for one that was a cycle behind, no longer than
+ * those in time had taken: whoever says that it comes is waited for. */
+static void test_comes(void **state)
+{
+    (void)state;
+    heals(true, 89, 687);
+    heals(true, 89, 5247);
+    heals(true, 43, 9392);
+    heals(true, 79, 3899);
+}
+
+/* The same beside a liar, which each round of a cycle waited for anew. */
+static void test_out_of_cycle(void **state)
+{
+    (void)state;
+    heals(true, 89, 264);
+    heals(true, 79, 4451);
+    heals(true, 79, 7348);
+    heals(true, 101, 444);
+    heals(true, 83, 6013);
+}
+
 /* A liar said that it is further, and in the next message that it is not. */
 static void test_takes_back_its_word(void **state)
 {
@@ -286,6 +308,8 @@ int main(void)
         cmocka_unit_test(test_meets_nobody),
         cmocka_unit_test(test_led_astray),
         cmocka_unit_test(test_cut_one_way),
+        cmocka_unit_test(test_comes),
+        cmocka_unit_test(test_out_of_cycle),
         cmocka_unit_test(test_takes_back_its_word),
         cmocka_unit_test(test_tries_where_it_went),
         cmocka_unit_test(test_jumps_over),

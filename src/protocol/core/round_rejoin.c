@@ -110,7 +110,8 @@ static void set_heard(const struct kith_node *node,
                       struct kith_round_edge *edge)
 {
     KITH_ASSERT(edge->flags & (EDGE_IN | EDGE_OUT));
-    if (kith_node_is_charged(node, edge->peer))
+    if (kith_node_is_charged(node, edge->peer) ||
+        kith_late_is_out(node, edge->peer))
         return;
     edge->flags &= ~(uint32_t)(EDGE_DOWN | EDGE_COMES);
     edge->silent = 0;
