@@ -1,8 +1,9 @@
 /* The merge kernels beside the plain loop x = (x + y) / 2, over vectors that no
  * cache holds. Gates: mix (12 bytes per element, as the loop) >= 0.95 of the
- * loop's rate; with a bfloat16 peer (10 bytes) <= 0.80 of the time of the
- * float32 merge. Shown beside them: the merges that also read or write a
- * snapshot, and the finite gate. BENCH_MIB: size of one vector (128). */
+ * loop's rate; of bfloat16 on both ends (12 bytes) <= 0.80 of the time of the
+ * float32 merge against a snapshot (16). Shown beside them: the merges that
+ * also read or write a snapshot, and the finite gate. BENCH_MIB: size of one
+ * vector (128). */
 #include "bench/bench.h"
 
 #include "kith/backend.h"
@@ -13,11 +14,11 @@ enum kernel { PLAIN, MIX, MIX_BF16, MIX_SENT, SWAP_MIX, FINITE, KERNELS };
 static const char *const names[KERNELS] = {
     "plain loop x = (x + y) / 2, 12 B",
     "mix, snapshot = x, 12 B",
-    "mix_bf16, snapshot = x, 10 B",
+    "mix_bf16, both rounded, 12 B",
     "mix against a snapshot, 16 B",
     "swap_mix, x anew beside its snapshot, 12 B",
     "finite gate, 4 B"};
-static const double bytes_per_element[KERNELS] = {12, 12, 10, 16, 12, 4};
+static const double bytes_per_element[KERNELS] = {12, 12, 12, 16, 12, 4};
 
 /* The ceiling. */
 BENCH_BEST static void plain(size_t n, float *restrict x,
@@ -30,7 +31,7 @@ BENCH_BEST static void plain(size_t n, float *restrict x,
 struct vectors {
     size_t n;
     float *x, *y, *sent;
-    uint16_t *half;
+    uint16_t *half, *half_sent;
     const struct kith_backend *backend;
 };
 
@@ -45,7 +46,7 @@ static void run(const struct vectors *v, enum kernel kernel)
         (void)backend->mix(v->n, 0.5, v->y, v->x, v->x);
         break;
     case MIX_BF16:
-        (void)backend->mix_bf16(v->n, 0.5, v->half, v->x, v->x);
+        (void)backend->mix_bf16(v->n, 0.5, v->half, v->half_sent, v->x);
         break;
     case MIX_SENT:
         (void)backend->mix(v->n, 0.5, v->y, v->sent, v->x);
@@ -72,10 +73,11 @@ int main(void)
     v.y = bench_alloc(v.n * sizeof *v.y);
     v.sent = bench_alloc(v.n * sizeof *v.sent);
     v.half = bench_alloc(v.n * sizeof *v.half);
+    v.half_sent = bench_alloc(v.n * sizeof *v.half_sent);
     for (size_t i = 0; i < v.n; i++) {
         v.x[i] = v.sent[i] = 1;
         v.y[i] = 2;
-        v.half[i] = 0x3f80;
+        v.half[i] = v.half_sent[i] = 0x3f80;
     }
     /* Round -1 warms up. */
     for (int round = -1; round < ROUNDS; round++) {
@@ -97,7 +99,7 @@ int main(void)
     bench_ratio("mix : plain loop, GB/s", rates[MIX], rates[PLAIN], ROUNDS,
                 0.95);
     /* 0.80 of the time is 1.25 times the speed. */
-    bench_ratio("mix : mix_bf16, time (>= 1.25 is <= 0.80)", seconds[MIX],
-                seconds[MIX_BF16], ROUNDS, 1.25);
+    bench_ratio("mix against a snapshot : mix_bf16, time (>= 1.25 is <= 0.80)",
+                seconds[MIX_SENT], seconds[MIX_BF16], ROUNDS, 1.25);
     return 0;
 }

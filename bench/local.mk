@@ -12,6 +12,7 @@ BENCHES = \
   bench/bench_loader \
   bench/bench_merge \
   bench/bench_ops \
+  bench/bench_packing \
   bench/bench_record \
   bench/bench_recovery \
   bench/bench_rules \

@@ -4,6 +4,7 @@
 #
 #   deploy/make-cluster.sh N --members FILE --experiment FILE \
 #       --tarball URL --sha256 HEX [--out DIR] [--listen HOST:PORT] [--kith PATH]
+#       [--suite NAME]
 #
 #   --members     one HOST:PORT a line, N lines: where the others reach each
 #                 machine; line number - 1 is its rank
@@ -13,6 +14,8 @@
 #   --out         [cluster] made new; an existing one is refused
 #   --listen      ["[::]:7117"] where each machine listens
 #   --kith        [kith] the program that makes the authority
+#   --suite       the authority's policy, as kith list suites has them: signed
+#                 into ca.pub, so that every machine has it [none]
 #
 # Then: give DIR/RANK/user-data to machine RANK; take the request it prints;
 #   kith keys certify DIR/authority peer-RANK.request, which gives it the rank
@@ -21,7 +24,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 count='' members='' experiment='' tarball='' sha256='' out=cluster
-listen='[::]:7117' kith=kith
+listen='[::]:7117' kith=kith suite=''
 
 fail() {
     echo "make-cluster: $*" >&2
@@ -44,7 +47,7 @@ arguments() {
             usage
             exit 0
             ;;
-        --members | --experiment | --tarball | --sha256 | --out | --listen | --kith)
+        --members | --experiment | --tarball | --sha256 | --out | --listen | --kith | --suite)
             [ $# -ge 2 ] || fail "$1 needs a value"
             printf -v "${1#--}" %s "$2"
             shift
@@ -65,6 +68,8 @@ arguments() {
     check --sha256 "$sha256" '^[0-9a-f]{64}$' '64 lower-case hexadecimal digits'
     check --listen "$listen" '^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}$' \
         'HOST:PORT or [V6]:PORT'
+    [ -z "$suite" ] || check --suite "$suite" '^[A-Za-z0-9]{1,32}$' \
+        "a suite's name (kith list suites)"
     [ ! -e "$out" ] || fail "$out exists; choose another --out"
     grep -q '^peers:' "$experiment" || fail "$experiment has no line 'peers:'"
     if grep -Eq "path: *[\"']?[^\"'/ ]" "$experiment"; then
@@ -135,7 +140,10 @@ machine() {
 arguments "$@"
 read_members
 mkdir -p "$out"
-"$kith" keys new "$out/authority" --authority
+"$kith" keys new "$out/authority" --authority ${suite:+--suite "$suite"} || {
+    rmdir "$out" 2>/dev/null
+    fail "no authority was made"
+}
 # What `kith keys certify` writes into each certificate, by the peer's name.
 {
     echo kith-ranks-v1

@@ -142,9 +142,11 @@ static void receive_vector(struct sim_world *world, kith_id peer, void *vector,
 {
     KITH_ASSERT(message->kind == KITH_MESSAGE_MODEL);
     KITH_ASSERT(message->payload_bytes <= world->vector_bytes);
-    message->finite = (kith_experiment_opaque(world->experiment) &&
-                       message->pattern != KITH_PATTERN_PULL) ||
-                      sim_copy_finite(world, vector, message->payload_bytes);
+    const bool is_pull = message->pattern == KITH_PATTERN_PULL;
+    message->finite =
+        (kith_experiment_opaque(world->experiment) && !is_pull) ||
+        sim_copy_finite(world, vector, message->payload_bytes,
+                        is_pull ? NULL : world->experiment->gossip.format);
     world->report.bulk_bytes += message->payload_bytes;
     if (message->slot != KITH_SLOT_NONE) {
         vector = kith_worker_swap(sim_job_worker(world, peer), message->slot,

@@ -49,15 +49,16 @@ static void draw_bytes(const struct sim_world *world, uint64_t entity,
     kith_rng_fill(&rng, bytes, 32);
 }
 
-/* A processor without AES instructions would take minutes in software: it runs
- * the other suite, whose bytes are as many. */
+/* A processor without AES instructions would take minutes in software, or has
+ * no such provider: it runs another suite, whose bytes are as many. */
 static enum kith_suite suite_of(const struct sim_world *world)
 {
     KITH_ASSERT(world->options.wire == KITH_WIRE_FULL);
     const char *name = world->experiment->network.suite;
-    if (strcmp(name, "ChaChaPoly") == 0 || !kith_aead_best(KITH_SUITE_AESGCM))
-        return KITH_SUITE_CHACHAPOLY;
-    return KITH_SUITE_AESGCM;
+    enum kith_suite suite = KITH_SUITE_AESGCM;
+    if (!kith_suite_find(name, strlen(name), &suite))
+        suite = KITH_SUITE_AESGCM; /* auto */
+    return kith_aead_best(suite) ? suite : KITH_SUITE_CHACHAPOLY;
 }
 
 /* The authority that nobody keeps: its keys are of the seed. */
@@ -141,6 +142,7 @@ enum kith_err sim_channels_open(struct sim_world *world)
     memcpy(channels->trust.authority[0], authority.public_key,
            sizeof authority.public_key);
     channels->trust.authority_count = 1;
+    channels->trust.suite = channels->suite; /* its policy */
     for (kith_id peer = 0; peer < world->peer_count; peer++) {
         struct kith_identity *identity = &channels->identities[peer];
         (void)certify(world, peer, &authority, identity);

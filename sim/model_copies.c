@@ -148,13 +148,14 @@ void sim_copy_forget(struct sim_world *world, kith_id peer)
 }
 
 /* Asked once for all who receive it: the answer is a property of the bytes. */
-bool sim_copy_finite(const struct sim_world *world, void *copy, size_t bytes)
+bool sim_copy_finite(const struct sim_world *world, void *copy, size_t bytes,
+                     const struct kith_format *format)
 {
-    const struct kith_backend *backend = world->experiment->backend;
     struct sim_copy *head = head_of(copy);
     KITH_ASSERT(head->holders > 0);
     if (!head->checked || head->bytes != bytes) {
-        head->finite = backend->finite(bytes / backend->element_bytes, copy);
+        head->finite = kith_format_passes(
+            format, world->experiment->backend->host, bytes, 0, bytes, copy);
         head->checked = !world->channels;
     }
     return head->finite;

@@ -4,6 +4,7 @@
 #define KITH_SIM_MODEL_COPIES_H
 
 #include "kith/err.h"
+#include "kith/format.h"
 #include "kith/types.h"
 #include "sim/packets.h"
 
@@ -31,6 +32,8 @@ void *sim_copy_hold(void *copy);
 void sim_copy_release(struct sim_world *world, void *copy);
 /* Before an item that may fill the peer's snapshots. */
 void sim_copy_forget(struct sim_world *world, kith_id peer);
-bool sim_copy_finite(const struct sim_world *world, void *copy, size_t bytes);
+/* Of a message in that format; NULL: of vectors. */
+bool sim_copy_finite(const struct sim_world *world, void *copy, size_t bytes,
+                     const struct kith_format *format);
 
 #endif

@@ -7,6 +7,7 @@ UNIT = \
   tests/unit/test_admission \
   tests/unit/test_aead \
   tests/unit/test_aegis \
+  tests/unit/test_aegis_wiped \
   tests/unit/test_async_spread \
   tests/unit/test_overlap \
   tests/unit/test_backend \
@@ -43,6 +44,7 @@ UNIT = \
   tests/unit/test_experiment \
   tests/unit/test_faults \
   tests/unit/test_file \
+  tests/unit/test_formats \
   tests/unit/test_graph \
   tests/unit/test_guard_clip \
   tests/unit/test_guard_rounds \
@@ -74,6 +76,7 @@ UNIT = \
   tests/unit/test_ops \
   tests/unit/test_ops_text \
   tests/unit/test_optimiser \
+  tests/unit/test_packing \
   tests/unit/test_peak \
   tests/unit/test_peer \
   tests/unit/test_peer_file \
@@ -104,6 +107,7 @@ UNIT = \
   tests/unit/test_split \
   tests/unit/test_store \
   tests/unit/test_stragglers \
+  tests/unit/test_suite \
   tests/unit/test_swarm_finds \
   tests/unit/test_swarm_healed \
   tests/unit/test_swarm_pairs \
@@ -186,10 +190,12 @@ INTEGRATION = \
   tests/integration/test_lab_replay.sh \
   tests/integration/test_lab_resumes.sh \
   tests/integration/test_lab_taxonomy.sh \
+  tests/integration/test_lab_wires.sh \
   tests/integration/test_netns_peers.sh \
   tests/integration/test_old_files.sh \
   tests/integration/test_parity.sh \
   tests/integration/test_peer_stops.sh \
+  tests/integration/test_peer_suites.sh \
   tests/integration/test_report.sh \
   tests/integration/test_resume.sh \
   tests/integration/test_sim_sweep.sh \
@@ -214,6 +220,7 @@ LONG = \
   tests/long/accept_resume.sh \
   tests/long/accept_swarm_lab.sh \
   tests/long/accept_taxonomy.sh \
+  tests/long/accept_wires.sh \
   tests/long/accept_worlds.sh \
   tests/long/byzantine.sh \
   tests/long/check_cuda_code.sh \
@@ -236,6 +243,7 @@ EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept_choco.py tests/long/theory_table.py \
   tests/long/accept_quality.py tests/long/accept_taxonomy.py \
   tests/long/accept_learning.py tests/long/accept_choosing.py \
+  tests/long/accept_wires.py \
   tests/long/byzantine.py \
   tests/integration/lab_replay.py tests/integration/lab_taxonomy.py docs/make_algorithms.py \
   docs/make_manual.py
@@ -332,12 +340,15 @@ SESSIONS = tests/support/sessions.c tests/support/sessions.h
 tests_unit_test_aegis_SOURCES = tests/unit/test_aegis.c \
   tests/support/aegis_plain.c tests/support/aegis_plain.h \
   tests/support/vectors.h $(SESSIONS)
+tests_unit_test_aegis_wiped_SOURCES = tests/unit/test_aegis_wiped.c \
+  tests/support/aegis_plain.c tests/support/aegis_plain.h
 tests_unit_test_certificate_SOURCES = tests/unit/test_certificate.c $(SESSIONS)
 tests_unit_test_member_SOURCES = tests/unit/test_member.c $(SESSIONS)
 tests_property_test_member_fuzz_SOURCES = tests/property/test_member_fuzz.c \
   tests/fuzz/fuzz_member.c $(VICTIM)
 tests_unit_test_hello_SOURCES = tests/unit/test_hello.c $(SESSIONS)
 tests_unit_test_keys_SOURCES = tests/unit/test_keys.c $(SESSIONS)
+tests_unit_test_suite_SOURCES = tests/unit/test_suite.c $(SESSIONS)
 tests_unit_test_wycheproof_SOURCES = tests/unit/test_wycheproof.c \
   tests/support/vectors.h
 tests_unit_test_session_SOURCES = tests/unit/test_session.c $(SESSIONS)

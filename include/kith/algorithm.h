@@ -150,7 +150,11 @@ enum kith_wait {
      * (received - sent) of it: a guard may make the weight less. Or it comes  \
      * with a weight that `merge` keeps (kith_algorithm_gives_weight): of what \
      * is `withheld` it takes own values in the place of the others. */        \
-    X(TAKES_GUARD, 17, "guarded")
+    X(TAKES_GUARD, 17, "guarded")                                              \
+    /* Its messages must arrive as they were made: totals that grow, sums that \
+     * take the place of x, or what the sender has added to itself already.    \
+     * Formats that round are refused. */                                      \
+    X(NEEDS_EXACT_MESSAGES, 18, "exact_messages")
 enum kith_algorithm_flag {
 #define KITH_X(name, bit, key) KITH_##name = 1u << (bit),
     KITH_ALGORITHM_FLAGS(KITH_X)

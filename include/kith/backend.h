@@ -108,11 +108,11 @@ struct kith_backend {
      * sent == base). */
     double (*swap_mix)(size_t n, double weight, const void *received,
                        const void *sent, const void *base, void *x);
-    /* mix with a received vector of bfloat16, the upper half of a float32:
-     * what a bf16 compressor's merge will call. One pass, 10 n bytes of
-     * traffic in float32 where sent == x. */
+    /* mix of what travelled as bfloat16, the upper halves of float32: rounded
+     * alike on both ends, deltas are exact negatives. One pass, 12 n bytes of
+     * traffic. */
     double (*mix_bf16)(size_t n, double weight, const uint16_t *received,
-                       const void *sent, void *x);
+                       const uint16_t *sent, void *x);
     /* The updates in order: a later one sees what an earlier one wrote. One
      * pass over all their vectors, which are the same or apart; count <=
      * KITH_UPDATES_MAX, of up to KITH_TERMS_MAX terms each. NULL: algorithms
@@ -137,6 +137,21 @@ struct kith_backend {
 
     /* bytes (rows, n) of uint8 -> y = byte / 255. */
     void (*from_bytes)(size_t n, const uint8_t *bytes, void *y);
+
+    /* What formats are made of (kith/format.h), of values as float32: the same
+     * bits on every CPU. A host has them all; NULL: vectors on a device.
+     *
+     * y <- x to the nearest bfloat16, ties to even, a NaN stays one; and back.
+     */
+    void (*to_bf16)(size_t n, const void *x, uint16_t *y);
+    void (*from_bf16)(size_t n, const uint16_t *x, void *y);
+    /* |x - y|^2 of bfloat16, in float64, as distance_squared; y may be NULL. */
+    double (*distance_bf16)(size_t n, const uint16_t *x, const uint16_t *y);
+    /* y <- x / scale to the nearest, ties to even, in [-127, 127]; returns
+     * scale = max |x| / 127, 0 where that is below 2^-126, and where x is not
+     * finite infinity. And back: y <- scale x. */
+    float (*to_int8)(size_t n, const void *x, int8_t *y);
+    void (*from_int8)(size_t n, float scale, const int8_t *x, void *y);
 
     /* ---- Optional, NULL or 0 where a backend computes on the host: for one
      * that works on while its caller goes ahead. Calls take effect in the

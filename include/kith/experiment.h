@@ -13,6 +13,7 @@
 #include "kith/algorithm.h"
 #include "kith/central.h"
 #include "kith/compressor.h"
+#include "kith/format.h"
 #include "kith/guard.h"
 #include "kith/data.h"
 #include "kith/err.h"
@@ -109,7 +110,8 @@ struct kith_experiment {
         kith_ns deadline_ns; /* 0: measured; KITH_NEVER: `never`, sim only */
         char compressor[KITH_NAME_MAX]; /* none */
         struct kith_compressor_config compression;
-        double chance; /* of an exchange where one is due */
+        const struct kith_format *format; /* gossip.wire */
+        double chance;                    /* of an exchange where one is due */
         double coefficients[KITH_GOSSIP_KEY_COUNT]; /* the algorithm's */
         char guard[KITH_NAME_MAX];                  /* none */
         struct kith_guard_config guarded;
@@ -122,7 +124,7 @@ struct kith_experiment {
         double drop_push; /* share of whole push messages lost (tests of T4);
                              simulator only */
         enum kith_wire_mode wire;
-        char suite[KITH_NAME_MAX]; /* AESGCM | ChaChaPoly | auto */
+        char suite[KITH_NAME_MAX]; /* a suite's word, or auto */
     } network;
 
     struct {

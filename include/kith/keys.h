@@ -1,9 +1,10 @@
 /* Key files on disk: text, base64, mode 0600 enforced
  * for secrets. Used by `kith keys`, `kith peer` and the lab.
  *
- *   ca.key        kith-authority-v1    cluster, key, secret        0600,
- * offline ca.pub        kith-cluster-v1 ID   authority KEY, once or twice (a
- * roll) allow         kith-cluster-v1 ID   FINGERPRINT name, one line per key
+ *   ca.key        kith-authority-v1    cluster, key, secret   0600, offline
+ *   ca.pub        kith-cluster-v1 ID   authority KEY, once or twice (a roll)
+ *                                      suite NAME SIGNATURE, where it says so
+ *   allow         kith-cluster-v1 ID   FINGERPRINT name, one line per key
  *   node.key      kith-key-v1          name, created, key, secret  0600
  *   node.request  kith-request-v1      name, key
  *   node.crt      kith-certificate-v1  certificate
@@ -25,9 +26,10 @@
 #define KITH_KEYS_ERROR_BYTES 512
 
 /* DIR/ca.key (0600) and DIR/ca.pub (cluster id on its first line). DIR is made
- * where it is missing. KITH_EEXIST: there is one already. */
-KITH_MUST_CHECK enum kith_err kith_keys_new_authority(const char *folder,
-                                                      char *error);
+ * where it is missing. `suite` is the policy, which ca.pub carries signed;
+ * KITH_SUITE_ANY: none. KITH_EEXIST: there is one already. */
+KITH_MUST_CHECK enum kith_err
+kith_keys_new_authority(const char *folder, enum kith_suite suite, char *error);
 /* DIR/node.key (0600) and DIR/node.request (name, public key). */
 KITH_MUST_CHECK enum kith_err kith_keys_new_node(const char *folder,
                                                  const char *name, char *error);

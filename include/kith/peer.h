@@ -165,8 +165,8 @@ struct kith_peer_report {
 /* Runs one peer until its stop. Blocks. On failure `error`
  * (KITH_PEER_ERROR_BYTES) says what was attempted, found and to do; the report
  * is filled in as far as known. KITH_EADDRINUSE, KITH_EINVAL (an address),
- * KITH_EUNSUPPORTED (suite), KITH_ENOSPC, KITH_EIO, KITH_ENOMEM, KITH_EPARSE
- * (its data cannot be read any more), KITH_EDEVICE
+ * KITH_EMISMATCH, KITH_EUNSUPPORTED (kith_peer_suite), KITH_ENOSPC, KITH_EIO,
+ * KITH_ENOMEM, KITH_EPARSE (its data cannot be read any more), KITH_EDEVICE
  * (the backend failed; the save before stays, and a start with `resume` goes on
  * from it). */
 KITH_MUST_CHECK enum kith_err
@@ -178,11 +178,15 @@ kith_peer_run(const struct kith_peer_options *options,
 KITH_MUST_CHECK enum kith_err kith_peer_listen(const char *address, int *fd,
                                                char *bound, char *error);
 
-/* The suite an experiment asks for: `auto` is AESGCM where a provider has it.
- */
+/* The suite of a peer's sessions: the policy of the trust's authority, else
+ * network.suite, of which `auto` is AESGCM where a provider has it: the same on
+ * all machines of the same hardware. In `error` (KITH_PEER_ERROR_BYTES) why
+ * not: KITH_EMISMATCH, file and policy contradict each other, or nothing allows
+ * what the file says; KITH_EUNSUPPORTED, this machine has not got it. */
 KITH_MUST_CHECK enum kith_err
 kith_peer_suite(const struct kith_experiment *experiment,
-                enum kith_suite *suite);
+                const struct kith_trust *trust, enum kith_suite *suite,
+                char *error);
 
 /* Dials every other member and says, layer by layer (name, TCP, preface,
  * handshake, certificate, clock, model), how far it came and what to do.

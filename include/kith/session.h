@@ -20,17 +20,31 @@
 #include "kith/limits.h"
 #include "kith/types.h"
 
-/* X(NAME, byte, noise text) */
+/* X(NAME, byte, the word in files and in Noise's name) */
 #define KITH_SUITES(X)                                                         \
-    X(AESGCM, 1, "Noise_XX_25519_AESGCM_BLAKE2b")                              \
-    X(CHACHAPOLY, 2, "Noise_XX_25519_ChaChaPoly_BLAKE2b")                      \
-    X(AEGIS256X2, 3, "Noise_XX_25519_AEGIS256X2_BLAKE2b")
+    X(AESGCM, 1, "AESGCM")                                                     \
+    X(CHACHAPOLY, 2, "ChaChaPoly")                                             \
+    X(AEGIS256X2, 3, "AEGIS256X2")
 enum kith_suite {
-#define KITH_X(name, byte, text) KITH_SUITE_##name = byte,
+#define KITH_X(name, byte, word) KITH_SUITE_##name = byte,
     KITH_SUITES(KITH_X)
 #undef KITH_X
 };
+#define KITH_SUITE_ANY ((enum kith_suite)0) /* of a policy: it names none */
+/* "Noise_XX_25519_AESGCM_BLAKE2b", and "AESGCM". */
 const char *kith_suite_name(enum kith_suite suite);
+const char *kith_suite_word(enum kith_suite suite);
+/* By its word, in small letters or large ones. */
+bool kith_suite_find(const char *text, size_t length, enum kith_suite *suite);
+/* What to know before one chooses it. */
+struct kith_suite_facts {
+    enum kith_suite suite;
+    const char *aead, *summary, *choose;
+    bool unaudited; /* then the authority's policy alone turns it on */
+};
+/* NULL: no such suite; past the last. */
+const struct kith_suite_facts *kith_suite_facts(enum kith_suite suite);
+const struct kith_suite_facts *kith_suite_at(unsigned index);
 
 #define KITH_KEY_BYTES 32u
 #define KITH_CLUSTER_BYTES 32u
@@ -76,6 +90,7 @@ struct kith_trust {
     uint8_t cluster[KITH_CLUSTER_BYTES];
     uint8_t authority[2][32]; /* Ed25519 public keys */
     uint32_t authority_count;
+    enum kith_suite suite; /* the authority's policy, or KITH_SUITE_ANY */
     /* BLAKE2b-256 of X25519 keys, sorted; used where no authority is given */
     const uint8_t (*allowed)[KITH_FINGERPRINT_BYTES];
     uint32_t allowed_count;
@@ -92,6 +107,18 @@ KITH_MUST_CHECK enum kith_err
 kith_trust_check(const struct kith_trust *trust, const uint8_t *certificate,
                  size_t size, const uint8_t key[KITH_KEY_BYTES], int64_t utc_s,
                  struct kith_certificate *decoded);
+
+/* The authority's policy: which suite its cluster speaks, signed with the
+ * context "kith-policy-v1\0". */
+void kith_policy_sign(const uint8_t cluster[KITH_CLUSTER_BYTES],
+                      enum kith_suite suite, const uint8_t secret[64],
+                      uint8_t signature[KITH_SIGNATURE_BYTES]);
+bool kith_policy_is_signed(const struct kith_trust *trust,
+                           enum kith_suite suite,
+                           const uint8_t signature[KITH_SIGNATURE_BYTES]);
+/* The policy's suite alone; without a policy any but those that are unaudited.
+ */
+bool kith_trust_allows(const struct kith_trust *trust, enum kith_suite suite);
 
 /* A revocation list: "kith-crl-v1\0" || cluster || sequence || issued || count
  * || sorted fingerprints of certificates || Ed25519 signature over all before
@@ -150,9 +177,20 @@ struct kith_hello {
 struct kith_aead; /* src/protocol/session/aead.h */
 extern const struct kith_aead *const kith_aeads[]; /* NULL-terminated */
 const char *kith_aead_name(const struct kith_aead *aead);
+/* Here, on this processor; and in this build, on one that can. */
 bool kith_aead_has(const struct kith_aead *aead, enum kith_suite suite);
+bool kith_aead_builds(const struct kith_aead *aead, enum kith_suite suite);
 /* The fastest built-in provider that has this suite; NULL for none. */
 const struct kith_aead *kith_aead_best(enum kith_suite suite);
+/* For whoever has a clock: seals `records` full bulk records of zeros, or opens
+ * one as often, under a key that nobody uses. `memory` (KITH_AEAD_TRIAL_BYTES).
+ * KITH_EUNSUPPORTED, KITH_ENOMEM, KITH_EDEVICE: the provider's. */
+#define KITH_AEAD_TRIAL_BYTES                                                  \
+    ((size_t)KITH_BULK_BYTES + (size_t)KITH_BULK_BYTES + KITH_TAG_BYTES)
+KITH_MUST_CHECK enum kith_err kith_aead_trial(const struct kith_aead *aead,
+                                              enum kith_suite suite, bool opens,
+                                              uint8_t *memory,
+                                              unsigned records);
 
 /* X(NAME, byte, text): why one who has proved its key is not kept. Told in a
  * sealed frame, as a byte: what the refused logs is its own text. A stranger,
@@ -190,7 +228,8 @@ struct kith_session_config {
 };
 
 /* `memory` is kith_session_size() bytes, aligned for any type. KITH_EINVAL:
- * neither authority nor allow-list, or our certificate is missing or too long;
+ * neither authority nor allow-list, our certificate is missing or too long, or
+ * the trust does not allow the suite (kith_trust_allows);
  * KITH_EUNSUPPORTED: no provider has the suite; KITH_ENOMEM, KITH_EDEVICE: from
  * the provider. */
 struct kith_session;

@@ -24,6 +24,7 @@
 #include "kith/compressor.h"
 #include "kith/data.h"
 #include "kith/err.h"
+#include "kith/format.h"
 #include "kith/guard.h"
 #include "kith/lie.h"
 #include "kith/loader.h"
@@ -76,6 +77,7 @@ struct kith_task {
     const struct kith_topology *graph;
     uint32_t every;                      /* own steps between two exchanges */
     uint32_t exchanges;                  /* swaps at a time a side; 0: 1 */
+    const struct kith_format *format;    /* of messages; NULL: float32 */
     struct kith_compression compression; /* its `dim` is the runner's */
     const struct kith_guard *guard;      /* NULL: none */
     struct kith_guard_config guard_config;

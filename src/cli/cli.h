@@ -64,6 +64,9 @@
     X(POINTS, "--points", NULL, "all points of all series as CSV")             \
     X(NAME, "--name", "NAME", "of the peer, written into its certificate")     \
     X(AUTHORITY, "--authority", NULL, "make a cluster's authority")            \
+    X(SUITE, "--suite", "NAME",                                                \
+      "of an authority: its cluster's cipher, as kith list suites has them "   \
+      "[no policy]")                                                           \
     X(DAYS, "--days", "N", "how long the certificate is valid, 1 to 90 [30]")  \
     X(RANK, "--rank", "N", "place in the list of members, from 0")             \
     X(ROLES, "--roles", "LIST", "of train, observe, seed [train]")             \

@@ -1,4 +1,5 @@
 /* kith keys: node keys, the cluster's authority, certificates, revocation. */
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,6 +7,7 @@
 #include "cli.h"
 #include "kith/keys.h"
 #include "kith/text.h"
+#include "suite_speed.h"
 
 /* What was made and what comes next, or what went wrong. */
 static int KITH_PRINTF(4, 5)
@@ -20,7 +22,57 @@ static int KITH_PRINTF(4, 5)
     va_start(list, format);
     vprintf(format, list);
     va_end(list);
-    return KITH_EXIT_OK;
+    return kith_cli_flush(arguments, KITH_EXIT_OK);
+}
+
+enum { SUITES_MAX = 8 };
+
+static void lower(char target[KITH_NAME_MAX], const char *source)
+{
+    size_t i = 0;
+    for (; i + 1 < KITH_NAME_MAX && source[i] != '\0'; i++)
+        target[i] = (char)tolower((unsigned char)source[i]);
+    target[i] = '\0';
+}
+
+/* --suite, in small letters or large ones; an exit code. */
+static int parse_suite(const struct cli_arguments *arguments,
+                       enum kith_suite *suite)
+{
+    static char words[SUITES_MAX][KITH_NAME_MAX];
+    const char *text = arguments->values[CLI_SUITE], *names[SUITES_MAX + 1];
+    char word[KITH_NAME_MAX];
+    const struct kith_suite_facts *facts;
+    unsigned count = 0;
+    *suite = KITH_SUITE_ANY;
+    if (text == NULL || kith_suite_find(text, strlen(text), suite))
+        return KITH_EXIT_OK;
+    while (count < SUITES_MAX && (facts = kith_suite_at(count)) != NULL) {
+        lower(words[count], kith_suite_word(facts->suite));
+        names[count] = words[count];
+        count++;
+    }
+    names[count] = NULL;
+    lower(word, text);
+    return kith_cli_unknown(arguments, "suite", word, names);
+}
+
+static int new_authority(const struct cli_arguments *arguments,
+                         const char *folder)
+{
+    char error[KITH_KEYS_ERROR_BYTES];
+    enum kith_suite suite;
+    int code = parse_suite(arguments, &suite);
+    if (code != KITH_EXIT_OK)
+        return code;
+    code = end(arguments, kith_keys_new_authority(folder, suite, error), error,
+               "made %s/ca.key (keep it secret and offline) and %s/ca.pub "
+               "(give it to every peer)\n",
+               folder, folder);
+    if (code != KITH_EXIT_OK)
+        return code;
+    kith_cli_suite_speed(suite);
+    return kith_cli_flush(arguments, code);
 }
 
 static int keys_new(const struct cli_arguments *arguments)
@@ -33,10 +85,11 @@ static int keys_new(const struct cli_arguments *arguments)
         return kith_cli_fail(arguments, KITH_EXIT_USAGE,
                              "give one of --authority and --name NAME");
     if (authority)
-        return end(arguments, kith_keys_new_authority(folder, error), error,
-                   "made %s/ca.key (keep it secret and offline) and %s/ca.pub "
-                   "(give it to every peer)\n",
-                   folder, folder);
+        return new_authority(arguments, folder);
+    if (kith_cli_given(arguments, CLI_SUITE))
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--suite goes with --authority, whose policy it "
+                             "is; a peer gets it with ca.pub");
     return end(arguments, kith_keys_new_node(folder, name, error), error,
                "made %s/node.key (it never leaves this machine) and "
                "%s/node.request\nnext: kith keys certify AUTHORITY "
@@ -168,7 +221,8 @@ int kith_cli_keys(const struct cli_arguments *arguments)
         unsigned words; /* after the verb */
         const char *usage;
     } verbs[] = {
-        {"new", keys_new, 1, "new DIR --authority | --name NAME"},
+        {"new", keys_new, 1,
+         "new DIR --authority [--suite NAME] | --name NAME"},
         {"certify", keys_certify, 2,
          "certify AUTHORITY REQUEST [--rank N] [--out FILE] [--days N]"},
         {"revoke", keys_revoke, 2, "revoke AUTHORITY CERTIFICATE"},

@@ -1,6 +1,7 @@
 /* kith list: the registries, with papers and declared properties. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include <jansson.h>
 
@@ -10,12 +11,15 @@
 #include "kith/central.h"
 #include "kith/check.h"
 #include "kith/compressor.h"
+#include "kith/format.h"
 #include "kith/experiment.h"
 #include "kith/fault.h"
 #include "kith/guard.h"
 #include "kith/json.h"
 #include "kith/model.h"
 #include "kith/optimiser.h"
+#include "kith/session.h"
+#include "kith/text.h"
 #include "kith/topology.h"
 
 /* A kind of things with a name and properties, each of which is read into an
@@ -164,6 +168,21 @@ static bool read_compressor(unsigned index, json_t *entry)
     return true;
 }
 
+static bool read_format(unsigned index, json_t *entry)
+{
+    const struct kith_format *format = kith_formats[index];
+    const size_t values = 1u << 20;
+    if (format == NULL)
+        return false;
+    begin(entry, format->name, format->paper, format->summary);
+    kith_json_set_text(entry, "key", "gossip.wire");
+    kith_json_set_real(
+        entry, "bits_per_value",
+        format->raw ? 32 : 8 * (double)format->bytes(values) / (double)values);
+    add_flag(entry, "exact", format->raw);
+    return true;
+}
+
 static const char *schedule_of(const struct kith_topology_kind *kind)
 {
     if (kith_topology_is_any_pair(kind))
@@ -290,6 +309,48 @@ static bool read_check(unsigned index, json_t *entry)
     return true;
 }
 
+/* "libcrypto, libsodium; not here: kith-vaes": of this build, by what this
+ * processor can. */
+static void add_providers(json_t *entry, enum kith_suite suite)
+{
+    char here[128] = "", missing[128] = "", text[300];
+    size_t at[2] = {0, 0};
+    for (size_t i = 0; kith_aeads[i] != NULL; i++) {
+        const bool has = kith_aead_has(kith_aeads[i], suite);
+        char *list = has ? here : missing;
+        if (kith_aead_builds(kith_aeads[i], suite))
+            at[has] = kith_text_add(list, sizeof here, at[has], "%s%s",
+                                    at[has] > 0 ? ", " : "",
+                                    kith_aead_name(kith_aeads[i]));
+    }
+    (void)snprintf(text, sizeof text, "%s%s%s", at[1] > 0 ? here : "none here",
+                   at[0] > 0 ? "; without the processor's instructions here: "
+                             : "",
+                   missing);
+    kith_json_set_text(entry, "providers", text);
+    add_flag(entry, "here", at[1] > 0);
+}
+
+static bool read_suite(unsigned index, json_t *entry)
+{
+    const struct kith_suite_facts *facts = kith_suite_at(index);
+    if (facts == NULL)
+        return false;
+    begin(entry, kith_suite_word(facts->suite), "-", facts->summary);
+    kith_json_set_whole(entry, "number", (uint64_t)facts->suite);
+    kith_json_set_text(entry, "aead", facts->aead);
+    kith_json_set_whole(entry, "tag_bytes", KITH_TAG_BYTES);
+    add_providers(entry, facts->suite);
+    add_flag(entry, "default", facts->suite == KITH_SUITE_AESGCM);
+    kith_json_set_text(entry, "turned_on_by",
+                       facts->unaudited
+                           ? "the authority's policy alone"
+                           : "network.suite, or the authority's policy");
+    add_flag(entry, "unaudited", facts->unaudited);
+    kith_json_set_text(entry, "choose", facts->choose);
+    return true;
+}
+
 static bool read_key(unsigned index, json_t *entry)
 {
     struct kith_experiment_key key;
@@ -305,6 +366,7 @@ static bool read_key(unsigned index, json_t *entry)
 static const struct kind kinds[] = {
     {"algorithms", read_algorithm, false},
     {"compressors", read_compressor, false},
+    {"wires", read_format, false},
     {"topologies", read_topology, false},
     {"guards", read_guard, false},
     {"central", read_central_kind, false},
@@ -315,6 +377,7 @@ static const struct kind kinds[] = {
     {"datasets", read_dataset, false},
     {"faults", read_fault, false},
     {"checks", read_check, false},
+    {"suites", read_suite, false},
     {"keys", read_key, true},
 };
 #define KIND_COUNT (sizeof kinds / sizeof kinds[0])
@@ -360,7 +423,7 @@ static json_t *entries_of(const struct kind *kind, const char *name)
 {
     json_t *entries = json_array(), *entry = json_object();
     for (unsigned i = 0; kind->read(i, entry); i++) {
-        if (name == NULL || strcmp(text_of(entry, "name"), name) == 0)
+        if (name == NULL || strcasecmp(text_of(entry, "name"), name) == 0)
             (void)json_array_append(entries, entry);
         json_decref(entry);
         entry = json_object();
@@ -420,7 +483,7 @@ static int check_name(const struct cli_arguments *arguments,
     bool found = name == NULL;
     json_array_foreach(entries, i, entry)
     {
-        found = found || strcmp(text_of(entry, "name"), name) == 0;
+        found = found || strcasecmp(text_of(entry, "name"), name) == 0;
         if (count < 127)
             names[count++] = text_of(entry, "name");
     }

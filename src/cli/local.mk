@@ -28,6 +28,8 @@ libkith_cli_a_SOURCES = \
   src/cli/peer_open.h \
   src/cli/resume.c \
   src/cli/run_open.c \
+  src/cli/suite_speed.c \
+  src/cli/suite_speed.h \
   src/cli/swarm_command.h \
   src/cli/swarm_journal.c \
   src/cli/swarm_lab.c \

@@ -156,7 +156,7 @@ static const struct cli_command commands[] = {
     {
         COMMAND(keys, 1, 3),
         .summary = "make and show keys, certificates and revocations",
-        .usage = "new DIR --authority | new DIR --name NAME |\n"
+        .usage = "new DIR --authority [--suite NAME] | new DIR --name NAME |\n"
                  "                 certify AUTHORITY REQUEST [--out FILE] "
                  "[--rank N] [--days N]\n"
                  "                 [--roles LIST] |\n"
@@ -165,14 +165,17 @@ static const struct cli_command commands[] = {
         .details = "A node's key never leaves its machine: `new` makes a "
                    "request, `certify` signs it\nwhere the authority is, and "
                    "the certificate goes back as node.crt. Small clusters\n"
-                   "can do without an authority: `allow` lists keys.\n\n"
+                   "can do without an authority: `allow` lists keys. A new "
+                   "authority measures all\nsuites here, and --suite signs one "
+                   "for its cluster (kith list suites).\n\n"
                    "Example: kith keys new authority --authority\n"
                    "         kith keys new node --name peer-0\n"
                    "         kith keys certify authority node/node.request "
                    "--rank 0",
         .out = "the certificate [REQUEST with .crt]",
         .options = CLI_BIT(OUT) | CLI_BIT(NAME) | CLI_BIT(AUTHORITY) |
-                   CLI_BIT(DAYS) | CLI_BIT(RANK) | CLI_BIT(ROLES),
+                   CLI_BIT(SUITE) | CLI_BIT(DAYS) | CLI_BIT(RANK) |
+                   CLI_BIT(ROLES),
     },
     {
         COMMAND(doctor, 1, 1),
@@ -200,9 +203,10 @@ static const struct cli_command commands[] = {
         COMMAND(list, 0, 3),
         .summary = "what is built in, with papers and properties",
         .usage = "[KIND [NAME [PEERS]]] [--set KEY=VALUE]... [--json]",
-        .details = "Kinds: algorithms, compressors, topologies, guards, "
+        .details = "Kinds: algorithms, compressors, wires, topologies, guards, "
                    "models, optimisers, backends,\nschedules, datasets, "
-                   "faults, checks, keys (of an experiment file).\nWith PEERS "
+                   "faults, checks, suites, keys (of an experiment "
+                   "file).\nWith PEERS "
                    "a topology is built and measured: degrees, links, "
                    "spectral gap.\n\n"
                    "Example: kith list algorithms adpsgd\n"

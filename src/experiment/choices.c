@@ -4,7 +4,9 @@
 
 #include "kith/backend.h"
 #include "kith/compressor.h"
+#include "kith/format.h"
 #include "kith/guard.h"
+#include "kith/session.h"
 #include "kith/text.h"
 
 /* `current` is the name that stands in `experiment`. */
@@ -33,6 +35,7 @@
            experiment->field == NULL ? NULL : experiment->field->name)
 REGISTRY(algorithm, kith_algorithms, gossip.algorithm)
 REGISTRY(topology, kith_topology_kinds, gossip.topology)
+REGISTRY(format, kith_formats, gossip.format)
 REGISTRY(graph, kith_topology_kinds, gossip.options.graph)
 REGISTRY(model, kith_models, model)
 REGISTRY(optimiser, kith_optimisers, train.optimiser)
@@ -103,7 +106,9 @@ static const char *const wires[] = {
     [KITH_WIRE_SIZED] = "sized", [KITH_WIRE_FULL] = "full", NULL};
 LIST(wire, wires, enum kith_wire_mode, network.wire)
 
-static const char *const suites[] = {"auto", "AESGCM", "ChaChaPoly", NULL};
+#define KITH_X(name, byte, word) word,
+static const char *const suites[] = {"auto", KITH_SUITES(KITH_X) NULL};
+#undef KITH_X
 CHOICE(suite, suites[index],
        kith_text_copy(experiment->network.suite, KITH_NAME_MAX, suites[index]),
        experiment->network.suite)

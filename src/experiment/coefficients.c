@@ -109,7 +109,9 @@ size_t kith_experiment_payload(const struct kith_experiment *experiment,
         kith_experiment_compression(experiment, dim);
     const struct kith_algebra algebra =
         counting_algebra(experiment, dim, &compression);
-    return kith_algorithm_payload(experiment->gossip.algorithm, &algebra);
+    return kith_format_bytes(
+        experiment->gossip.format, experiment->backend,
+        kith_algorithm_payload(experiment->gossip.algorithm, &algebra));
 }
 
 size_t kith_experiment_slice(const struct kith_experiment *experiment,
@@ -120,6 +122,9 @@ size_t kith_experiment_slice(const struct kith_experiment *experiment,
         kith_experiment_compression(experiment, dim);
     const struct kith_algebra algebra =
         counting_algebra(experiment, dim, &compression);
-    return algorithm->slice == NULL || dim == 0 ? 0
-                                                : algorithm->slice(&algebra);
+    return algorithm->slice == NULL || dim == 0
+               ? 0
+               : kith_format_bytes(experiment->gossip.format,
+                                   experiment->backend,
+                                   algorithm->slice(&algebra));
 }

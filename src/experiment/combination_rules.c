@@ -8,6 +8,7 @@
 
 #include "kith/algorithm.h"
 #include "kith/assert.h"
+#include "kith/format.h"
 #include "kith/guard.h"
 
 static enum kith_err fail(const struct tree *tree, const char *key,
@@ -95,6 +96,32 @@ static enum kith_err match_compressor(const struct tree *tree,
         return fail(tree, "model.kind", experiment, experiment->model->name,
                     "a model without running statistics: those are averaged "
                     "as they are; use GroupNorm");
+    return KITH_OK;
+}
+
+/* What is rounded must be rounded alike on both ends. */
+static enum kith_err match_format(const struct tree *tree,
+                                  const struct kith_experiment *experiment)
+{
+    const struct kith_format *format = experiment->gossip.format;
+    const uint32_t flags = experiment->gossip.algorithm->flags;
+    if (format->raw)
+        return KITH_OK;
+    if (flags & KITH_CHECKS_ITS_MESSAGES)
+        return fail(tree, "gossip.wire", experiment, format->name,
+                    "float32: its messages are what gossip.compressor makes of "
+                    "them");
+    if (flags & KITH_NEEDS_EXACT_MESSAGES)
+        return fail(tree, "gossip.wire", experiment, format->name,
+                    "float32: it takes sums or totals as they come, and what "
+                    "rounding takes from them is lost");
+    if (experiment->backend->host != experiment->backend)
+        return kith_yaml_refuse(
+            tree, "gossip.wire",
+            "found %s, but train.backend %s keeps models on a device, which "
+            "packs none yet; take gossip.wire float32 or train.backend %s",
+            format->name, experiment->backend->name,
+            experiment->backend->host->name);
     return KITH_OK;
 }
 
@@ -195,6 +222,8 @@ enum kith_err kith_experiment_rule_match(const struct tree *tree,
     enum kith_err err = match_graph(tree, experiment);
     if (err == KITH_OK)
         err = match_compressor(tree, experiment);
+    if (err == KITH_OK)
+        err = match_format(tree, experiment);
     if (err == KITH_OK)
         err = match_guard(tree, experiment);
     if (err == KITH_OK)

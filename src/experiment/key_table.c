@@ -327,6 +327,9 @@ const struct key kith_experiment_keys[] = {
     {"gossip.path", KEY_TEXT, TEXT_AT(gossip.path), .show = show_edges,
      .help =
          "its edges, a line \"FROM TO [WEIGHT]\" each; relative to this file"},
+    CHOICE("gossip.wire", 0, format, "float32",
+           "as what the numbers of a message travel; both ends merge with the "
+           "same rounded ones; see kith list wires"),
     CHOICE("gossip.compressor", 0, compressor, "none",
            "see kith list compressors"),
     BOUNDED("gossip.density", KEY_NUMBER, KEY_ABOVE, gossip.compression.density,
@@ -430,7 +433,8 @@ const struct key kith_experiment_keys[] = {
     CHOICE("network.wire", KEY_LOCAL, wire, "sized",
            "simulator: charge the exact size, or carry the sealed bytes"),
     CHOICE("network.suite", KEY_LOCAL, suite, "auto",
-           "cipher of the whole cluster"),
+           "cipher of the cluster; a policy in ca.pub comes first, and lab and "
+           "sim alone take AEGIS256X2 without one"),
 
     BOUNDED("compute.step", KEY_TIME, KEY_LOCAL, compute.step_ns, 0, 3600, "0s",
             "sim: cost of a step; lab: its minimum period"),

@@ -12,6 +12,7 @@
 #include "kith/data.h"
 #include "kith/algorithm.h"
 #include "kith/compressor.h"
+#include "kith/format.h"
 #include "kith/guard.h"
 #include "kith/topology.h"
 #include "kith/fault.h"
@@ -90,6 +91,14 @@ const struct kith_compressor *const kith_compressors[] = {
 #include "src/gossip/compressor/compressors.def"
     NULL};
 FIND(kith_compressor, kith_compressors, kith_compressor_find)
+
+#define X(name) extern const struct kith_format kith_format_##name;
+#include "src/gossip/format/formats.def"
+const struct kith_format *const kith_formats[] = {
+#define X(name) &kith_format_##name,
+#include "src/gossip/format/formats.def"
+    NULL};
+FIND(kith_format, kith_formats, kith_format_find)
 
 #define X(name) extern const struct kith_guard kith_guard_##name;
 #include "src/gossip/guard/guards.def"

@@ -70,6 +70,10 @@ libkith_gossip_a_SOURCES = \
   src/gossip/compressor/random_k.c \
   src/gossip/compressor/sign.c \
   src/gossip/compressor/top_k.c \
+  src/gossip/format/bfloat16.c \
+  src/gossip/format/float32.c \
+  src/gossip/format/formats.def \
+  src/gossip/format/int8.c \
   src/gossip/guard/balance.c \
   src/gossip/guard/clip.c \
   src/gossip/guard/cs_plus.c \

@@ -62,7 +62,21 @@ static enum kith_err pair_write(struct keys_work *work, struct key_pair *pair)
     return work->err;
 }
 
-enum kith_err kith_keys_new_authority(const char *folder, char *error)
+/* The line that every member gets with ca.pub, and that nobody else can write.
+ */
+static void add_policy(char text[TEXT_BYTES], const struct authority *a,
+                       enum kith_suite suite)
+{
+    char label[64];
+    uint8_t signature[KITH_SIGNATURE_BYTES];
+    kith_policy_sign(a->cluster, suite, a->secret, signature);
+    snprintf(label, sizeof label, KEYS_SUITE_LINE "%s ",
+             kith_suite_word(suite));
+    add_line(text, label, signature, sizeof signature);
+}
+
+enum kith_err kith_keys_new_authority(const char *folder, enum kith_suite suite,
+                                      char *error)
 {
     struct key_pair pair;
     struct authority a;
@@ -77,7 +91,9 @@ enum kith_err kith_keys_new_authority(const char *folder, char *error)
     add_line(pair.secret, "key: ", a.key, sizeof a.key);
     add_line(pair.secret, "secret: ", a.secret, sizeof a.secret);
     add_line(pair.public, KEYS_CLUSTER " ", a.cluster, sizeof a.cluster);
-    add_line(pair.public, "authority ", a.key, sizeof a.key);
+    add_line(pair.public, KEYS_AUTHORITY_LINE, a.key, sizeof a.key);
+    if (suite != KITH_SUITE_ANY)
+        add_policy(pair.public, &a, suite);
     sodium_memzero(&a, sizeof a);
     return pair_write(&work, &pair);
 }

@@ -15,6 +15,9 @@
 #define KEYS_CERTIFICATE "kith-certificate-v1"
 #define KEYS_CRL "kith-crl-v1"
 #define KEYS_RANKS "kith-ranks-v1"
+/* Lines of ca.pub, after the first. */
+#define KEYS_AUTHORITY_LINE "authority "
+#define KEYS_SUITE_LINE "suite "
 
 /* A revocation list of 4,096 fingerprints is 175 kB of base64; an allow-list
  * of as many lines, 500 kB. */

@@ -127,6 +127,19 @@ static void show_key(struct keys_work *work, const struct key_file *file,
     add_print(out, "fingerprint", key, sizeof key);
 }
 
+/* The policy, which is the authority's: an allow-list has none. */
+static void add_policy(struct out *out, const struct kith_trust *trust)
+{
+    const struct kith_suite_facts *facts = kith_suite_facts(trust->suite);
+    if (facts)
+        add(out, "suite", "%s, signed by the authority%s",
+            kith_suite_word(trust->suite),
+            facts->unaudited ? "; unaudited (kith list suites)" : "");
+    else
+        add(out, "suite", "%s",
+            "no policy: as network.suite of the experiment says");
+}
+
 static void show_trust(struct keys_work *work, const struct key_file *file,
                        const char *what, struct out *out)
 {
@@ -138,6 +151,7 @@ static void show_trust(struct keys_work *work, const struct key_file *file,
         add_hex(out, "cluster", trust.cluster, sizeof trust.cluster);
         for (uint32_t i = 0; i < trust.authority_count; i++)
             add_hex(out, "authority", trust.authority[i], 32);
+        add_policy(out, &trust);
         if (!trust.authority_count)
             add(out, "allowed", "%" PRIu32 " key%s", trust.allowed_count,
                 trust.allowed_count == 1 ? "" : "s");

@@ -16,34 +16,91 @@ void kith_keys_sort(uint8_t (*list)[KITH_FINGERPRINT_BYTES], uint32_t count)
     qsort(list, count, KITH_FINGERPRINT_BYTES, compare_prints);
 }
 
+static bool line_is(const char *line, const char *word)
+{
+    return strncmp(line, word, strlen(word)) == 0;
+}
+
+static void read_authority(struct keys_work *work, const struct key_file *file,
+                           const char *line, struct kith_trust *trust)
+{
+    if (trust->authority_count == 2) {
+        kith_keys_fail(work, KITH_ELIMIT,
+                       "%s names more than two authorities: a roll has the "
+                       "old one and the new one",
+                       file->path);
+        return;
+    }
+    uint8_t *key = trust->authority[trust->authority_count];
+    if (!line_is(line, KEYS_AUTHORITY_LINE) ||
+        !kith_key_file_unbase64(line + sizeof KEYS_AUTHORITY_LINE - 1, key, 32,
+                                NULL))
+        kith_keys_fail(work, KITH_EPARSE,
+                       "%s: expected \"authority KEY\", KEY being 32 bytes "
+                       "of base64, found \"%.40s\"",
+                       file->path, line);
+    trust->authority_count++;
+}
+
+/* "suite NAME SIGNATURE", of which an authority's signature makes a policy:
+ * whoever else writes such a line turns nothing on. */
+static void check_policy(struct keys_work *work, const struct key_file *file,
+                         const char *line, struct kith_trust *trust)
+{
+    uint8_t signature[KITH_SIGNATURE_BYTES];
+    enum kith_suite suite = KITH_SUITE_ANY;
+    const char *word = line + sizeof KEYS_SUITE_LINE - 1;
+    const size_t length = strcspn(word, " \t\r\n");
+    const char *rest = word + length + strspn(word + length, " \t");
+    if (!kith_suite_find(word, length, &suite))
+        kith_keys_fail(work, KITH_EUNSUPPORTED,
+                       "%s: this release knows no suite \"%.*s\" (kith list "
+                       "suites): use the release that the authority was made "
+                       "with, or copy ca.pub from it again",
+                       file->path, (int)(length < 40 ? length : 40), word);
+    else if (!kith_key_file_unbase64(rest, signature, sizeof signature, NULL) ||
+             !kith_policy_is_signed(trust, suite, signature))
+        kith_keys_fail(work, KITH_EAUTH,
+                       "%s: the line \"suite %s\" is not signed by the "
+                       "authority, which alone chooses the suite: copy ca.pub "
+                       "from it again",
+                       file->path, kith_suite_word(suite));
+    else if (trust->suite != KITH_SUITE_ANY && trust->suite != suite)
+        kith_keys_fail(work, KITH_EPARSE,
+                       "%s says suite %s and suite %s: both authorities of a "
+                       "roll need the same",
+                       file->path, kith_suite_word(trust->suite),
+                       kith_suite_word(suite));
+    else
+        trust->suite = suite;
+}
+
+/* Policies after all authorities, for either may have signed one. */
 static void read_authorities(struct keys_work *work,
                              const struct key_file *file,
                              struct kith_trust *trust)
 {
-    static const char word[] = "authority ";
-    for (const char *line = kith_key_file_next_line(file->text); line;
-         line = kith_key_file_next_line(line)) {
-        if (trust->authority_count == 2) {
+    const char *policies[2];
+    unsigned policy_count = 0;
+    for (const char *line = kith_key_file_next_line(file->text);
+         line && work->err == KITH_OK; line = kith_key_file_next_line(line)) {
+        if (!line_is(line, KEYS_SUITE_LINE))
+            read_authority(work, file, line, trust);
+        else if (policy_count < 2)
+            policies[policy_count++] = line;
+        else
             kith_keys_fail(work, KITH_ELIMIT,
-                           "%s names more than two authorities: a roll has the "
-                           "old one and the new one",
+                           "%s has more than two lines \"suite ...\": one of "
+                           "each authority will do",
                            file->path);
-            return;
-        }
-        uint8_t *key = trust->authority[trust->authority_count];
-        if (strncmp(line, word, sizeof word - 1) != 0 ||
-            !kith_key_file_unbase64(line + sizeof word - 1, key, 32, NULL))
-            kith_keys_fail(work, KITH_EPARSE,
-                           "%s: expected \"authority KEY\", KEY being 32 bytes "
-                           "of base64, found \"%.40s\"",
-                           file->path, line);
-        trust->authority_count++;
     }
     if (trust->authority_count == 0)
         kith_keys_fail(
             work, KITH_EPARSE,
             "%s names no authority: it needs a line \"authority KEY\"",
             file->path);
+    for (unsigned i = 0; i < policy_count && work->err == KITH_OK; i++)
+        check_policy(work, file, policies[i], trust);
 }
 
 static void read_allowed(struct keys_work *work, const struct key_file *file,
@@ -61,6 +118,12 @@ static void read_allowed(struct keys_work *work, const struct key_file *file,
             kith_keys_fail(work, KITH_ELIMIT,
                            "%s has more than %u keys: use an authority",
                            file->path, KITH_ALLOWED_MAX);
+        else if (line_is(line, KEYS_SUITE_LINE))
+            kith_keys_fail(work, KITH_EPARSE,
+                           "%s: an allow-list has no policy, since nobody "
+                           "signs it: take the line \"suite ...\" out, or use "
+                           "an authority",
+                           file->path);
         else if (!kith_key_file_unbase64(line, list[count],
                                          KITH_FINGERPRINT_BYTES, NULL))
             kith_keys_fail(work, KITH_EPARSE,
@@ -98,8 +161,9 @@ void kith_keys_parse_trust(struct keys_work *work, const struct key_file *file,
         return;
     }
     const char *line = kith_key_file_next_line(text);
-    const bool authorities =
-        line ? strncmp(line, "authority", 9) == 0 : named(file->path, "ca.pub");
+    const bool authorities = line && !line_is(line, KEYS_SUITE_LINE)
+                                 ? line_is(line, "authority")
+                                 : named(file->path, "ca.pub");
     (authorities ? read_authorities : read_allowed)(work, file, trust);
 }
 

@@ -18,7 +18,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "kith/assert.h"
 #include "kith/backend.h"
+#include "kith/peer.h"
 #include "src/lab/launcher.h"
 
 /* A launcher holds three descriptors per peer. */
@@ -88,6 +90,22 @@ static enum kith_err open_peers(struct lab *lab)
     return err;
 }
 
+/* The authority of a lab is made for the run and signs what its file says: so a
+ * lab takes what a cluster needs a policy for. Said once, not by each peer. */
+static enum kith_err choose_suite(struct lab *lab)
+{
+    const char *word = lab->experiment.network.suite;
+    struct kith_trust *trust = &lab->cluster.trust;
+    enum kith_suite suite;
+    char text[KITH_PEER_ERROR_BYTES];
+    KITH_ASSERT(trust->suite == KITH_SUITE_ANY);
+    if (kith_suite_find(word, strlen(word), &suite))
+        trust->suite = suite;
+    const enum kith_err err =
+        kith_peer_suite(&lab->experiment, trust, &suite, text);
+    return err == KITH_OK ? err : kith_lab_fail(lab, err, "%s", text);
+}
+
 static enum kith_err open_lab(struct lab *lab)
 {
     const struct kith_experiment *experiment = lab->options->experiment;
@@ -118,8 +136,10 @@ static enum kith_err open_lab(struct lab *lab)
     char text[KITH_LAB_ERROR_BYTES];
     err = kith_lab_cluster_open(&lab->cluster, experiment->peers,
                                 lab->options->port, lab->options->saves, text);
-    return err == KITH_OK ? open_peers(lab)
-                          : kith_lab_fail(lab, err, "%s", text);
+    if (err != KITH_OK)
+        return kith_lab_fail(lab, err, "%s", text);
+    err = choose_suite(lab);
+    return err == KITH_OK ? open_peers(lab) : err;
 }
 
 static bool all_ready(const struct lab *lab)

@@ -243,7 +243,8 @@ static bool explain_failure(const struct diagnosis *diagnosis,
     if (err == KITH_EVERSION)
         return report_failure(
             diagnosis, "preface", reason,
-            "use the same release and the same `network.suite`");
+            "use the same release, the same `network.suite` and the same "
+            "ca.pub, which has the authority's policy");
     /* Fewer bytes than a preface and message 2: it was not kith that spoke. */
     if (err == KITH_EPARSE && diagnosis->received <= KITH_PREFACE_BYTES + 40)
         return report_failure(diagnosis, "preface", reason,
@@ -349,7 +350,9 @@ static bool check_session(struct diagnosis *diagnosis)
     snprintf(config.hello.model, sizeof config.hello.model, "%s",
              experiment->model->name);
     void *memory = malloc(kith_session_size());
-    enum kith_err err = kith_peer_suite(experiment, &config.suite);
+    char why[KITH_PEER_ERROR_BYTES];
+    enum kith_err err =
+        kith_peer_suite(experiment, options->trust, &config.suite, why);
     if (memory == NULL || err != KITH_OK ||
         uv_random(NULL, NULL, config.random, sizeof config.random, 0, NULL) !=
             0 ||
@@ -368,6 +371,26 @@ static bool check_session(struct diagnosis *diagnosis)
     kith_session_close(diagnosis->session);
     free(memory);
     return is_ok;
+}
+
+/* Which suite the cluster uses, and whether this machine can. */
+static bool check_suite(const struct diagnosis *self)
+{
+    const struct kith_doctor_options *options = self->options;
+    enum kith_suite suite;
+    char text[KITH_PEER_ERROR_BYTES];
+    if (kith_peer_suite(options->experiment, options->trust, &suite, text) !=
+        KITH_OK)
+        return report_failure(self, "suite", text,
+                              "kith list suites says what this machine has");
+    snprintf(text, sizeof text, "%s by %s, %s%s", kith_suite_word(suite),
+             options->trust->suite != KITH_SUITE_ANY ? "the authority's policy"
+                                                     : "network.suite",
+             kith_aead_name(kith_aead_best(suite)),
+             kith_suite_facts(suite)->unaudited
+                 ? "; unaudited, as kith list suites says"
+                 : "");
+    return report_ok(self, "suite", text);
 }
 
 /* Ourselves first: what nobody will accept needs no dial. */
@@ -407,6 +430,8 @@ enum kith_err kith_doctor_run(const struct kith_doctor_options *options,
             "doctor: rank %u is not below %u peers; correct `rank`",
             options->self, peers);
     *failures += !check_own(options);
+    *failures += !check_suite(&(struct diagnosis){
+        .options = options, .rank = options->self, .fd = -1});
     for (kith_id rank = 0; rank < peers; rank++) {
         if (rank == options->self)
             continue;

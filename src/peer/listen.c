@@ -1,4 +1,4 @@
-/* A listening socket, and the suite an experiment asks for. */
+/* A listening socket. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -96,19 +96,4 @@ enum kith_err kith_peer_listen(const char *text, int *fd, char *bound,
     if (bound != NULL)
         print_bound(*fd, bound);
     return KITH_OK;
-}
-
-/* `auto` must give the same answer on all machines of a cluster that have the
- * same hardware: AES where a provider has it, else ChaCha20. Others name the
- * suite in the file. */
-enum kith_err kith_peer_suite(const struct kith_experiment *experiment,
-                              enum kith_suite *suite)
-{
-    const char *name = experiment->network.suite;
-    const bool aes = strcmp(name, "AESGCM") == 0;
-    const bool has_aes = kith_aead_best(KITH_SUITE_AESGCM) != NULL;
-    *suite = aes || (has_aes && strcmp(name, "ChaChaPoly") != 0)
-                 ? KITH_SUITE_AESGCM
-                 : KITH_SUITE_CHACHAPOLY;
-    return aes && !has_aes ? KITH_EUNSUPPORTED : KITH_OK;
 }

@@ -390,6 +390,7 @@ static enum kith_err open_transport(struct kith_driver *driver, int fd)
         .model_bytes = kith_worker_bytes(driver->worker),
         .slice_bytes = driver->config.slice_bytes,
         .opaque = kith_experiment_opaque(experiment),
+        .format = experiment->gossip.format,
         .congestion = options->congestion,
         .log_user = options->user,
         .on_log = options->on_log,
@@ -397,14 +398,10 @@ static enum kith_err open_transport(struct kith_driver *driver, int fd)
     };
     snprintf(transport.hello.model, sizeof transport.hello.model, "%s",
              experiment->model->name);
-    enum kith_err err = kith_peer_suite(experiment, &transport.suite);
-    if (err != KITH_OK) {
-        snprintf(driver->error, KITH_PEER_ERROR_BYTES,
-                 "network.suite: this build has no %s here; use `suite: "
-                 "ChaChaPoly` on all peers",
-                 experiment->network.suite);
+    enum kith_err err = kith_peer_suite(experiment, options->trust,
+                                        &transport.suite, driver->error);
+    if (err != KITH_OK)
         return err;
-    }
     err =
         kith_transport_init(&driver->transport, &driver->loop, &transport, fd);
     return err == KITH_OK ? err : fail(driver, err, "opening the transport");

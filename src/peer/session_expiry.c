@@ -60,6 +60,19 @@ static void reload_keys(struct kith_transport *transport)
             user->hopeless(user->arg, "our certificate is revoked");
         return;
     }
+    /* Sessions of both kinds at once would be a negotiation. */
+    if (!kith_trust_allows(&trust, transport->options.suite)) {
+        kith_transport_log(
+            transport,
+            "keys-unread reason=\"ca.pub says %s%s, this process "
+            "speaks %s: copy ca.pub again, or start the peer "
+            "again for that\"",
+            trust.suite == KITH_SUITE_ANY ? "" : "suite ",
+            trust.suite == KITH_SUITE_ANY ? "no suite"
+                                          : kith_suite_word(trust.suite),
+            kith_suite_word(transport->options.suite));
+        trust.suite = transport->trust.suite;
+    }
     renew_identity(transport, &identity);
     sodium_memzero(&identity, sizeof identity);
     const uint64_t before = transport->trust.revoked_sequence;

@@ -400,18 +400,21 @@ static void step_record(struct kith_link *link,
                         const struct kith_session_event *event)
 {
     struct kith_traffic *traffic = &link->traffic;
-    /* Slots are memory of the host's; the loop never waits for a device. */
-    const struct kith_backend *backend = link->transport->options.backend->host;
+    const struct kith_transport_options *options = &link->transport->options;
+    const bool is_pull = traffic->model.pattern == KITH_PATTERN_PULL;
     if (traffic->target == NULL)
         return;
     const size_t at = traffic->in_offset + event->record_at;
     KITH_ASSERT(at + event->record_bytes <= traffic->model.payload_bytes);
-    const size_t n = event->record_bytes / backend->element_bytes;
-    if (link->transport->options.opaque &&
-        traffic->model.pattern != KITH_PATTERN_PULL)
+    if (options->opaque && !is_pull)
         return; /* its merge checks it */
+    /* Slots are memory of the host's; the loop never waits for a device. */
     traffic->finite =
-        traffic->finite && backend->finite(n, traffic->target + at);
+        traffic->finite &&
+        kith_format_passes(is_pull ? NULL : options->format,
+                           options->backend->host,
+                           (size_t)traffic->model.payload_bytes, at,
+                           event->record_bytes, traffic->target + at);
 }
 
 /* The session promises that the burst was whole, so the offset moves by its

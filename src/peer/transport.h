@@ -193,6 +193,7 @@ struct kith_transport_options {
     size_t payload_bytes, model_bytes; /* of an exchange's message; a pull's */
     size_t slice_bytes; /* of a round that is not whole; 0: all are */
     bool opaque;        /* an exchange's message is not a vector of numbers */
+    const struct kith_format *format; /* else its numbers'; NULL: raw */
     const char *congestion;
     void *log_user;
     void (*on_log)(void *user, const char *line);

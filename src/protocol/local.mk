@@ -35,6 +35,7 @@ libkith_session_a_SOURCES = \
   src/protocol/session/session_handshake.c \
   src/protocol/session/session_record.c \
   src/protocol/session/session_state.h \
+  src/protocol/session/suite.c \
   src/protocol/session/trust.c
 
 # The provider over OpenSSL allocates, so it is an archive of its own.

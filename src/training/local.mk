@@ -167,6 +167,8 @@ libkith_worker_a_SOURCES = \
   src/training/text/tokenizer_file.c \
   src/training/text/tokenizer_state.h \
   src/training/worker/machine_digest.c \
+  src/training/worker/packed_merge.c \
+  src/training/worker/packing.c \
   src/training/worker/guarding.c \
   src/training/worker/lying.c \
   src/training/worker/recovery.c \

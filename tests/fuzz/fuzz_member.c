@@ -40,6 +40,10 @@ static const char *const settings[] = {
     "algorithm: noloco, every: 2, topology: ring",
     "algorithm: gossip-pga, every: 1",
     "algorithm: relaysgd, every: 1, topology: path",
+    "algorithm: adpsgd, every: 1, wire: bfloat16",
+    "algorithm: adpsgd, every: 1, wire: int8, guard: clip",
+    "algorithm: sgp, every: 1, wire: bfloat16",
+    "algorithm: dpsgd, every: 1, topology: complete, wire: int8",
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
 

@@ -11,6 +11,7 @@ FUZZERS = \
   tests/fuzz/fuzz_cifar \
   tests/fuzz/fuzz_compressor \
   tests/fuzz/fuzz_experiment \
+  tests/fuzz/fuzz_format \
   tests/fuzz/fuzz_frame \
   tests/fuzz/fuzz_handshake \
   tests/fuzz/fuzz_idx \
@@ -35,6 +36,7 @@ tests_fuzz_fuzz_certificate_SOURCES = tests/fuzz/fuzz_certificate.c $(SESSIONS)
 tests_fuzz_fuzz_cifar_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_compressor_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_experiment_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_format_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_frame_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c $(SESSIONS)
 tests_fuzz_fuzz_handshake_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)

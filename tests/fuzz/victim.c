@@ -169,6 +169,7 @@ static void open_transport(struct victim *victim)
         .model_bytes = kith_worker_bytes(driver->worker),
         .slice_bytes = driver->config.slice_bytes,
         .opaque = kith_experiment_opaque(experiment),
+        .format = experiment->gossip.format,
         .log_user = victim,
         .on_log = on_log,
         .user = kith_driver_user(driver),

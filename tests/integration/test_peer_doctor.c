@@ -125,8 +125,9 @@ static void make_folders(const struct peers *peers, struct folders *folders)
     snprintf(command, sizeof command, "mkdir %s %s %s", folders->authority,
              folders->nodes[0], folders->nodes[1]);
     assert_int_equal(system(command), 0);
-    assert_int_equal(kith_keys_new_authority(folders->authority, error),
-                     KITH_OK);
+    assert_int_equal(
+        kith_keys_new_authority(folders->authority, KITH_SUITE_ANY, error),
+        KITH_OK);
     for (int i = 0; i < 2; i++) {
         char name[16];
         snprintf(name, sizeof name, "node-%d", i);

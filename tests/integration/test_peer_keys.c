@@ -70,7 +70,8 @@ static int setup(void **state)
     snprintf(root, sizeof root, "/tmp/kith-keys-XXXXXX");
     assert_non_null(mkdtemp(root));
     snprintf(authority, sizeof authority, "%s/ca", root);
-    assert_int_equal(kith_keys_new_authority(authority, error), KITH_OK);
+    assert_int_equal(kith_keys_new_authority(authority, KITH_SUITE_ANY, error),
+                     KITH_OK);
     for (uint32_t i = 0; i < NODES; i++) {
         char name[16];
         snprintf(name, sizeof name, "node-%u", i);

@@ -1,13 +1,13 @@
-/* Goal: every algorithm x topology x compressor is either refused with words
- * that name it and say what is needed, or runs: through faults no value turns
- * non-finite and everybody ends, sums are kept as declared, exchange by
+/* Goal: every algorithm x topology x compressor or wire is either refused with
+ * words that name it and say what is needed, or runs: through faults no value
+ * turns non-finite and everybody ends, sums are kept as declared, exchange by
  * exchange; without faults sums and weights are kept, too.
  * Method: loop over the registries; the refusals are all looked at, of the rest
  * a seeded sample runs in the simulator, with 4 to 9 peers in float64.
  *
  *   test_matrix               a sample of 200; KITH_SEED=N draws another
  *   test_matrix --all         everything
- *   test_matrix --case ALGORITHM TOPOLOGY COMPRESSOR SEED
+ *   test_matrix --case ALGORITHM TOPOLOGY COMPRESSOR WIRE SEED
  *                             one of them, and what it does */
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,6 +24,7 @@
 
 #include "kith/algorithm.h"
 #include "kith/compressor.h"
+#include "kith/format.h"
 #include "kith/topology.h"
 #include "tests/support/probe.h"
 
@@ -33,6 +34,7 @@ struct cell {
     const struct kith_algorithm *algorithm;
     const struct kith_topology_kind *topology;
     const struct kith_compressor *compressor;
+    const struct kith_format *format;
     uint64_t seed;
 };
 
@@ -111,14 +113,15 @@ static void write_yaml(const struct cell *cell, unsigned peers, bool faults,
         "name: matrix\nseed: %" PRIu64 "\npeers: %u\nstop: {steps: %d}\n"
         "model: {kind: %s, dim: 5}\n"
         "train: {backend: naive64, learning_rate: 0.05, momentum: %s}\n"
-        "gossip: {algorithm: %s, topology: %s, compressor: %s, every: %u%s}\n"
+        "gossip: {algorithm: %s, topology: %s, compressor: %s, wire: %s, "
+        "every: %u%s}\n"
         "network: {latency: 300us, jitter: 100us, rate: 10Mbit, loss: %s}\n"
         "compute: {step: 5ms, merge: 50us}\n%s",
         cell->seed, peers, faults ? 40 : 24,
         trains(cell, faults) ? "quadratic" : "consensus",
         kith_rng_below(&rng, 2) == 0 ? "0" : "0.5", cell->algorithm->name,
-        cell->topology->name, cell->compressor->name, every, path,
-        faults ? "0.01" : "0", more);
+        cell->topology->name, cell->compressor->name, cell->format->name, every,
+        path, faults ? "0.01" : "0", more);
     assert_true(length > 0 && length < 4 * TEXT);
 }
 
@@ -127,10 +130,10 @@ static void complain(const struct cell *cell, const char *text,
 {
     if (failures++ < 3)
         (void)fprintf(stderr, "%s\n", text);
-    (void)fprintf(stderr,
-                  "%s\nrepeat with: test_matrix --case %s %s %s %" PRIu64 "\n",
-                  what, cell->algorithm->name, cell->topology->name,
-                  cell->compressor->name, cell->seed);
+    (void)fprintf(
+        stderr, "%s\nrepeat with: test_matrix --case %s %s %s %s %" PRIu64 "\n",
+        what, cell->algorithm->name, cell->topology->name,
+        cell->compressor->name, cell->format->name, cell->seed);
 }
 
 /* Words name what cannot be and say what can. */
@@ -138,7 +141,8 @@ static bool explains(const struct cell *cell, const char *error)
 {
     const bool named = strstr(error, cell->algorithm->name) != NULL ||
                        strstr(error, cell->topology->name) != NULL ||
-                       strstr(error, cell->compressor->name) != NULL;
+                       strstr(error, cell->compressor->name) != NULL ||
+                       strstr(error, cell->format->name) != NULL;
     return named &&
            (strstr(error, "needs") != NULL ||
             strstr(error, "allowed") != NULL || strstr(error, "give ") != NULL);
@@ -278,6 +282,21 @@ static void run_cell(const struct cell *cell)
     run_calm(cell, peers);
 }
 
+/* Every compressor as it is, then every wire without one; false: no more. */
+static bool codec_at(unsigned index, struct cell *cell)
+{
+    unsigned c = 0;
+    cell->format = kith_formats[0];
+    while (kith_compressors[c] != NULL && c < index)
+        c++;
+    cell->compressor = kith_compressors[c];
+    if (cell->compressor != NULL)
+        return true;
+    cell->compressor = kith_compressor_find("none");
+    cell->format = kith_formats[index - c + 1];
+    return cell->format != NULL;
+}
+
 /* Every cell in turn; the accepted ones into cells (max), returns how many. */
 static uint32_t accepted(uint64_t seed, struct cell *cells, uint32_t max,
                          uint32_t *refused)
@@ -285,11 +304,10 @@ static uint32_t accepted(uint64_t seed, struct cell *cells, uint32_t max,
     uint32_t count = 0;
     *refused = 0;
     for (unsigned a = 0; kith_algorithms[a] != NULL; a++)
-        for (unsigned t = 0; kith_topology_kinds[t] != NULL; t++)
-            for (unsigned c = 0; kith_compressors[c] != NULL; c++) {
-                const struct cell cell = {kith_algorithms[a],
-                                          kith_topology_kinds[t],
-                                          kith_compressors[c], seed};
+        for (unsigned t = 0; kith_topology_kinds[t] != NULL; t++) {
+            struct cell cell = {kith_algorithms[a], kith_topology_kinds[t],
+                                NULL, NULL, seed};
+            for (unsigned k = 0; codec_at(k, &cell); k++) {
                 if (allowed_peers(&cell) == 0) {
                     (*refused)++;
                     continue;
@@ -297,6 +315,7 @@ static uint32_t accepted(uint64_t seed, struct cell *cells, uint32_t max,
                 assert_true(count < max);
                 cells[count++] = cell;
             }
+        }
     return count;
 }
 
@@ -337,20 +356,21 @@ static bool read_case(char **words)
     only.algorithm = kith_algorithm_find(words[0]);
     only.topology = kith_topology_find(words[1]);
     only.compressor = kith_compressor_find(words[2]);
-    only.seed = strtoull(words[3], NULL, 10);
+    only.format = kith_format_find(words[3]);
+    only.seed = strtoull(words[4], NULL, 10);
     verbose = true;
     return only.algorithm != NULL && only.topology != NULL &&
-           only.compressor != NULL;
+           only.compressor != NULL && only.format != NULL;
 }
 
 int main(int count, char **words)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_matrix)};
     everything = count == 2 && strcmp(words[1], "--all") == 0;
-    const bool one = count == 6 && strcmp(words[1], "--case") == 0;
+    const bool one = count == 7 && strcmp(words[1], "--case") == 0;
     if ((count > 1 && !everything && !one) || (one && !read_case(words + 2))) {
         (void)fprintf(stderr, "usage: test_matrix [--all | --case ALGORITHM "
-                              "TOPOLOGY COMPRESSOR SEED]\n");
+                              "TOPOLOGY COMPRESSOR WIRE SEED]\n");
         return 2;
     }
     const int file = mkstemp(edges_path);

@@ -214,6 +214,7 @@ static enum kith_err plain_open(union kith_aead_state *state,
 
 const struct kith_aead aegis_plain = {
     .name = "plain C, for tests",
+    .suites = KITH_SUITE_BIT(KITH_SUITE_AEGIS256X2),
     .has = plain_has,
     .create = plain_create,
     .destroy = plain_destroy,

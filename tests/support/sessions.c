@@ -74,6 +74,8 @@ static void end_setup(struct sessions *pair, int i, enum kith_suite suite,
     char label[32];
     sessions_identity(&end->identity, i ? "bob" : "alice", &pair->cluster);
     end->trust = pair->cluster.trust;
+    if (suite == KITH_SUITE_AEGIS256X2) /* the policy alone turns it on */
+        end->trust.suite = suite;
     end->config = (struct kith_session_config){
         .initiator = i == 0,
         .suite = suite,

@@ -59,7 +59,9 @@ static void open_session(struct visit *visit, const struct peers *peers,
     };
     snprintf(config.hello.model, sizeof config.hello.model, "%s",
              peers->experiment.model->name);
-    KITH_ASSERT(kith_peer_suite(&peers->experiment, &config.suite) == KITH_OK);
+    char why[KITH_PEER_ERROR_BYTES];
+    KITH_ASSERT(kith_peer_suite(&peers->experiment, options->trust,
+                                &config.suite, why) == KITH_OK);
     visit->memory = malloc(kith_session_size());
     KITH_ASSERT(kith_session_init(visit->memory, &config, &visit->session) ==
                 KITH_OK);

@@ -136,7 +136,7 @@ static void test_refused(void **state)
         {"network.loss=.nan", {"found \".nan\""}},
         {"network.loss=inf", {"number"}},
         {"network.drop_push=0.1", {"pushes nothing"}},
-        {"network.suite=AEGIS256X2", {"AEGIS256X2", "ChaChaPoly"}},
+        {"network.suite=AEGIS128X2", {"AEGIS128X2", "AEGIS256X2"}},
         {"train.momentum=1", {"from 0 to 0.999999"}},
         {"train={optimiser: adamw, beta2: 0.9999999}", {"to 0.999999"}},
         {"train={optimiser: adamw, epsilon: 1e-30}",

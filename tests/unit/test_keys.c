@@ -85,9 +85,9 @@ static int teardown(void **state)
 }
 
 /* An authority in ca/, nodes in a/ and b/ with certificates. */
-static void make_cluster(void)
+static void with_policy(enum kith_suite suite)
 {
-    OK(kith_keys_new_authority(in("ca"), error));
+    OK(kith_keys_new_authority(in("ca"), suite, error));
     for (int i = 0; i < 2; i++) {
         const char *node = i ? "b" : "a";
         char name[32];
@@ -100,6 +100,11 @@ static void make_cluster(void)
         snprintf(name, sizeof name, "%s/ca.pub", node);
         copy("ca/ca.pub", name);
     }
+}
+
+static void make_cluster(void)
+{
+    with_policy(KITH_SUITE_ANY);
 }
 
 static bool shake_hands(const char *one, const char *two)
@@ -170,7 +175,7 @@ static void test_nothing_is_overwritten(void **state)
     (void)state;
     make_cluster();
     refused(KITH_EEXIST, "never overwritten",
-            kith_keys_new_authority(in("ca"), error));
+            kith_keys_new_authority(in("ca"), KITH_SUITE_ANY, error));
     refused(KITH_EEXIST, "never overwritten",
             kith_keys_new_node(in("a"), "alice", error));
     refused(KITH_EEXIST, "never overwritten",
@@ -209,7 +214,7 @@ static void test_bad_arguments(void **state)
             kith_keys_certify(in("nowhere"), in("a/node.request"), in("x"), 1,
                               1, KITH_NOBODY, error));
     refused(KITH_ENOENT, "make folder",
-            kith_keys_new_authority(in("no/such"), error));
+            kith_keys_new_authority(in("no/such"), KITH_SUITE_ANY, error));
 }
 
 /* The authority never gives one place to two names, and remembers. */
@@ -253,7 +258,7 @@ static void test_missing_and_foreign(void **state)
 {
     (void)state;
     make_cluster();
-    OK(kith_keys_new_authority(in("other"), error));
+    OK(kith_keys_new_authority(in("other"), KITH_SUITE_ANY, error));
     copy("other/ca.pub", "a/ca.pub");
     refused(KITH_EAUTH, "is refused", load("a"));
     unlink(in("a/ca.pub"));
@@ -273,7 +278,7 @@ static void test_two_authorities(void **state)
     (void)state;
     char text[4096], line[256];
     make_cluster();
-    OK(kith_keys_new_authority(in("next"), error));
+    OK(kith_keys_new_authority(in("next"), KITH_SUITE_ANY, error));
     FILE *file = fopen(in("next/ca.pub"), "rb");
     assert_non_null(fgets(text, sizeof text, file));
     assert_non_null(fgets(line, sizeof line, file));
@@ -287,6 +292,123 @@ static void test_two_authorities(void **state)
     fputs(line, file);
     fclose(file);
     refused(KITH_ELIMIT, "more than two", load("a"));
+}
+
+/* The text of a file; kept until the next call. */
+static const char *text_of(const char *name)
+{
+    static char text[4096];
+    FILE *file = fopen(in(name), "rb");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+/* Cluster and authority, without the policy. */
+static const char *head_of(const char *name)
+{
+    char *text = (char *)(uintptr_t)text_of(name);
+    *strstr(text, "suite ") = '\0';
+    return text;
+}
+
+static void append(const char *name, const char *text)
+{
+    FILE *file = fopen(in(name), "ab");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+/* The authority's word on the suite of its cluster. */
+static void test_policy(void **state)
+{
+    struct kith_identity identity;
+    struct kith_trust trust;
+    (void)state;
+    for (unsigned i = 0; kith_suite_at(i) != NULL; i++) {
+        const enum kith_suite suite = kith_suite_at(i)->suite;
+        with_policy(suite);
+        OK(kith_keys_load(in("a"), &identity, &trust, error));
+        assert_int_equal(suite, trust.suite);
+        struct kith_trust copy_of;
+        OK(kith_keys_copy_trust(&copy_of, &trust));
+        assert_int_equal(suite, copy_of.suite);
+        kith_keys_free(&identity, &trust);
+        kith_keys_free(&identity, &copy_of);
+        assert_int_equal(0, teardown(NULL));
+        assert_int_equal(0, setup(NULL));
+    }
+    make_cluster(); /* a file without the line */
+    OK(kith_keys_load(in("a"), &identity, &trust, error));
+    assert_int_equal(KITH_SUITE_ANY, trust.suite);
+    kith_keys_free(&identity, &trust);
+}
+
+/* By hand, or by a stranger. */
+static void test_policy_is_the_authoritys(void **state)
+{
+    char line[128], other[192];
+    (void)state;
+    with_policy(KITH_SUITE_CHACHAPOLY);
+    const char *at = strstr(text_of("a/ca.pub"), "suite ChaChaPoly ");
+    assert_non_null(at);
+    snprintf(line, sizeof line, "%s", at + strlen("suite ChaChaPoly "));
+
+    static const char *const words[] = {"AESGCM", "AEGIS256X2", "aegis256x2"};
+    for (size_t i = 0; i < 3; i++) { /* the signature of another suite */
+        write_text("a/ca.pub", head_of("ca/ca.pub"));
+        snprintf(other, sizeof other, "suite %s %s", words[i], line);
+        append("a/ca.pub", other);
+        refused(KITH_EAUTH, "not signed by the authority", load("a"));
+    }
+    static const struct {
+        const char *line, *words;
+        enum kith_err err;
+    } rows[] = {
+        {"suite ChaChaPoly\n", "not signed", KITH_EAUTH},
+        {"suite ChaChaPoly AAAA\n", "not signed", KITH_EAUTH},
+        {"suite ChaChaPoly ====\n", "not signed", KITH_EAUTH},
+        {"suite \n", "knows no suite \"\"", KITH_EUNSUPPORTED},
+        {"suite ROT13 AAAA\n", "knows no suite \"ROT13\"", KITH_EUNSUPPORTED},
+        {"suite auto AAAA\n", "knows no suite \"auto\"", KITH_EUNSUPPORTED},
+        {"suit ChaChaPoly AAAA\n", "expected \"authority KEY\"", KITH_EPARSE},
+        {"suite\n", "expected \"authority KEY\"", KITH_EPARSE},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        write_text("a/ca.pub", head_of("ca/ca.pub"));
+        append("a/ca.pub", rows[i].line);
+        refused(rows[i].err, rows[i].words, load("a"));
+    }
+    /* Twice is once; three times, and two that differ, are neither. */
+    copy("ca/ca.pub", "a/ca.pub");
+    snprintf(other, sizeof other, "suite chachapoly %s", line);
+    append("a/ca.pub", other);
+    assert_int_equal(KITH_OK, load("a"));
+    append("a/ca.pub", other);
+    refused(KITH_ELIMIT, "more than two lines", load("a"));
+    /* An allow-list has no authority to sign it. */
+    OK(kith_keys_new_node(in("n"), "nora", error));
+    OK(kith_keys_allow(in("n"), in("n/node.request"), error));
+    append("n/allow", other);
+    refused(KITH_EPARSE, "an allow-list has no policy", load("n"));
+}
+
+/* A line of the policy's own after the first two. */
+static void test_policy_of_a_roll(void **state)
+{
+    char next[1024];
+    (void)state;
+    with_policy(KITH_SUITE_CHACHAPOLY);
+    OK(kith_keys_new_authority(in("next"), KITH_SUITE_CHACHAPOLY, error));
+    snprintf(next, sizeof next, "%s", strchr(text_of("next/ca.pub"), '\n') + 1);
+    append("a/ca.pub", next); /* signed for its own cluster, not for ours */
+    refused(KITH_EAUTH, "not signed by the authority", load("a"));
+    copy("ca/ca.pub", "a/ca.pub");
+    *(strstr(next, "suite")) = '\0';
+    append("a/ca.pub", next);
+    assert_int_equal(KITH_OK, load("a"));
 }
 
 static void test_damage(void **state)
@@ -378,7 +500,7 @@ static void test_revocation(void **state)
     assert_true(trust.revoked_count == 6 && trust.revoked_sequence == 6);
     kith_keys_free(&identity, &trust);
 
-    OK(kith_keys_new_authority(in("other"), error));
+    OK(kith_keys_new_authority(in("other"), KITH_SUITE_ANY, error));
     refused(KITH_EAUTH, "another cluster",
             kith_keys_revoke(in("other"), in("a/node.crt"), error));
     copy("ca/crl", "other/crl");
@@ -422,6 +544,9 @@ static void test_show(void **state)
     OK(kith_keys_allow(in("c"), in("b/node.request"), error));
     show("ca/ca.key", "an authority's secret key");
     show("ca/ca.pub", "whom a cluster trusts");
+    show("ca/ca.pub", "suite        no policy");
+    OK(kith_keys_new_authority(in("fast"), KITH_SUITE_AEGIS256X2, error));
+    show("fast/ca.pub", "AEGIS256X2, signed by the authority; unaudited");
     show("ca/crl", "1 certificate\n");
     show("a/node.key", "alice");
     show("a/node.request", "alice");
@@ -450,6 +575,9 @@ int main(void)
         TEST(test_ranks),
         TEST(test_missing_and_foreign),
         TEST(test_two_authorities),
+        TEST(test_policy),
+        TEST(test_policy_is_the_authoritys),
+        TEST(test_policy_of_a_roll),
         TEST(test_damage),
         TEST(test_revocation),
         TEST(test_allow_list),

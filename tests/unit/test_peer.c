@@ -43,17 +43,28 @@ static void listening(void **state)
 static void suites(void **state)
 {
     struct kith_experiment experiment;
+    const struct kith_trust trust = {.suite = KITH_SUITE_ANY};
+    const struct kith_trust policy = {.suite = KITH_SUITE_CHACHAPOLY};
     enum kith_suite suite;
+    char error[KITH_PEER_ERROR_BYTES];
     (void)state;
     memset(&experiment, 0, sizeof experiment);
     strcpy(experiment.network.suite, "ChaChaPoly");
-    assert_int_equal(kith_peer_suite(&experiment, &suite), KITH_OK);
+    assert_int_equal(kith_peer_suite(&experiment, &trust, &suite, error),
+                     KITH_OK);
     assert_int_equal(suite, KITH_SUITE_CHACHAPOLY);
     strcpy(experiment.network.suite, "auto");
-    assert_int_equal(kith_peer_suite(&experiment, &suite), KITH_OK);
+    assert_int_equal(kith_peer_suite(&experiment, &trust, &suite, error),
+                     KITH_OK);
     assert_int_equal(suite, kith_aead_best(KITH_SUITE_AESGCM)
                                 ? KITH_SUITE_AESGCM
                                 : KITH_SUITE_CHACHAPOLY);
+    assert_int_equal(kith_peer_suite(&experiment, &policy, &suite, error),
+                     KITH_OK);
+    assert_int_equal(suite, KITH_SUITE_CHACHAPOLY);
+    strcpy(experiment.network.suite, "AESGCM");
+    assert_int_equal(kith_peer_suite(&experiment, &policy, &suite, error),
+                     KITH_EMISMATCH);
 }
 
 static void defaults(void **state)

@@ -22,9 +22,9 @@ enum { COLLECTIVE_COUNT };
 /* What records of all-reduce have in common. */
 #define COLLECTIVE                                                             \
     .pattern = KITH_PATTERN_ROUND, .wait = KITH_WAIT_STRICT,                   \
-    .flags = KITH_NEEDS_LOSSLESS_LINK, .scalar_count = 1,                      \
-    .scalars_start = {1}, .scalars_high = COLLECTIVE_COUNT_MAX,                \
-    .vectors = COLLECTIVE_VECTORS
+    .flags = KITH_NEEDS_LOSSLESS_LINK | KITH_NEEDS_EXACT_MESSAGES,             \
+    .scalar_count = 1, .scalars_start = {1},                                   \
+    .scalars_high = COLLECTIVE_COUNT_MAX, .vectors = COLLECTIVE_VECTORS
 
 uint64_t kith_collective_phase(const struct kith_algebra *algebra);
 uint64_t kith_collective_phases(const struct kith_algebra *algebra);

@@ -47,7 +47,7 @@ const struct kith_algorithm kith_algorithm_d2 = {
     .wait = KITH_WAIT_STRICT,
     .flags = KITH_NEEDS_STATIC_GRAPH | KITH_NEEDS_LOSSLESS_LINK |
              KITH_NEEDS_STABLE_MEMBERS | KITH_REMOVES_DATA_BIAS |
-             KITH_NEEDS_LAZY_WEIGHTS,
+             KITH_NEEDS_LAZY_WEIGHTS | KITH_NEEDS_EXACT_MESSAGES,
     .vectors = 1,
     .make = make,
     .merge = kith_algorithm_mix,

@@ -65,7 +65,8 @@ const struct kith_algorithm kith_algorithm_eager = {
                "later",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_ROUND,
-    .flags = KITH_NEEDS_LOSSLESS_LINK | KITH_NEEDS_STABLE_MEMBERS,
+    .flags = KITH_NEEDS_LOSSLESS_LINK | KITH_NEEDS_STABLE_MEMBERS |
+             KITH_NEEDS_EXACT_MESSAGES,
     .schedule = "complete",
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9, [KITH_GOSSIP_RATE] = 0.7},

@@ -59,7 +59,7 @@ const struct kith_algorithm kith_algorithm_push_pull = {
     .wait = KITH_WAIT_STRICT,
     .flags = KITH_ALLOWS_DIRECTED_LINKS | KITH_NEEDS_LOSSLESS_LINK |
              KITH_NEEDS_STABLE_MEMBERS | KITH_REMOVES_DATA_BIAS |
-             KITH_SENDS_EDGE_MESSAGES,
+             KITH_SENDS_EDGE_MESSAGES | KITH_NEEDS_EXACT_MESSAGES,
     .vectors = KITH_TRACKED_VECTORS,
     .payload = kith_algorithm_two_vectors,
     .direction = kith_algorithm_track,

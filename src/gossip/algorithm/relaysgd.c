@@ -68,7 +68,8 @@ const struct kith_algorithm kith_algorithm_relaysgd = {
     .wait = KITH_WAIT_STRICT,
     .flags = KITH_NEEDS_STATIC_GRAPH | KITH_NEEDS_TREE |
              KITH_NEEDS_LOSSLESS_LINK | KITH_NEEDS_STABLE_MEMBERS |
-             KITH_REMOVES_DATA_BIAS | KITH_SENDS_EDGE_MESSAGES,
+             KITH_REMOVES_DATA_BIAS | KITH_SENDS_EDGE_MESSAGES |
+             KITH_NEEDS_EXACT_MESSAGES,
     .scalar_count = 1,
     .scalars_high = KITH_PEERS_MAX,
     .vectors = VECTORS,

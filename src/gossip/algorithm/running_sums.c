@@ -87,7 +87,7 @@ const struct kith_algorithm kith_algorithm_running_sums = {
     .wait = KITH_WAIT_NO,
     .flags = KITH_ALLOWS_DIRECTED_LINKS | KITH_NEEDS_STATIC_GRAPH |
              KITH_NEEDS_STABLE_MEMBERS | KITH_SENDS_EDGE_MESSAGES |
-             KITH_STEPS_AT_Z,
+             KITH_STEPS_AT_Z | KITH_NEEDS_EXACT_MESSAGES,
     .scalar_count = 1,
     .scalars_start = {1.0},
     .scalars_high = WEIGHT_MAX,

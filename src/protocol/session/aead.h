@@ -38,8 +38,11 @@ struct kith_aead_text {
     size_t bytes;
 };
 
+#define KITH_SUITE_BIT(suite) (UINT32_C(1) << (suite))
+
 struct kith_aead {
     const char *name;
+    uint32_t suites; /* KITH_SUITE_BIT: what it has where a processor can */
     bool (*has)(enum kith_suite suite);
     /* KITH_ENOMEM, KITH_EUNSUPPORTED; destroy() afterwards, only on success. */
     enum kith_err (*create)(union kith_aead_state *state,

@@ -119,6 +119,7 @@ static enum kith_err vaes_open(union kith_aead_state *state,
 
 const struct kith_aead kith_aead_aegis_aesni = {
     .name = "kith-aesni",
+    .suites = KITH_SUITE_BIT(KITH_SUITE_AEGIS256X2),
     .has = aesni_has,
     .create = aesni_create,
     .destroy = aegis_destroy,
@@ -129,6 +130,7 @@ const struct kith_aead kith_aead_aegis_aesni = {
 
 const struct kith_aead kith_aead_aegis_vaes = {
     .name = "kith-vaes",
+    .suites = KITH_SUITE_BIT(KITH_SUITE_AEGIS256X2),
     .has = vaes_has,
     .create = vaes_create,
     .destroy = aegis_destroy,

@@ -130,6 +130,8 @@ static enum kith_err libcrypto_open(union kith_aead_state *state,
 
 const struct kith_aead kith_aead_libcrypto = {
     .name = "libcrypto",
+    .suites = KITH_SUITE_BIT(KITH_SUITE_AESGCM) |
+              KITH_SUITE_BIT(KITH_SUITE_CHACHAPOLY),
     .has = libcrypto_has,
     .create = libcrypto_create,
     .destroy = libcrypto_destroy,

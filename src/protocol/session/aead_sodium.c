@@ -111,6 +111,8 @@ static enum kith_err sodium_open(union kith_aead_state *state,
 
 const struct kith_aead kith_aead_sodium = {
     .name = "libsodium",
+    .suites = KITH_SUITE_BIT(KITH_SUITE_AESGCM) |
+              KITH_SUITE_BIT(KITH_SUITE_CHACHAPOLY),
     .has = sodium_has,
     .create = sodium_create,
     .destroy = sodium_destroy,

@@ -11,9 +11,12 @@
  *   tag        seven times update(v3 ^ (LE64(bits of ad) || LE64(bits of m)))
  *              with v3 of before; both halves of v0 ^ ... ^ v5 added up
  *
- * Constant-time: AES instructions and xor, branches on lengths alone. The
- * includer defines BLOCK, block_load, block_store, block_twice, block_xor,
- * block_and, block_round, block_tag, SEAL and OPEN. Test: unit/test_aegis. */
+ * Constant-time: AES instructions and xor, branches on lengths alone. What a
+ * record leaves in registers and on the stack is wiped: who has a state has the
+ * record's plain text, and at its beginning the key. The includer defines
+ * BLOCK, block_load, block_store, block_twice, block_xor, block_and,
+ * block_round, block_tag, registers_clear, SEAL and OPEN. Test:
+ * unit/test_aegis. */
 #define FORCE static inline __attribute__((always_inline))
 #define BLOCK_BYTES ((size_t)32)
 
@@ -100,7 +103,51 @@ FORCE void finish(struct aegis *s, size_t ad_bytes, size_t bytes, uint8_t *tag)
     block_tag(sum, tag);
 }
 
-void SEAL(const uint8_t key[KITH_KEY_BYTES], const struct kith_aead_text *text)
+/* The compiler alone knows where its copies of a state lie, so the memory is
+ * wiped as a whole: a kernel's frame begins GAP_BYTES below that of the
+ * function that wipes, which is more than sodium_stackzero() keeps for itself,
+ * and ends within WIPE_BYTES. */
+#define GAP_BYTES 128
+#ifdef __OPTIMIZE__
+#define WIPE_BYTES 2048
+#else
+#define WIPE_BYTES                                                             \
+    65536 /* Every intermediate value has a place of its own.                  \
+           */
+#endif
+#define APART static __attribute__((noinline))
+
+/* A build for wide registers may use those above the sixteenth, too. */
+FORCE void high_registers_clear(void)
+{
+#ifdef __AVX512F__
+#define CLEAR(n) "vpxorq %%zmm" #n ",%%zmm" #n ",%%zmm" #n "\n\t"
+    __asm__ volatile(CLEAR(16) CLEAR(17) CLEAR(18) CLEAR(19) CLEAR(20) CLEAR(21)
+                         CLEAR(22) CLEAR(23) CLEAR(24) CLEAR(25) CLEAR(26)
+                             CLEAR(27) CLEAR(28) CLEAR(29) CLEAR(30) CLEAR(31)
+                     :
+                     :
+                     : "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21",
+                       "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",
+                       "xmm28", "xmm29", "xmm30", "xmm31");
+#endif
+}
+
+/* Registers first: the first call of a library may save them on the stack. */
+FORCE void wipe(void)
+{
+    low_registers_clear();
+    high_registers_clear();
+    sodium_stackzero(WIPE_BYTES);
+}
+
+/* Bytes that no compiler leaves out of the frame. */
+FORCE void keep(uint8_t gap[GAP_BYTES])
+{
+    __asm__ volatile("" : : "r"(gap) : "memory");
+}
+
+APART void seal_text(const uint8_t *key, const struct kith_aead_text *text)
 {
     const uint8_t *in = text->in;
     uint8_t *out = text->out, rest[BLOCK_BYTES];
@@ -124,7 +171,7 @@ void SEAL(const uint8_t key[KITH_KEY_BYTES], const struct kith_aead_text *text)
     finish(&s, text->ad_bytes, text->bytes, out + left);
 }
 
-bool OPEN(const uint8_t key[KITH_KEY_BYTES], const struct kith_aead_text *text)
+APART bool open_text(const uint8_t *key, const struct kith_aead_text *text)
 {
     const uint8_t *in = text->in;
     uint8_t *out = text->out, rest[BLOCK_BYTES], tag[KITH_TAG_BYTES];
@@ -148,4 +195,32 @@ bool OPEN(const uint8_t key[KITH_KEY_BYTES], const struct kith_aead_text *text)
     }
     finish(&s, text->ad_bytes, text->bytes, tag);
     return sodium_memcmp(tag, text->in + text->bytes, sizeof tag) == 0;
+}
+
+APART void seal_below(const uint8_t *key, const struct kith_aead_text *text)
+{
+    uint8_t gap[GAP_BYTES];
+    seal_text(key, text);
+    keep(gap);
+}
+
+APART bool open_below(const uint8_t *key, const struct kith_aead_text *text)
+{
+    uint8_t gap[GAP_BYTES];
+    const bool is_good = open_text(key, text);
+    keep(gap);
+    return is_good;
+}
+
+void SEAL(const uint8_t key[KITH_KEY_BYTES], const struct kith_aead_text *text)
+{
+    seal_below(key, text);
+    wipe();
+}
+
+bool OPEN(const uint8_t key[KITH_KEY_BYTES], const struct kith_aead_text *text)
+{
+    const bool is_good = open_below(key, text);
+    wipe();
+    return is_good;
 }

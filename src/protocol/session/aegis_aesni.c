@@ -65,6 +65,23 @@ static inline void block_tag(struct pair sum, uint8_t *tag)
     half_store(tag, _mm_xor_si128(sum.half[0], sum.half[1]));
 }
 
+/* A build for AVX may have put both halves into one register. */
+static inline void low_registers_clear(void)
+{
+#ifdef __AVX__
+    _mm256_zeroall();
+#else
+#define ZERO(n) "xorps %%xmm" #n ",%%xmm" #n "\n\t"
+    __asm__ volatile(
+        ZERO(0) ZERO(1) ZERO(2) ZERO(3) ZERO(4) ZERO(5) ZERO(6) ZERO(7) ZERO(8)
+            ZERO(9) ZERO(10) ZERO(11) ZERO(12) ZERO(13) ZERO(14) ZERO(15)
+        :
+        :
+        : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
+          "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+#endif
+}
+
 #include "aegis.inc.h"
 
 #ifdef __clang__

@@ -46,6 +46,11 @@ static inline void block_tag(__m256i sum, uint8_t *tag)
                                    _mm256_extracti128_si256(sum, 1)));
 }
 
+static inline void low_registers_clear(void)
+{
+    _mm256_zeroall();
+}
+
 #include "aegis.inc.h"
 
 #ifdef __clang__

@@ -70,7 +70,8 @@ enum kith_err kith_session_init(void *memory,
                                 struct kith_session **session)
 {
     KITH_ASSERT((uintptr_t)memory % _Alignof(struct kith_session) == 0);
-    if (!config_is_complete(config))
+    if (!config_is_complete(config) ||
+        !kith_trust_allows(config->trust, config->suite))
         return KITH_EINVAL;
     if (sodium_init() < 0)
         return KITH_EDEVICE;

@@ -24,7 +24,7 @@ struct kith_cpu_loops {
     double (*swap_mix)(size_t n, float weight, const float *received,
                        const float *sent, const float *base, float *x);
     double (*mix_bf16)(size_t n, float weight, const uint16_t *received,
-                       const float *sent, float *x);
+                       const uint16_t *sent, float *x);
     void (*combine)(size_t n, unsigned count,
                     const struct kith_update *updates);
     double (*sum)(size_t n, const float *x);
@@ -32,8 +32,11 @@ struct kith_cpu_loops {
     bool (*finite)(size_t n, const float *x);
     bool (*sgd)(const struct kith_sgd *sgd); /* factors in float32 */
     void (*from_bytes)(size_t n, const uint8_t *bytes, float *y);
-    /* Rounds to the nearest bfloat16, ties to even; a NaN stays one. */
     void (*to_bf16)(size_t n, const float *x, uint16_t *y);
+    void (*from_bf16)(size_t n, const uint16_t *x, float *y);
+    double (*distance_bf16)(size_t n, const uint16_t *x, const uint16_t *y);
+    float (*to_int8)(size_t n, const float *x, int8_t *y);
+    void (*from_int8)(size_t n, float scale, const int8_t *x, float *y);
     /* `rounds` times fused multiply-adds on registers alone, as many at a time
      * as keep the units busy; returns the FLOP it did. sink: 16 floats. */
     double (*fuse)(size_t rounds, float *sink);

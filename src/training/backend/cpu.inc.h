@@ -51,7 +51,7 @@ static double cpu_swap_mix(size_t n, double weight, const void *received,
 }
 
 static double cpu_mix_bf16(size_t n, double weight, const uint16_t *received,
-                           const void *sent, void *x)
+                           const uint16_t *sent, void *x)
 {
     return kith_cpu_best()->mix_bf16(n, (float)weight, received, sent, x);
 }
@@ -123,6 +123,31 @@ static void cpu_from_bytes(size_t n, const uint8_t *bytes, void *y)
     kith_cpu_best()->from_bytes(n, bytes, y);
 }
 
+static void cpu_to_bf16(size_t n, const void *x, uint16_t *y)
+{
+    kith_cpu_best()->to_bf16(n, x, y);
+}
+
+static void cpu_from_bf16(size_t n, const uint16_t *x, void *y)
+{
+    kith_cpu_best()->from_bf16(n, x, y);
+}
+
+static double cpu_distance_bf16(size_t n, const uint16_t *x, const uint16_t *y)
+{
+    return kith_cpu_best()->distance_bf16(n, x, y);
+}
+
+static float cpu_to_int8(size_t n, const void *x, int8_t *y)
+{
+    return kith_cpu_best()->to_int8(n, x, y);
+}
+
+static void cpu_from_int8(size_t n, float scale, const int8_t *x, void *y)
+{
+    kith_cpu_best()->from_int8(n, scale, x, y);
+}
+
 extern const struct kith_backend RECORD;
 const struct kith_backend RECORD = {
     .name = NAME,
@@ -149,4 +174,9 @@ const struct kith_backend RECORD = {
     .sgd = cpu_sgd,
     .ops = &OPS,
     .from_bytes = cpu_from_bytes,
+    .to_bf16 = cpu_to_bf16,
+    .from_bf16 = cpu_from_bf16,
+    .distance_bf16 = cpu_distance_bf16,
+    .to_int8 = cpu_to_int8,
+    .from_int8 = cpu_from_int8,
 };

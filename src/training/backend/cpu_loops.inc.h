@@ -54,15 +54,15 @@ FORCE f16 received_bf16(const void *received, size_t i, size_t left)
 /* x <- base + weight (received - sent), past the caches where x is only
  * written. */
 FORCE double mix_with(size_t n, float weight, received_load *load,
-                      const void *received, const float *sent,
-                      const float *base, float *x)
+                      const void *received, const void *sent, const float *base,
+                      float *x)
 {
     const f16 w = f16_all(weight);
     const bool streams = base != x && is_streamed(n, x);
     d16 sums = d16_zero();
     EACH_SIXTEEN(n, i, left, {
         const f16 difference =
-            f16_sub(load(received, i, left), part_load(sent + i, left));
+            f16_sub(load(received, i, left), load(sent, i, left));
         const f16 delta = f16_mul(w, difference);
         const f16 new = f16_add(part_load(base + i, left), delta);
         if (streams && left >= BLOCK)
@@ -91,7 +91,7 @@ static double loop_swap_mix(size_t n, float weight, const float *received,
 }
 
 static double loop_mix_bf16(size_t n, float weight, const uint16_t *received,
-                            const float *sent, float *x)
+                            const uint16_t *sent, float *x)
 {
     return mix_with(n, weight, received_bf16, received, sent, x, x);
 }
@@ -251,6 +251,18 @@ static double loop_distance_squared(size_t n, const float *x, const float *y)
     return d16_fold(sums, 0);
 }
 
+static double loop_distance_bf16(size_t n, const uint16_t *x, const uint16_t *y)
+{
+    d16 sums = d16_zero();
+    EACH_SIXTEEN(n, i, left, {
+        f16 difference = received_bf16(x, i, left);
+        if (y != NULL)
+            difference = f16_sub(difference, received_bf16(y, i, left));
+        sums = d16_add_square(sums, difference);
+    });
+    return d16_fold(sums, 0);
+}
+
 static bool loop_finite(size_t n, const float *x)
 {
     EACH_SIXTEEN(n, i, left, {
@@ -312,6 +324,49 @@ static void loop_to_bf16(size_t n, const float *x, uint16_t *y)
             if (left < BLOCK)
                 memcpy(y + i, rest, left * sizeof *rest);
         });
+}
+
+static void loop_from_bf16(size_t n, const uint16_t *x, float *y)
+{
+    EACH_SIXTEEN(
+        n, i, left, { part_store(y + i, received_bf16(x, i, left), left); });
+}
+
+/* Compilers make vectors of the plain loops below. Sizes are compared as whole
+ * numbers: so compared, what is not finite is larger than what is. */
+static uint32_t loop_most(size_t n, const float *x)
+{
+    int32_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        int32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= INT32_MAX;
+        most = bits > most ? bits : most;
+    }
+    return (uint32_t)most;
+}
+
+/* To the nearest whole number: from 2^23 to 2^24 floats are whole. */
+static float loop_to_int8(size_t n, const float *x, int8_t *y)
+{
+    const float whole = 0x1.8p23f, least = 0x1p-126f;
+    const uint32_t most = loop_most(n, x);
+    float largest;
+    memcpy(&largest, &most, sizeof largest);
+    if (!(largest / 127 >= least) || most >= 0x7f800000u) {
+        memset(y, 0, n);
+        return most >= 0x7f800000u ? (float)INFINITY : 0;
+    }
+    const float inverse = 127 / largest;
+    for (size_t i = 0; i < n; i++)
+        y[i] = (int8_t)(int32_t)(x[i] * inverse + whole - whole);
+    return largest / 127;
+}
+
+static void loop_from_int8(size_t n, float scale, const int8_t *x, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = scale * (float)x[i];
 }
 
 /* Chains that do not wait for each other, in variables: an array might be kept

@@ -70,5 +70,9 @@ const struct kith_cpu_loops VARIANT = {
     .sgd = loop_sgd,
     .from_bytes = loop_from_bytes,
     .to_bf16 = loop_to_bf16,
+    .from_bf16 = loop_from_bf16,
+    .distance_bf16 = loop_distance_bf16,
+    .to_int8 = loop_to_int8,
+    .from_int8 = loop_from_int8,
     .fuse = loop_fuse,
 };

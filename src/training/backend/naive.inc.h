@@ -7,6 +7,7 @@
  * float64 lanes, element i in lane i mod 16, folded from lane 0 to 15: the
  * order of the vectorised variants, so that their sums can be compared bit for
  * bit. No libm: the same bits on every CPU. */
+#include <math.h>
 #include <string.h>
 
 #include "memory.h"
@@ -49,20 +50,16 @@ static void naive_add(size_t n, double factor, const void *x, void *y)
         target[i] += f * source[i];
 }
 
-/* x <- base + weight (received - sent); received in bfloat16 where `narrow`. */
-static double naive_mix_with(size_t n, double weight, const REAL *received,
-                             const uint16_t *narrow, const REAL *sent,
-                             const REAL *base, REAL *x)
+/* x <- base + weight (received - sent) */
+static double naive_swap_mix(size_t n, double weight, const void *received,
+                             const void *sent, const void *base, void *x)
 {
-    const REAL w = (REAL)weight;
+    const REAL w = (REAL)weight, *r = received, *s = sent, *from = base;
+    REAL *to = x;
     double lanes[LANES] = {0};
     for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = narrow == NULL ? 0 : (uint32_t)narrow[i] << 16;
-        float wide;
-        memcpy(&wide, &bits, sizeof wide);
-        const REAL r = narrow == NULL ? received[i] : (REAL)wide;
-        const REAL delta = w * (r - sent[i]);
-        x[i] = base[i] + delta;
+        const REAL delta = w * (r[i] - s[i]);
+        to[i] = from[i] + delta;
         lanes[i % LANES] += (double)delta;
     }
     return lanes_fold(lanes);
@@ -71,19 +68,41 @@ static double naive_mix_with(size_t n, double weight, const REAL *received,
 static double naive_mix(size_t n, double weight, const void *received,
                         const void *sent, void *x)
 {
-    return naive_mix_with(n, weight, received, NULL, sent, x, x);
+    return naive_swap_mix(n, weight, received, sent, x, x);
 }
 
-static double naive_swap_mix(size_t n, double weight, const void *received,
-                             const void *sent, const void *base, void *x)
+static REAL of_bf16(uint16_t half)
 {
-    return naive_mix_with(n, weight, received, NULL, sent, base, x);
+    const uint32_t bits = (uint32_t)half << 16;
+    float wide;
+    memcpy(&wide, &bits, sizeof wide);
+    return (REAL)wide;
 }
 
 static double naive_mix_bf16(size_t n, double weight, const uint16_t *received,
-                             const void *sent, void *x)
+                             const uint16_t *sent, void *x)
 {
-    return naive_mix_with(n, weight, NULL, received, sent, x, x);
+    const REAL w = (REAL)weight;
+    REAL *v = x;
+    double lanes[LANES] = {0};
+    for (size_t i = 0; i < n; i++) {
+        const REAL delta = w * (of_bf16(received[i]) - of_bf16(sent[i]));
+        v[i] = v[i] + delta;
+        lanes[i % LANES] += (double)delta;
+    }
+    return lanes_fold(lanes);
+}
+
+static double naive_distance_bf16(size_t n, const uint16_t *x,
+                                  const uint16_t *y)
+{
+    double lanes[LANES] = {0};
+    for (size_t i = 0; i < n; i++) {
+        const double difference =
+            (double)(y == NULL ? of_bf16(x[i]) : of_bf16(x[i]) - of_bf16(y[i]));
+        lanes[i % LANES] += difference * difference;
+    }
+    return lanes_fold(lanes);
 }
 
 /* What term t of an update adds. */
@@ -213,6 +232,68 @@ static void naive_from_bytes(size_t n, const uint8_t *bytes, void *y)
         v[i] = (REAL)bytes[i] / (REAL)255;
 }
 
+static uint32_t bits_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static float float_of(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static void naive_to_bf16(size_t n, const void *x, uint16_t *y)
+{
+    const REAL *v = x;
+    for (size_t i = 0; i < n; i++) {
+        const float value = (float)v[i];
+        const uint32_t bits = bits_of(value);
+        const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
+        y[i] = (uint16_t)((is_nan ? bits | 1u << 22
+                                  : bits + ((bits >> 16 & 1) + 0x7fff)) >>
+                          16);
+    }
+}
+
+static void naive_from_bf16(size_t n, const uint16_t *x, void *y)
+{
+    REAL *v = y;
+    for (size_t i = 0; i < n; i++)
+        v[i] = of_bf16(x[i]);
+}
+
+/* To the nearest whole number without libm: from 2^23 to 2^24 floats are whole.
+ */
+static float naive_to_int8(size_t n, const void *x, int8_t *y)
+{
+    const REAL *v = x;
+    const float whole = 0x1.8p23f, least = 0x1p-126f;
+    uint32_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t size = bits_of((float)v[i]) & 0x7fffffffu;
+        most = size > most ? size : most;
+    }
+    const float largest = float_of(most);
+    const float scale = largest / 127;
+    const bool scales = most < 0x7f800000u && scale >= least;
+    for (size_t i = 0; i < n; i++) {
+        const float level = (float)v[i] * (127 / largest);
+        y[i] = scales ? (int8_t)(level + whole - whole) : 0;
+    }
+    return most >= 0x7f800000u ? (float)INFINITY : scales ? scale : 0;
+}
+
+static void naive_from_int8(size_t n, float scale, const int8_t *x, void *y)
+{
+    REAL *v = y;
+    for (size_t i = 0; i < n; i++)
+        v[i] = (REAL)(scale * (float)x[i]);
+}
+
 #include "naive_ops.inc.h"
 
 extern const struct kith_backend RECORD;
@@ -241,4 +322,9 @@ const struct kith_backend RECORD = {
     .sgd = naive_sgd,
     .ops = &naive_ops,
     .from_bytes = naive_from_bytes,
+    .to_bf16 = naive_to_bf16,
+    .from_bf16 = naive_from_bf16,
+    .distance_bf16 = naive_distance_bf16,
+    .to_int8 = naive_to_int8,
+    .from_int8 = naive_from_int8,
 };

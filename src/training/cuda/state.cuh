@@ -32,7 +32,7 @@ double mix(size_t n, double weight, const void *received, const void *sent,
 double swap_mix(size_t n, double weight, const void *received, const void *sent,
                 const void *base, void *x);
 double mix_bf16(size_t n, double weight, const uint16_t *received,
-                const void *sent, void *x);
+                const uint16_t *sent, void *x);
 double sum(size_t n, const void *x);
 double distance_squared(size_t n, const void *x, const void *y);
 bool finite(size_t n, const void *x);

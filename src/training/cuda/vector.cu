@@ -177,8 +177,8 @@ void widen(size_t n, const void *activations, void *elements)
 /* x <- base + delta; base may be x. */
 template <typename R> struct mix_each {
     float weight;
-    const R *received;
-    const float *sent, *base;
+    const R *received, *sent;
+    const float *base;
     float *x;
     template <int N> __device__ double at(size_t i) const
     {
@@ -199,7 +199,7 @@ template <typename R> struct mix_each {
 
 template <typename R>
 static double mix_with(size_t n, double weight, const R *received,
-                       const void *sent, const void *base, void *x)
+                       const R *sent, const void *base, void *x)
 {
     const call c;
     if (!c.well())
@@ -207,7 +207,7 @@ static double mix_with(size_t n, double weight, const R *received,
     if (n == 0)
         return 0;
     const R *const r = (const R *)readable(received, n * sizeof(R));
-    const float *const s = (const float *)readable(sent, n * sizeof(float));
+    const R *const s = (const R *)readable(sent, n * sizeof(R));
     const size_t bytes = n * sizeof(float);
     float *const to =
         (float *)(base == x ? changeable(x, bytes) : writable(x, bytes));
@@ -222,20 +222,22 @@ static double mix_with(size_t n, double weight, const R *received,
 double mix(size_t n, double weight, const void *received, const void *sent,
            void *x)
 {
-    return mix_with(n, weight, (const float *)received, sent, x, x);
+    return mix_with(n, weight, (const float *)received, (const float *)sent, x,
+                    x);
 }
 
 double mix_bf16(size_t n, double weight, const uint16_t *received,
-                const void *sent, void *x)
+                const uint16_t *sent, void *x)
 {
-    return mix_with(n, weight, (const bf16 *)(const void *)received, sent, x,
-                    x);
+    return mix_with(n, weight, (const bf16 *)(const void *)received,
+                    (const bf16 *)(const void *)sent, x, x);
 }
 
 double swap_mix(size_t n, double weight, const void *received, const void *sent,
                 const void *base, void *x)
 {
-    return mix_with(n, weight, (const float *)received, sent, base, x);
+    return mix_with(n, weight, (const float *)received, (const float *)sent,
+                    base, x);
 }
 
 /* ---- sums and the gate */

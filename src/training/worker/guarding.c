@@ -74,7 +74,7 @@ bool kith_worker_guard_open(struct kith_worker *worker)
         guarding->sent == NULL || guarding->before == NULL ||
         guarding->answers == NULL || guarding->state == NULL)
         return false;
-    const size_t bytes = (worker->payload + 63) & ~(size_t)63;
+    const size_t bytes = (worker->message + 63) & ~(size_t)63;
     const bool divides = gives_weight(worker) && worker->algorithm->factor;
     if (divides)
         guarding->ours = aligned_alloc(64, bytes);
@@ -157,7 +157,7 @@ static void give_back(struct kith_worker *worker)
     if (round == NULL)
         return;
     for (uint32_t k = 0; k < round->seen.count; k++)
-        worker->slots[round->inboxes[k]] = round->received[k];
+        *kith_worker_values_at(worker, round->inboxes[k]) = round->received[k];
     round->seen.count = 0;
 }
 
@@ -170,9 +170,11 @@ void kith_worker_guard_end(struct kith_worker *worker)
         look_at_own(worker, guarding->before);
 }
 
-/* What is received, times `unit`, is a model, and so is `ours`. */
+/* What is received, times `unit`, is a model, and so is `ours`; where messages
+ * stay packed both are slots. */
 struct compared {
     const void *received, *ours;
+    uint32_t inbox, sent;
     double unit;
 };
 
@@ -191,8 +193,8 @@ static struct compared compare(struct kith_worker *worker,
                                const struct kith_work_edge *edge)
 {
     struct kith_guarding *guarding = &worker->guarding;
-    struct compared compared = {.received = worker->slots[edge->inbox],
-                                .unit = 1};
+    struct compared compared = {
+        .received = kith_worker_unpacked(worker, edge->inbox), .unit = 1};
     if (!gives_weight(worker)) {
         compared.ours = kith_worker_sent(worker, edge->sent);
         return compared;
@@ -209,13 +211,29 @@ static struct compared compare(struct kith_worker *worker,
     return compared;
 }
 
+/* The coordinates of a message that stays packed. */
+static void look_at_packed(const struct kith_worker *worker, uint32_t slot,
+                           double *out)
+{
+    const struct kith_guarding *guarding = &worker->guarding;
+    const size_t run = guarding->run;
+    for (size_t i = 0; i < guarding->coordinates / run; i++)
+        kith_worker_packed_read(worker, slot, guarding->starts[i], run,
+                                out + i * run);
+}
+
 static void look_at_difference(struct kith_worker *worker,
                                const struct compared *compared)
 {
     struct kith_guarding *guarding = &worker->guarding;
     const struct kith_backend *host = worker->backend->host;
-    look(worker, host, compared->received, guarding->v);
-    look(worker, host, compared->ours, guarding->sent);
+    if (worker->packing.streams) {
+        look_at_packed(worker, compared->inbox, guarding->v);
+        look_at_packed(worker, compared->sent, guarding->sent);
+    } else {
+        look(worker, host, compared->received, guarding->v);
+        look(worker, host, compared->ours, guarding->sent);
+    }
     for (size_t i = 0; i < guarding->coordinates; i++) {
         guarding->sent[i] *= compared->unit;
         guarding->v[i] = guarding->v[i] * compared->unit - guarding->sent[i];
@@ -226,17 +244,32 @@ static void look_at_difference(struct kith_worker *worker,
  * measure. */
 static size_t elements(const struct kith_worker *worker)
 {
-    return worker->payload / worker->backend->element_bytes;
+    return worker->message / worker->backend->element_bytes;
 }
 
 static double measure(const struct kith_worker *worker,
                       const struct compared *compared)
 {
-    const double distance =
-        compared->unit *
-        sqrt(worker->backend->distance_squared(
-            elements(worker), compared->received, compared->ours));
+    const double squared =
+        worker->packing.streams
+            ? kith_worker_packed_distance(worker, compared->inbox,
+                                          compared->sent, NULL)
+            : worker->backend->distance_squared(
+                  elements(worker), compared->received, compared->ours);
+    const double distance = compared->unit * sqrt(squared);
     return isfinite(distance) ? distance : (double)INFINITY;
+}
+
+/* Of our own. */
+static double norm(struct kith_worker *worker, const struct compared *compared)
+{
+    const double squared =
+        worker->packing.streams
+            ? kith_worker_packed_distance(worker, compared->sent,
+                                          KITH_SLOT_NONE, NULL)
+            : worker->backend->distance_squared(elements(worker),
+                                                compared->ours, NULL);
+    return compared->unit * sqrt(squared);
 }
 
 /* The models that have come, and their edges. */
@@ -259,8 +292,8 @@ static void gather(struct kith_worker *worker, const struct kith_work *work,
         const struct compared compared = compare(worker, edge);
         edges[k] = edge;
         round->inboxes[k] = edge->inbox;
-        round->received[k] = worker->slots[edge->inbox];
-        seen->models[k] = worker->slots[edge->inbox];
+        round->received[k] = kith_worker_unpacked(worker, edge->inbox);
+        seen->models[k] = round->received[k];
         seen->models[k + 1] = compared.ours;
         seen->distances[k] = measure(worker, &compared);
         seen->let_in[k] = 1;
@@ -291,7 +324,7 @@ static void judge(struct kith_worker *worker, const struct kith_work *work)
             continue;
         answer->withheld =
             edges[k]->weight * (backend->sum(n, round->received[k]) - sum);
-        worker->slots[round->inboxes[k]] = round->merged;
+        *kith_worker_values_at(worker, round->inboxes[k]) = round->merged;
     }
 }
 
@@ -332,11 +365,7 @@ static struct kith_guarded weigh(struct kith_worker *worker,
         .peer = edge->peer,
         .distance = measure(worker, &compared),
         .movement = guarding->movement,
-        .norm =
-            guard->looks_at_norm
-                ? compared.unit * sqrt(worker->backend->distance_squared(
-                                      elements(worker), compared.ours, NULL))
-                : 0,
+        .norm = guard->looks_at_norm ? norm(worker, &compared) : 0,
         .elapsed = elapsed(worker),
         .v = guard->looks ? guarding->v : NULL,
         .sent = guard->looks ? guarding->sent : NULL,
@@ -355,7 +384,11 @@ static double adds(const struct kith_worker *worker,
     const struct kith_backend *backend = worker->backend;
     const size_t n = worker->layout->gossiped;
     const double weight = edge->scalars_received[0];
-    const double received = backend->sum(n, worker->slots[edge->inbox]);
+    if (worker->packing.streams)
+        return edge->weight * (kith_worker_packed_sum(worker, edge->inbox) -
+                               kith_worker_packed_sum(worker, edge->sent));
+    const double received =
+        backend->sum(n, kith_worker_unpacked(worker, edge->inbox));
     if (!gives_weight(worker))
         return edge->weight *
                (received -

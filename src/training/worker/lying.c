@@ -18,14 +18,14 @@ enum { CHUNK = 256, MEAN = 0, VARIANCE, KEPT, TRUTHS };
 /* Vector `index` of its memory. */
 static void *vector(const struct kith_worker *worker, size_t index)
 {
-    const size_t bytes = (worker->payload + 63) & ~(size_t)63;
+    const size_t bytes = (worker->message + 63) & ~(size_t)63;
     KITH_ASSERT(worker->lying.memory != NULL);
     return (char *)worker->lying.memory + index * bytes;
 }
 
 static size_t elements(const struct kith_worker *worker)
 {
-    return worker->payload / worker->backend->element_bytes;
+    return worker->message / worker->backend->element_bytes;
 }
 
 static size_t labels_of(const struct kith_worker *worker, size_t rows)
@@ -47,7 +47,7 @@ static void keep(struct kith_worker *worker, size_t n, const void *from,
 static bool take_memory(struct kith_worker *worker)
 {
     struct kith_lying *lying = &worker->lying;
-    const size_t bytes = (worker->payload + 63) & ~(size_t)63;
+    const size_t bytes = (worker->message + 63) & ~(size_t)63;
     const bool turns =
         lying->lie.kind == KITH_LIE_LABEL_FLIP && worker->train != NULL;
     if (lying->memory == NULL)
@@ -65,6 +65,12 @@ void kith_worker_lie(struct kith_worker *worker, const struct kith_lie *lie)
     KITH_ASSERT(lie->kind < KITH_LIE_COUNT);
     lying->lie = *lie;
     lying->heard = false;
+    if (!kith_worker_packing_open(worker, true)) {
+        lying->lie.kind = KITH_LIE_NONE;
+        lying->failed = "no memory for what a hostile member packs; take a "
+                        "smaller model, or gossip.wire float32";
+        return;
+    }
     if (lie->kind <= KITH_LIE_HUGE)
         return;
     KITH_ASSERT(worker->backend->host == worker->backend);
@@ -145,7 +151,7 @@ void kith_worker_hear(struct kith_worker *worker, const struct kith_work *work)
     for (uint32_t i = 0; i < work->edge_count; i++)
         if (work->edges[i].inbox != KITH_SLOT_NONE)
             hear(
-                worker, worker->slots[work->edges[i].inbox],
+                worker, kith_worker_unpacked(worker, work->edges[i].inbox),
                 kith_worker_factor_of(worker, work->edges[i].scalars_received));
 }
 
@@ -268,7 +274,7 @@ void kith_worker_spoil_sent(struct kith_worker *worker, uint32_t slot,
     struct kith_lying *lying = &worker->lying;
     const struct kith_backend *backend = worker->backend;
     const size_t size = backend->element_bytes, n = elements(worker);
-    void *const sent = worker->slots[slot];
+    void *const sent = kith_worker_unpacked(worker, slot);
     const double unit = lying->lie.kind == KITH_LIE_HUGE
                             ? 1
                             : kith_worker_factor_of(worker, scalars);
@@ -295,5 +301,5 @@ void *kith_worker_sent(const struct kith_worker *worker, uint32_t slot)
 {
     return slot < KITH_SLOT_ROUND_EDGES && worker->lying.lies[slot]
                ? vector(worker, TRUTHS + slot)
-               : worker->slots[slot];
+               : kith_worker_unpacked(worker, slot);
 }

@@ -30,14 +30,28 @@
 #include "kith/assert.h"
 #include "worker_state.h"
 
+static const void *good_of(const struct kith_worker *worker)
+{
+    return worker->recovery.good != NULL ? worker->recovery.good
+                                         : worker->slots[KITH_SLOT_LIVE];
+}
+
 /* From the good state, an element. */
 static double distance(const struct kith_worker *worker, const void *vector)
 {
     const size_t n = worker->layout->gossiped;
-    const void *const good = worker->recovery.good != NULL
-                                 ? worker->recovery.good
-                                 : worker->slots[KITH_SLOT_LIVE];
-    return sqrt(worker->backend->distance_squared(n, vector, good) / (double)n);
+    return sqrt(worker->backend->distance_squared(n, vector, good_of(worker)) /
+                (double)n);
+}
+
+static double distance_received(const struct kith_worker *worker,
+                                uint32_t inbox)
+{
+    if (!worker->packing.streams)
+        return distance(worker, kith_worker_unpacked(worker, inbox));
+    return sqrt(kith_worker_packed_distance(worker, inbox, KITH_SLOT_NONE,
+                                            good_of(worker)) /
+                (double)worker->layout->gossiped);
 }
 
 static void keep_good(struct kith_worker *worker,
@@ -154,7 +168,7 @@ void kith_worker_go_back(struct kith_worker *worker, const char *path,
 static bool is_model(const struct kith_worker *worker)
 {
     return worker->recovery.is_there && worker->algorithm->slice == NULL &&
-           worker->payload >= worker->bytes;
+           worker->message >= worker->bytes;
 }
 
 bool kith_worker_is_far(struct kith_worker *worker, struct kith_work_edge *edge)
@@ -163,11 +177,10 @@ bool kith_worker_is_far(struct kith_worker *worker, struct kith_work_edge *edge)
     edge->far = KITH_FAR_UNKNOWN;
     if (!is_model(worker))
         return false;
-    const double far =
-        worker->guarding.guard != NULL
-            ? worker->guarding.answers[edge->inbox].distance /
-                  sqrt((double)worker->layout->gossiped)
-            : distance(worker, kith_worker_slot(worker, edge->inbox));
+    const double far = worker->guarding.guard != NULL
+                           ? worker->guarding.answers[edge->inbox].distance /
+                                 sqrt((double)worker->layout->gossiped)
+                           : distance_received(worker, edge->inbox);
     edge->far = (int16_t)(far > 0 ? fmin(logb(far), INT16_MAX) : INT16_MIN + 1);
     return !(far <= KITH_MODEL_FAR);
 }

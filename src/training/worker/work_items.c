@@ -274,7 +274,7 @@ static struct kith_algebra algebra_of(struct kith_worker *worker,
     if (edge->sent != KITH_SLOT_NONE && work->kind != KITH_WORK_ADOPT)
         algebra.sent = kith_worker_sent(worker, edge->sent);
     if (edge->inbox != KITH_SLOT_NONE)
-        algebra.received = kith_worker_slot(worker, edge->inbox);
+        algebra.received = kith_worker_unpacked(worker, edge->inbox);
     const uint32_t slot =
         edge->inbox != KITH_SLOT_NONE ? edge->inbox : edge->sent;
     if (slot >= KITH_SLOT_ROUND_EDGES && slot < worker->slot_count)
@@ -294,6 +294,29 @@ static void make_edge(struct kith_worker *worker, const struct kith_work *work,
     worker->algorithm->make(&algebra, edge);
 }
 
+/* Made, spoilt where that is asked for, and packed: x itself is not copied
+ * first, and no snapshot stands in it. */
+static void pack_snapshot(struct kith_worker *worker,
+                          const struct kith_work *work,
+                          struct kith_work_edge *edge, double given)
+{
+    const void *values = worker->slots[KITH_SLOT_LIVE];
+    const bool lies = worker->lying.lie.kind != KITH_LIE_NONE;
+    if (is_shared(worker, edge->sent))
+        worker->slots[edge->sent] = spare(worker);
+    if (worker->algorithm->make != NULL || lies) {
+        void *const made = kith_worker_pack_begin(worker, edge->sent);
+        if (worker->algorithm->make != NULL)
+            make_edge(worker, work, edge, given);
+        else
+            worker->backend->copy(worker->layout->gossiped, made, values);
+        if (lies)
+            kith_worker_spoil_sent(worker, edge->sent, edge->scalars_sent);
+        values = made;
+    }
+    kith_worker_pack(worker, work, edge, values);
+}
+
 /* Fills what travels: x itself, which kith_worker_own_live() copies should it
  * change while the snapshot stands, or a copy in memory that the host can read,
  * which a device brings there while later items run (kith_worker_outgoing). A
@@ -310,19 +333,22 @@ static void take_snapshots(struct kith_worker *worker, struct kith_work *work)
         worker->not_finite_slots[snapshot] = worker->not_finite;
         worker->recovery.stale[snapshot] = false;
         worker->lying.lies[snapshot] = false;
-        if (worker->algorithm->make != NULL &&
-            work->pattern != KITH_PATTERN_PULL) {
+        const bool is_made = worker->algorithm->make != NULL &&
+                             work->pattern != KITH_PATTERN_PULL;
+        if (!is_made)
+            memcpy(edge->scalars_sent, worker->scalars, sizeof worker->scalars);
+        if (kith_worker_packs(worker, work)) {
+            if (edge->sent != copied)
+                pack_snapshot(worker, work, edge, given);
+        } else if (is_made) {
             make_edge(worker, work, edge, given);
-            given += edge->weight;
-            continue;
-        }
-        memcpy(edge->scalars_sent, worker->scalars, sizeof worker->scalars);
-        if (kith_worker_shares(worker))
+        } else if (kith_worker_shares(worker))
             worker->slots[edge->sent] = worker->slots[KITH_SLOT_LIVE];
         else if (edge->sent != copied)
             worker->backend->copy(worker->layout->gossiped,
                                   worker->slots[edge->sent],
                                   worker->slots[KITH_SLOT_LIVE]);
+        given += is_made ? edge->weight : 0;
         copied = edge->sent;
     }
 }
@@ -331,7 +357,7 @@ static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
 {
     take_snapshots(worker, work);
     uint32_t spoilt = KITH_SLOT_NONE; /* edges of a round may share one */
-    if (work->pattern == KITH_PATTERN_PULL)
+    if (work->pattern == KITH_PATTERN_PULL || kith_worker_packs(worker, work))
         return;
     for (uint32_t i = 0;
          i < work->edge_count && worker->lying.lie.kind != KITH_LIE_NONE; i++) {
@@ -393,27 +419,37 @@ static void merge_edge(struct kith_worker *worker, const struct kith_work *work,
     const struct kith_algorithm *algorithm = worker->algorithm;
     check_weight(edge);
     const bool beside = (algorithm->flags & KITH_MERGES_BESIDE) != 0 &&
-                        is_shared(worker, KITH_SLOT_LIVE);
+                        is_shared(worker, KITH_SLOT_LIVE) &&
+                        !worker->packing.streams;
     const void *const before = beside ? worker->slots[KITH_SLOT_LIVE] : NULL;
     (void)kith_worker_own_live(worker, !beside);
     struct kith_algebra algebra = algebra_of(worker, work, edge);
     algebra.before = before;
     algebra.withheld = 1 - let_in;
-    algorithm->merge(&algebra, edge);
+    if (worker->packing.streams)
+        kith_worker_packed_mix(worker, algorithm->merge, &algebra, edge);
+    else
+        algorithm->merge(&algebra, edge);
     kith_worker_guard_merged(worker, edge);
 }
 
 /* Everything that MERGE says of an edge; does it have something to merge?
  * `let_in`: how much of it. */
-static bool is_let_in(struct kith_worker *worker, struct kith_work_edge *edge,
-                      double *let_in)
+static bool is_let_in(struct kith_worker *worker, const struct kith_work *work,
+                      struct kith_work_edge *edge, double *let_in)
 {
+    const bool is_spoilt =
+        (worker->packing.spoilt >> (edge - work->edges) & 1) != 0;
     edge->delta_sum = 0;
     edge->refused = false;
     edge->far = KITH_FAR_UNKNOWN;
     if (edge->inbox == KITH_SLOT_NONE ||
         kith_worker_is_stale(worker, edge->sent))
         return false;
+    if (is_spoilt) {
+        edge->refused = true;
+        return false;
+    }
     *let_in = kith_worker_guard_weigh(worker, edge);
     edge->refused = kith_worker_is_far(worker, edge) && *let_in > 0;
     if (edge->refused)
@@ -438,7 +474,7 @@ static double finish_round(struct kith_worker *worker,
                                         .inbox = KITH_SLOT_NONE};
     struct kith_algebra algebra = algebra_of(worker, work, &none);
     for (uint32_t i = 0; i < work->edge_count; i++)
-        worker->inboxes[i] = kith_worker_slot(worker, work->edges[i].inbox);
+        worker->inboxes[i] = kith_worker_unpacked(worker, work->edges[i].inbox);
     algebra.merged = work->edges;
     algebra.merged_count = work->edge_count;
     algebra.inboxes = worker->inboxes;
@@ -461,12 +497,13 @@ static void run_merge(struct kith_worker *worker, struct kith_work *work,
     struct kith_work_edge *last = NULL;
     if (work->snapshot_first)
         run_snapshot(worker, work);
+    kith_worker_unpack(worker, work);
     kith_worker_hear(worker, work);
     kith_worker_guard_begin(worker, work);
     for (uint32_t i = 0; i < work->edge_count; i++) {
         struct kith_work_edge *edge = &work->edges[i];
         double let_in;
-        if (!is_let_in(worker, edge, &let_in))
+        if (!is_let_in(worker, work, edge, &let_in))
             continue;
         merge_edge(worker, work, edge, let_in);
         worker->recovery.is_fresh = false;
@@ -478,13 +515,21 @@ static void run_merge(struct kith_worker *worker, struct kith_work *work,
     if (ends_cycle(worker, work))
         kith_worker_judge_merge(worker, result);
     kith_worker_guard_end(worker);
+    kith_worker_unpack_end(worker, work);
 }
 
 /* Where the algorithm says nothing else, merge was x += w (received - sent). */
+static void unmix(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    (void)algebra->backend->mix(algebra->dim, -edge->weight, algebra->received,
+                                algebra->sent, algebra->live);
+}
+
 static void run_undo(struct kith_worker *worker, struct kith_work *work)
 {
     const struct kith_algorithm *algorithm = worker->algorithm;
     (void)kith_worker_own_live(worker, true);
+    kith_worker_unpack(worker, work);
     for (uint32_t i = 0; i < work->edge_count; i++) {
         struct kith_work_edge *edge = &work->edges[i];
         struct kith_algebra algebra = algebra_of(worker, work, edge);
@@ -492,15 +537,18 @@ static void run_undo(struct kith_worker *worker, struct kith_work *work)
         if (!kith_worker_guard_undo(worker, edge) ||
             kith_worker_is_stale(worker, edge->sent))
             continue; /* x never had it, or is another one by now */
-        if (algorithm->undo != NULL)
-            algorithm->undo(&algebra, edge);
-        else if (algebra.received != NULL)
-            (void)worker->backend->mix(algebra.dim, -edge->weight,
-                                       algebra.received, algebra.sent,
-                                       algebra.live);
+        kith_mix_edge *const undo =
+            algorithm->undo != NULL ? algorithm->undo : unmix;
+        const double delta_sum = edge->delta_sum;
+        if (worker->packing.streams)
+            kith_worker_packed_mix(worker, undo, &algebra, edge);
+        else if (algorithm->undo != NULL || algebra.received != NULL)
+            undo(&algebra, edge);
+        edge->delta_sum = delta_sum; /* what is taken back */
     }
     if (work->edge_count > 0) /* What is taken back is delta_sum, less this. */
         work->edges[work->edge_count - 1].delta_sum -= clamp_variances(worker);
+    kith_worker_unpack_end(worker, work);
 }
 
 /* Its vectors start over from x. */

@@ -260,9 +260,12 @@ static enum kith_err take_memory(struct kith_worker *worker, uint32_t together,
 {
     struct carver shared = {NULL, 0}, own = {NULL, 0};
     carve_all(worker, &shared, &own);
-    const enum kith_err err = check_memory(worker, together, own.used, error);
+    const enum kith_err err = check_memory(
+        worker, together, own.used + kith_worker_packing_bytes(worker), error);
     if (err != KITH_OK)
         return err;
+    if (!kith_worker_packing_open(worker, false))
+        return REFUSE(KITH_ENOMEM, "no memory for what is unpacked");
     const size_t shared_bytes = shared.used, own_bytes = own.used;
     if (!take_block(worker, true, &shared, &worker->shared))
         return refuse_block(worker, true, shared_bytes, error);
@@ -403,7 +406,9 @@ static enum kith_err open_algorithm(struct kith_worker *worker, char *error)
         (size_t)worker->edge_count * worker->algorithm->edge_vectors;
     worker->task.compression.dim = dim;
     const struct kith_algebra algebra = kith_worker_algebra(worker);
-    worker->payload = kith_algorithm_payload(worker->algorithm, &algebra);
+    worker->message = kith_algorithm_payload(worker->algorithm, &algebra);
+    worker->payload = kith_format_bytes(worker->packing.format, worker->backend,
+                                        worker->message);
     worker->edges = calloc(count + 1, sizeof *worker->edges);
     worker->inboxes = calloc(worker->edge_count + 1, sizeof *worker->inboxes);
     worker->edge_scalars =
@@ -444,6 +449,8 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
     worker->cycle = cycle_of(task->graph);
     worker->backend = config->backend;
     worker->algorithm = task->algorithm;
+    worker->packing.format =
+        task->format == NULL || task->format->raw ? NULL : task->format;
     worker->model = task->model;
     worker->train = needs_data ? config->train : NULL;
     worker->self = config->self;
@@ -489,6 +496,7 @@ void kith_worker_close(struct kith_worker *worker)
     free(worker->edges);
     free(worker->inboxes);
     free(worker->edge_scalars);
+    kith_worker_packing_close(worker);
     free(worker);
 }
 

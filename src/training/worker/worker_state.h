@@ -63,6 +63,18 @@ struct kith_guarding {
     struct kith_guarded_round *round; /* NULL: one model at a time */
 };
 
+/* packing.c: what stands between slots and vectors where numbers are rounded.
+ */
+struct kith_packing {
+    const struct kith_format *format; /* NULL: slots are vectors themselves */
+    void **values;  /* (slot_count) a slot's numbers while an item needs them */
+    void **vectors; /* made, received, sent; NULL: none is needed */
+    void *memory;   /* of them */
+    uint64_t spoilt; /* a bit an edge of the item: it does not unpack */
+    size_t count;    /* values of the item's messages */
+    bool streams;    /* slots stay packed: packed_merge.c reads them */
+};
+
 struct kith_worker {
     struct kith_task task; /* its compression: of what is gossiped */
     const struct kith_backend *backend;
@@ -75,7 +87,8 @@ struct kith_worker {
     uint64_t steps;
     uint32_t peers;
     size_t dim, bytes; /* of the model; bytes of what is gossiped of it */
-    size_t payload;    /* bytes of an exchange's message */
+    size_t message;    /* bytes of an exchange's message, as vectors */
+    size_t payload;    /* and as it travels */
     uint64_t cycle;    /* rounds of an all-reduce; 1: it is none */
     double scalars[KITH_SCALARS_MAX];
 
@@ -111,6 +124,7 @@ struct kith_worker {
     struct kith_recovery recovery;
     struct kith_guarding guarding;
     struct kith_lying lying;
+    struct kith_packing packing;
 
     uint32_t slot_count;
     void *slots[]; /* (slot_count) vectors by enum kith_slot; NULL: unused */
@@ -164,6 +178,52 @@ void kith_worker_spoil_sent(struct kith_worker *worker, uint32_t slot,
                             const double *scalars);
 /* The snapshot as it was taken: what is merged against. */
 void *kith_worker_sent(const struct kith_worker *worker, uint32_t slot);
+
+/* ---- packing.c */
+
+/* What it takes from the start; and takes it. Who lies needs more: `lies`.
+ * false: no memory. */
+size_t kith_worker_packing_bytes(const struct kith_worker *worker);
+KITH_MUST_CHECK bool kith_worker_packing_open(struct kith_worker *worker,
+                                              bool lies);
+void kith_worker_packing_close(struct kith_worker *worker);
+/* Are the slots of this item packed? */
+bool kith_worker_packs(const struct kith_worker *worker,
+                       const struct kith_work *work);
+/* A slot's numbers: the slot itself, unless they are packed there. The place:
+ * where another vector may stand for them while the item lasts. */
+void *kith_worker_unpacked(const struct kith_worker *worker, uint32_t slot);
+void **kith_worker_values_at(const struct kith_worker *worker, uint32_t slot);
+/* A snapshot's numbers, until they are packed, stand in the vector that this
+ * returns. */
+void *kith_worker_pack_begin(struct kith_worker *worker, uint32_t slot);
+/* What leaves: the slot, nobody else's, becomes pack(values). */
+void kith_worker_pack(struct kith_worker *worker, const struct kith_work *work,
+                      struct kith_work_edge *edge, const void *values);
+/* Before an item reads what was sent and received, and after it. */
+void kith_worker_unpack(struct kith_worker *worker,
+                        const struct kith_work *work);
+void kith_worker_unpack_end(struct kith_worker *worker,
+                            const struct kith_work *work);
+
+/* ---- packed_merge.c: of an item whose slots stay packed (packing.streams) */
+
+typedef void kith_mix_edge(struct kith_algebra *algebra,
+                           struct kith_work_edge *edge);
+double kith_worker_packed_sum(const struct kith_worker *worker, uint32_t slot);
+/* |slot - other|^2, from the vector where `other` is KITH_SLOT_NONE, or from 0
+ * where that is NULL, too. */
+double kith_worker_packed_distance(const struct kith_worker *worker,
+                                   uint32_t slot, uint32_t other,
+                                   const void *vector);
+/* Values [from, from + count) in float64. */
+void kith_worker_packed_read(const struct kith_worker *worker, uint32_t slot,
+                             size_t from, size_t count, double *out);
+/* What `mix` does with all of this edge: value by value, edge->weight alone
+ * decides; sets delta_sum. */
+void kith_worker_packed_mix(struct kith_worker *worker, kith_mix_edge *mix,
+                            const struct kith_algebra *algebra,
+                            struct kith_work_edge *edge);
 
 /* ---- guarding.c: nothing to do where there is no guard */
 

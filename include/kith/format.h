@@ -1,0 +1,96 @@
+/* A format: as what the numbers of a message travel (`gossip.wire`).
+ *
+ *   Q(v) = unpack(pack(v))
+ *
+ * Both ends of an exchange merge with the same rounded numbers, one's own
+ * among them,
+ *
+ *   x_i <- x_i + w (Q(s_j) - Q(s_i))      x_j <- x_j + w (Q(s_i) - Q(s_j))
+ *
+ * so that deltas stay exact opposites and the sum of all models is kept. What
+ * rounding takes away is not mixed: two models come no nearer to each other
+ * than about a step of the format.
+ *
+ * The bytes of n values depend on n alone. A format owns no heap, clock, file
+ * or writable global. One file, one line in src/gossip/format/formats.def.
+ * Test: unit/test_formats.c, fuzz/fuzz_format.c */
+#ifndef KITH_FORMAT_H
+#define KITH_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kith/backend.h"
+
+KITH_BEGIN_DECLS
+
+struct kith_format {
+    const char *name, *paper, *summary;
+    /* Values travel as the backend has them: nothing is packed, and no entry
+     * below is needed. */
+    bool raw;
+
+    /* On the wire, exactly. */
+    size_t (*bytes)(size_t n);
+    /* wire <- v. Values that are not finite, or beyond what the format holds,
+     * are written so that is_sane refuses them.
+     *
+     *   host  the backend of v, or its host: in the host's memory
+     *   v     (n) read
+     *   wire  (bytes(n)) 64-byte aligned
+     *
+     * Cost  one pass; no allocation. */
+    void (*pack)(const struct kith_backend *host, size_t n, const void *v,
+                 void *wire);
+    /* out <- Q(v) of the values [from, from + count), the same bits for whoever
+     * reads the wire; finite where is_sane says so.
+     *
+     *   wire  (bytes(n)) from a peer: any bytes
+     *   out   (count) on `host`; apart from the wire */
+    void (*unpack)(const struct kith_backend *host, size_t n, const void *wire,
+                   size_t from, size_t count, void *out);
+    /* Optional: a pass over what travelled, without unpacking it first.
+     *
+     * x <- x + weight (Q(received) - Q(sent)) as backend.h's mix, and
+     * |Q(a) - Q(b)|^2, b may be NULL; of all n values. */
+    double (*mix)(const struct kith_backend *host, size_t n, double weight,
+                  const void *received, const void *sent, void *x);
+    double (*distance_squared)(const struct kith_backend *host, size_t n,
+                               const void *a, const void *b);
+    /* The gate: may bytes [offset, offset + length) of a message of `bytes`
+     * bytes be merged? `part` is where they stand; offset is a multiple of 64.
+     * A message of which all parts pass unpacks to finite values. */
+    KITH_MUST_CHECK bool (*is_sane)(size_t bytes, size_t offset, size_t length,
+                                    const void *part);
+};
+
+/* NULL-terminated, in the order of formats.def; the first is the default. */
+extern const struct kith_format *const kith_formats[];
+const struct kith_format *kith_format_find(const char *name);
+
+/* The gate for a part of a message: see is_sane; of a raw format the values are
+ * those of `host`. NULL: raw. */
+static inline bool kith_format_passes(const struct kith_format *format,
+                                      const struct kith_backend *host,
+                                      size_t bytes, size_t offset,
+                                      size_t length, const void *part)
+{
+    return format == NULL || format->raw
+               ? host->finite(length / host->element_bytes, part)
+               : format->is_sane(bytes, offset, length, part);
+}
+
+/* Bytes of a message whose values take `bytes` on the backend. */
+static inline size_t kith_format_bytes(const struct kith_format *format,
+                                       const struct kith_backend *backend,
+                                       size_t bytes)
+{
+    return format == NULL || format->raw
+               ? bytes
+               : format->bytes(bytes / backend->element_bytes);
+}
+
+KITH_END_DECLS
+
+#endif

@@ -1,0 +1,13 @@
+/* How fast this machine seals and opens with each suite. */
+#ifndef KITH_CLI_SUITE_SPEED_H
+#define KITH_CLI_SUITE_SPEED_H
+
+#include "kith/session.h"
+
+/* Measures each suite with each provider that this machine can run, a fraction
+ * of a second in all, and prints a table to standard output; then which suite
+ * a cluster with this policy (KITH_SUITE_ANY: none) uses, and what speaks for
+ * another one. */
+void kith_cli_suite_speed(enum kith_suite policy);
+
+#endif
