@@ -238,6 +238,72 @@ static void test_spoilt_is_refused(void **state)
     }
 }
 
+static double total(const double *values)
+{
+    double sum = 0;
+    for (size_t i = 0; i < DIM; i++)
+        sum += values[i];
+    return sum;
+}
+
+/* A guard sees the numbers that are merged: its distance is theirs, and what it
+ * withholds of a far one is booked. */
+static void guarded_on(const char *guard, const char *format)
+{
+    struct pair pair = open_pair("adpsgd", format, "naive64");
+    kith_worker_close(pair.a);
+    (void)snprintf(pair.experiment.gossip.guard,
+                   sizeof pair.experiment.gossip.guard, "%s", guard);
+    pair.experiment.gossip.guarded.tolerance = 0.3;
+    pair.a = open_worker(&pair.experiment, NULL, 0, 10);
+    struct kith_work_edge a = asks, b = answers;
+    struct kith_mark mark;
+    double x[2][DIM], q[2][DIM], after[DIM], squared = 0;
+    kith_worker_read(pair.a, x[0]);
+    kith_worker_read(pair.b, x[1]);
+    rounded(&pair, x[0], q[0]);
+    rounded(&pair, x[1], q[1]);
+    for (size_t i = 0; i < DIM; i++)
+        squared += (q[1][i] - q[0][i]) * (q[1][i] - q[0][i]);
+    item(pair.a, KITH_WORK_SNAPSHOT, KITH_PATTERN_SWAP, &a);
+    item(pair.b, KITH_WORK_SNAPSHOT, KITH_PATTERN_SWAP, &b);
+    carry_message(pair.b, b.sent, pair.a, a.inbox);
+    item(pair.a, KITH_WORK_MERGE, KITH_PATTERN_SWAP, &a);
+    (void)kith_worker_guarded(pair.a, &a, &mark);
+    assert_true(fabs(mark.sum - sqrt(squared)) <= 1e-9 * sqrt(squared));
+
+    const struct kith_lie far = {.kind = KITH_LIE_SCALE, .by = -1000};
+    a = asks;
+    b = answers;
+    kith_worker_lie(pair.b, &far);
+    item(pair.a, KITH_WORK_SNAPSHOT, KITH_PATTERN_SWAP, &a);
+    item(pair.b, KITH_WORK_SNAPSHOT, KITH_PATTERN_SWAP, &b);
+    carry_message(pair.b, b.sent, pair.a, a.inbox);
+    kith_worker_read(pair.a, x[0]);
+    rounded(&pair, x[0], q[0]);
+    for (size_t i = 0; i < DIM; i++)
+        x[1][i] *= -1000;
+    rounded(&pair, x[1], q[1]);
+    item(pair.a, KITH_WORK_MERGE, KITH_PATTERN_SWAP, &a);
+    assert_true(kith_worker_guarded(pair.a, &a, &mark));
+    assert_int_equal(mark.kind, KITH_MARK_REJECTED);
+    const double whole = 0.5 * (total(q[1]) - total(q[0]));
+    assert_true(fabs(a.delta_sum - whole) <= 1e-9 * fabs(whole));
+    assert_true(kith_worker_withheld(pair.a, &a) == a.delta_sum);
+    kith_worker_read(pair.a, after);
+    assert_memory_equal(after, x[0], sizeof after);
+    close_pair(&pair);
+}
+
+static void test_guards_see_what_is_merged(void **state)
+{
+    (void)state;
+    for (unsigned f = 0; f < FORMATS; f++) {
+        guarded_on("clip", formats[f]);
+        guarded_on("balance", formats[f]);
+    }
+}
+
 /* A liar's message is packed like any other; it merges against the truth. */
 static void test_lies_are_packed(void **state)
 {
@@ -280,6 +346,7 @@ int main(void)
         cmocka_unit_test(test_push),
         cmocka_unit_test(test_pull_is_whole),
         cmocka_unit_test(test_spoilt_is_refused),
+        cmocka_unit_test(test_guards_see_what_is_merged),
         cmocka_unit_test(test_lies_are_packed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -193,8 +193,11 @@ static struct compared compare(struct kith_worker *worker,
                                const struct kith_work_edge *edge)
 {
     struct kith_guarding *guarding = &worker->guarding;
-    struct compared compared = {
-        .received = kith_worker_unpacked(worker, edge->inbox), .unit = 1};
+    struct compared compared = {.received =
+                                    kith_worker_unpacked(worker, edge->inbox),
+                                .inbox = edge->inbox,
+                                .sent = edge->sent,
+                                .unit = 1};
     if (!gives_weight(worker)) {
         compared.ours = kith_worker_sent(worker, edge->sent);
         return compared;
