@@ -13,6 +13,7 @@
  *   round  both: MODEL(t)    passive: READY, initiator: ACK (commit) or ABORT
  *   doubt  A: ABORT          B: ABORTED (undone, or never done)
  *          B: PROBE          A: ACK | ABORT
+ *   late   A: PROBE          B: ACCEPT | ABORT, it comes to that round or not
  */
 #ifndef KITH_MESSAGE_H
 #define KITH_MESSAGE_H

@@ -17,9 +17,6 @@
 
 #include <string.h>
 
-#define PATIENCE_NS (20 * KITH_S)
-#define PATIENCE_PERIODS 16
-
 /* Cycles in a row of which nothing came. */
 #define BARREN 4u
 #define BARREN_MAX 10u
@@ -84,15 +81,6 @@ kith_ns kith_round_deadline(const struct kith_node *node)
                : kith_node_earliest(round->deadline_ns, round->speak_ns);
 }
 
-/* A cycle's first round waits for those that still train, too. */
-static bool is_first(const struct kith_node *node)
-{
-    const uint64_t number = node->round->round;
-    KITH_ASSERT(kith_round_begins(node, number) - number <
-                kith_round_phases(node));
-    return kith_round_begins(node, number) == number;
-}
-
 /* The snapshot is an item of its own, so a round opens at a step boundary. */
 static void reopen(struct kith_node *node)
 {
@@ -111,6 +99,7 @@ static bool pauses(const struct kith_node *node)
     const struct kith_round *round = node->round;
     KITH_ASSERT(round->barren <= BARREN_MAX);
     return round->barren > BARREN && round->second <= round->round &&
+           !round->jumped &&
            node->attempts % (UINT64_C(1) << (round->barren - BARREN)) != 0;
 }
 
@@ -119,8 +108,11 @@ void kith_round_open(struct kith_node *node)
     struct kith_round *round = node->round;
     kith_node_mark(node, KITH_MARK_ATTEMPT, NULL, KITH_NOBODY, node->attempts,
                    0);
-    if (kith_round_phases(node) > 1 && round->empty > BARREN)
-        kith_round_turn_back(node);
+    if (kith_round_phases(node) > 1) {
+        kith_round_list_review(node);
+        if (round->empty > BARREN && !round->jumped)
+            kith_round_turn_back(node);
+    }
     reopen(node);
     round->opened_ns = round->triggered_ns = node->now_ns;
     if (node->config->topology->kind->is_static &&
@@ -134,6 +126,7 @@ void kith_round_open(struct kith_node *node)
         kith_node_mark(node, KITH_MARK_ROUND, NULL, KITH_NOBODY, round->round,
                        0);
     }
+    round->jumped = false;
 }
 
 void kith_round_go_on(struct kith_node *node, bool catches_up)
@@ -152,7 +145,7 @@ void kith_round_go_on(struct kith_node *node, bool catches_up)
         kith_round_catch_up(node);
     kith_round_ask_early(node);
     /* A cycle is one exchange: nothing is trained within it. */
-    if (!is_first(node) && !node->leaving)
+    if (!kith_round_is_first(node) && !node->leaving)
         reopen(node);
 }
 
@@ -193,9 +186,9 @@ void kith_round_close(struct kith_node *node)
     /* Who is alone counts no rounds: it takes less time for them than those
      * that wait for each other, and its numbers would become implausible. */
     round->round += !round->deserted;
-    if (round->barren < BARREN_MAX && is_first(node))
+    if (round->barren < BARREN_MAX && kith_round_is_first(node))
         round->barren++;
-    if (round->empty < BARREN_MAX && is_first(node))
+    if (round->empty < BARREN_MAX && kith_round_is_first(node))
         round->empty++;
     if (node->mode->closed != NULL)
         node->mode->closed(node, missed);
@@ -220,9 +213,13 @@ static void measure(struct kith_node *node)
         return;
     if (!lapsed)
         round->patience = 0;
-    const kith_ns until_ns =
-        round->left_out != 0 ? round->came_ns : node->now_ns;
-    kith_estimate_add(is_first(node) ? &node->turn : &round->later,
+    /* Who was asked for came later than that: the others in time count. */
+    if (round->asked && round->prompt_ns == 0)
+        return;
+    const kith_ns until_ns = round->asked           ? round->prompt_ns
+                             : round->left_out != 0 ? round->came_ns
+                                                    : node->now_ns;
+    kith_estimate_add(kith_round_is_first(node) ? &node->turn : &round->later,
                       until_ns - round->opened_ns);
 }
 
@@ -343,71 +340,12 @@ bool kith_round_schedule(struct kith_node *node)
     return state == ROUND_SNAPSHOT || state == ROUND_MERGE;
 }
 
-static kith_ns longer(kith_ns a, kith_ns b)
+/* In a cycle those that wait for us ask. */
+static kith_ns speaks_at(const struct kith_node *node)
 {
-    KITH_ASSERT(a >= 0);
-    return a > b ? a : b;
-}
-
-/* There is a bound on all waiting for a trigger's rounds: whoever is late again
- * and again may be a liar, and those that wait for one who waits would measure
- * ever longer rounds. It is more where a model takes longer, or training
- * does. Each round of a cycle ends before the next one does, so that those that
- * wait for one who waits are still there when it comes: it has its part of the
- * bound, or where those are too short for a round a little more. */
-static kith_ns bound(const struct kith_node *node, kith_ns place)
-{
-    const kith_ns phases = kith_round_phases(node);
-    const kith_ns first_ns = kith_node_first_timeout(node);
-    const kith_ns work_ns = KITH_US * node->round->period.mean_us;
-    const kith_ns most_ns =
-        longer(4 * first_ns, longer(PATIENCE_NS, PATIENCE_PERIODS * work_ns));
-    KITH_ASSERT(place >= 1 && place <= phases);
-    if (phases * first_ns > most_ns)
-        return most_ns + (place - 1) * first_ns / 3;
-    return place * most_ns / phases;
-}
-
-static kith_ns wait(const struct kith_node *node, uint32_t doublings)
-{
-    const struct kith_round *round = node->round;
-    const kith_ns spent_ns = node->now_ns - round->triggered_ns;
-    const kith_ns turn_ns = is_first(node)
-                                ? kith_node_turn_timeout(node, doublings)
-                                : kith_late_timeout(node, doublings);
-    /* Those before us in a cycle may each have waited as long. */
-    const kith_ns place = (kith_ns)(round->round % kith_round_phases(node)) + 1;
-    KITH_ASSERT(spent_ns >= 0);
-    return kith_node_earliest(longer(turn_ns, place * turn_ns - spent_ns),
-                              longer(kith_node_first_timeout(node) / 4,
-                                     bound(node, place) - spent_ns));
-}
-
-/* A neighbour may lapse as often as it is heard, while rounds without it end
- * well. */
-static uint32_t patience(const struct kith_node *node)
-{
-    const struct kith_round_list *list = kith_round_current(node);
-    uint32_t most = node->round->patience;
-    KITH_ASSERT(list->count <= KITH_DEGREE_MAX);
-    for (uint32_t e = 0; e < list->count; e++) {
-        const uint32_t doublings = kith_late_doublings(node, &list->edges[e]);
-        if (doublings > most)
-            most = doublings;
-    }
-    return most;
-}
-
-/* Measured round trips unless the file sets a time; longer after rounds that
- * lapsed, since a fixed one would cut off the same slow peer again and
- * again. */
-static kith_ns deadline_after(const struct kith_node *node)
-{
-    const kith_ns fixed = node->config->round_deadline_ns;
-    KITH_ASSERT(fixed >= 0);
-    return fixed == KITH_NEVER ? KITH_NEVER
-           : fixed > 0         ? node->now_ns + fixed
-                               : node->now_ns + wait(node, patience(node));
+    KITH_ASSERT(node->round->state != ROUND_CLOSED);
+    return kith_round_phases(node) > 1 ? KITH_NEVER
+                                       : node->now_ns + kith_late_wait(node, 0);
 }
 
 /* Our snapshot is taken. */
@@ -419,9 +357,11 @@ static void step_snapshot(struct kith_node *node)
     /* The time until our own snapshot was taken is not the neighbours'. */
     round->opened_ns = node->now_ns;
     round->came_ns = 0;
-    round->deadline_ns = deadline_after(node);
-    round->speak_ns = node->now_ns + wait(node, 0);
-    if (is_first(node))
+    round->longer = 0;
+    round->asked = false;
+    round->deadline_ns = kith_late_deadline(node);
+    round->speak_ns = speaks_at(node);
+    if (kith_round_is_first(node))
         kith_edge_ask_again(node);
     for (uint32_t e = 0; e < list->count; e++)
         kith_edge_open(node, &list->edges[e]);
@@ -472,24 +412,25 @@ static void set_down(struct kith_node *node, kith_id peer)
     }
 }
 
-/* It let a round lapse: after two it is left out. */
-static void count_silent(struct kith_node *node, kith_id peer)
+/* It let a round lapse: after two it is left out, in a cycle for the rest of
+ * it, which would wait for it again and again, and after two cycles without a
+ * word until it is heard. It may be a neighbour again in a later round only. */
+static void count_silent(struct kith_node *node,
+                         const struct kith_round_edge *late)
 {
-    KITH_ASSERT(peer != node->self);
-    bool down = false;
+    const bool in_cycle = kith_round_phases(node) > 1;
+    bool down = in_cycle && kith_late_is_silent(node, late);
+    KITH_ASSERT(late->peer != node->self);
     for (unsigned k = 0; k < 2; k++) {
         struct kith_round_edge *edge =
-            kith_round_find(&node->round->lists[k], peer);
-        if (edge == NULL)
-            continue;
-        if (++edge->silent < 2)
+            kith_round_find(&node->round->lists[k], late->peer);
+        if (edge == NULL || (!in_cycle && ++edge->silent < 2))
             continue;
         edge->flags |= EDGE_DOWN;
-        down = true;
+        down |= !in_cycle;
     }
-    /* It may be a neighbour again in a later round only. */
     if (down && !node->config->topology->kind->is_static)
-        kith_node_suspect(node, peer,
+        kith_node_suspect(node, late->peer,
                           kith_node_turn_timeout(node, KITH_TRIES_MAX));
 }
 
@@ -504,13 +445,31 @@ static void give_up(struct kith_node *node, kith_id peer)
                    kith_node_turn_timeout(node, KITH_PATIENCE_MAX + 2));
 }
 
-/* Edges that are open at the deadline are left out, or asked about while they
- * are in doubt. */
+/* The edge did not end in time: it is left out (false: it is in doubt). */
+static bool settle(struct kith_node *node, struct kith_round_edge *edge)
+{
+    /* Each edge is settled on its own: one silent neighbour costs its own
+     * weight alone. */
+    const bool settled = node->mode->settle(node, edge);
+    KITH_ASSERT(settled == (edge->decision != EDGE_OPEN));
+    if (!settled)
+        return false;
+    node->round->left_out |= LEFT_LATE;
+    const bool vain = kith_late_lapse(node, edge);
+    count_silent(node, edge);
+    if (vain)
+        give_up(node, edge->peer);
+    return true;
+}
+
+/* Edges that are open at the deadline: who is missing is asked whether it
+ * comes, and waited for if it says so; the others are left out, or asked about
+ * while they are in doubt. */
 static void settle_all(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
-    bool doubts = false;
+    bool doubts = false, asks = false, waits = false;
     const kith_ns came_ns = round->came_ns;
     KITH_ASSERT(list->count <= KITH_DEGREE_MAX);
     round->deadline_ns = KITH_NEVER;
@@ -520,23 +479,24 @@ static void settle_all(struct kith_node *node)
         struct kith_round_edge *edge = &list->edges[e];
         if (edge->decision != EDGE_OPEN)
             continue;
-        /* Each edge is settled on its own: one silent neighbour costs its
-         * own weight alone. */
-        const bool settled = node->mode->settle(node, edge);
-        KITH_ASSERT(settled == (edge->decision != EDGE_OPEN));
-        round->left_out |= settled ? LEFT_LATE : 0;
-        doubts |= !settled;
-        if (!settled)
-            continue;
-        count_silent(node, edge->peer);
-        if (kith_late_lapse(node, edge))
-            give_up(node, edge->peer);
+        if (kith_late_asks(node, edge))
+            asks = true;
+        else if (kith_late_waits(node, edge))
+            waits = true;
+        else
+            doubts |= !settle(node, edge);
     }
     round->came_ns = came_ns; /* what lapses was not in time */
-    /* Who is asked answers at once, so that all of its doubt takes no longer
-     * than it was waited for: nor may those that wait for us. */
+    /* Who is asked what became of an exchange answers at once, so that all of
+     * its doubt takes no longer than it was waited for: nor may those that wait
+     * for us. */
     if (doubts)
-        round->deadline_ns = node->now_ns + wait(node, 0) / KITH_TRIES_MAX;
+        round->deadline_ns =
+            node->now_ns + kith_late_wait(node, 0) / KITH_TRIES_MAX;
+    else if (asks)
+        round->deadline_ns = node->now_ns + kith_late_answer(node);
+    else if (waits)
+        round->deadline_ns = node->now_ns + kith_late_longer(node);
     kith_round_try_close(node);
 }
 
@@ -547,7 +507,7 @@ static void speak(struct kith_node *node)
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
     KITH_ASSERT(list->count <= KITH_DEGREE_MAX);
-    round->speak_ns = node->now_ns + wait(node, 0);
+    round->speak_ns = node->now_ns + kith_late_wait(node, 0);
     if (round->state != ROUND_OPEN)
         return;
     for (uint32_t e = 0; e < list->count; e++)
@@ -563,7 +523,7 @@ void kith_round_wake(struct kith_node *node)
         node->round->stopped_ns += node->now_ns - node->round->deadline_ns;
         settle_all(node);
     }
-    if (node->now_ns >= node->round->speak_ns)
+    if (kith_round_phases(node) == 1 && node->now_ns >= node->round->speak_ns)
         speak(node);
     KITH_ASSERT(kith_round_deadline(node) > node->now_ns);
 }
@@ -575,6 +535,7 @@ void kith_round_peer_left(struct kith_node *node, kith_id peer)
     const bool open = kith_edge_is_open(node, edge, node->round->round);
     KITH_ASSERT(edge == NULL || edge->peer == peer);
     set_down(node, peer);
+    kith_round_forget(node, peer);
     node->round->left_out |= open ? LEFT_LOST : 0;
     node->mode->edge_down(node, open ? edge : NULL, peer);
     if (open)

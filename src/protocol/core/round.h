@@ -32,6 +32,8 @@ enum edge_flag {
     EDGE_GIVEN_UP = 1u << 7,    /* cast: its sender gave this round up before it
                                    began here */
     EDGE_COMES = 1u << 8,       /* down, and heard on its way to us */
+    EDGE_ASKED = 1u << 9,       /* at the deadline: does it still come? */
+    EDGE_COMING = 1u << 10,     /* it says so */
 };
 
 /* One neighbour of one round. */
@@ -80,6 +82,7 @@ struct kith_round_late {
     uint8_t lapses;
     uint64_t trigger; /* the last one that it let lapse */
     uint8_t vain;     /* in a row, none in time */
+    bool is_out;      /* of the rest of that trigger's cycle */
     kith_ns since_ns; /* the first one opened; 0: it was heard since */
 };
 #define KITH_LATE_MAX 16u
@@ -104,19 +107,23 @@ enum { LEFT_LATE = 1u << 0, LEFT_LOST = 1u << 1 };
 struct kith_round {
     uint64_t round; /* open, or next to open */
     kith_ns triggered_ns, opened_ns, deadline_ns;
-    kith_ns came_ns;  /* the last model that was in time; 0: none */
-    kith_ns speak_ns; /* it waits so long that others take it for dead */
-    kith_ns ask_ns;   /* who is left out may have answered by then */
+    kith_ns came_ns;   /* the last model that was in time; 0: none */
+    kith_ns speak_ns;  /* it waits so long that others take it for dead */
+    kith_ns prompt_ns; /* the last one before anybody was asked */
+    kith_ns ask_ns;    /* who is left out may have answered by then */
     uint8_t state;
     bool merged;      /* mailbox: this round's merge is done */
     bool passing;     /* mailbox: it passes on what a peer in training sent */
     bool deserted;    /* nobody takes part, nobody is known to be further */
+    bool jumped;      /* here, in place of the next round */
+    bool asked;       /* who is missing was, at the deadline */
     bool asks;        /* those that are left out whether they are there */
     uint8_t left_out; /* LEFT_LATE | LEFT_LOST: so were edges of it */
     uint8_t patience; /* rounds in a row that lapsed, where neighbours change */
     uint8_t barren;   /* cycles in a row of which nothing came */
     uint8_t empty;    /* cycles in a row that brought no model */
     uint8_t wary;     /* rounds in which what is missing is asked for */
+    uint8_t longer;   /* so often the open round's deadline was doubled */
     uint32_t early_count;
     struct kith_round_list lists[2];
     struct kith_work_edge *work; /* (degree), gathered for each item */
@@ -215,6 +222,13 @@ uint32_t kith_round_phases(const struct kith_node *node);
 uint64_t kith_round_after(const struct kith_node *node, uint64_t steps);
 /* The first of a trigger's rounds, from this one on. */
 uint64_t kith_round_begins(const struct kith_node *node, uint64_t number);
+/* A cycle's first round waits for those that still train, too. */
+static inline bool kith_round_is_first(const struct kith_node *node)
+{
+    const uint64_t number = node->round->round;
+    KITH_ASSERT(kith_round_begins(node, number) >= number);
+    return kith_round_begins(node, number) == number;
+}
 /* Nobody takes part in the round that has just opened, or in the cycle that is
  * about to, and nobody is known to be further. */
 bool kith_round_is_deserted(const struct kith_node *node);
@@ -237,16 +251,29 @@ bool kith_round_was_committed(const struct kith_node *node, kith_id peer,
 
 /* ---- round_late.c */
 
-/* Of a cycle's rounds but for its first, which waits for those that still
- * train, too; as of that one until one of them was measured. */
-kith_ns kith_late_timeout(const struct kith_node *node, uint32_t doublings);
-
+/* Until the round that opens is overdue, in its trigger's time. */
+kith_ns kith_late_deadline(const struct kith_node *node);
+/* From now on: a deadline that is doubled so often; until a question is
+ * answered; the deadline once more, twice as long as the last time. */
+kith_ns kith_late_wait(const struct kith_node *node, uint32_t doublings);
+kith_ns kith_late_answer(const struct kith_node *node);
+kith_ns kith_late_longer(struct kith_node *node);
+/* It is missing at the deadline: asked whether it comes; it says so, and is
+ * waited for. */
+bool kith_late_asks(struct kith_node *node, struct kith_round_edge *edge);
+bool kith_late_waits(const struct kith_node *node,
+                     struct kith_round_edge *edge);
 /* Of the deadline of a round with it. */
 uint32_t kith_late_doublings(const struct kith_node *node,
                              const struct kith_round_edge *edge);
 /* It let the open round lapse. Again, in spite of all patience? */
 bool kith_late_lapse(struct kith_node *node,
                      const struct kith_round_edge *edge);
+/* It let a round of the cycle at hand lapse: the rest goes on without it. */
+bool kith_late_is_out(const struct kith_node *node, kith_id peer);
+/* Two triggers in a row, and not a word since the first one. */
+bool kith_late_is_silent(const struct kith_node *node,
+                         const struct kith_round_edge *edge);
 /* It is on its way, in a round that is closed here. */
 void kith_late_hear(struct kith_node *node, kith_id peer);
 /* The open round has what was due from it. */
@@ -259,6 +286,8 @@ void kith_late_in_time(struct kith_node *node,
 bool kith_round_is_awaited(const struct kith_node *node, uint64_t said);
 /* Any message: its sender is alive, and in that round. */
 void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said);
+/* The link broke: what it said is void. */
+void kith_round_forget(struct kith_node *node, kith_id peer);
 /* No honest peer is in a later round by now, as far as our own clock says. */
 uint64_t kith_round_plausible(const struct kith_node *node);
 /* A round was closed: how long one takes. */

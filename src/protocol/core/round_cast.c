@@ -14,8 +14,9 @@
  *   PROBE(r)    "where are you?"
  *   ABORT(r)    "further", "my share is done" or "there is none for you"
  *
- * and a sender whose model is under way says nothing. Undirected edges need no
- * such question: our own model asks it. */
+ * and a sender whose model is under way says nothing, in a cycle ACCEPT
+ * (round_late.c). Undirected edges need no such question: our own model asks
+ * it. */
 #include "src/protocol/core/round.h"
 
 /* A one-way edge that lapses: what came of it is merged all the same. */
@@ -175,6 +176,8 @@ void kith_cast_probe(struct kith_node *node, struct kith_round_edge *edge,
     const bool made = edge != NULL && edge->flags & EDGE_MADE;
     if (number < at || (begun && !made) || !kith_round_comes(node, number))
         kith_round_tell(node, from, KITH_MESSAGE_ABORT, number);
+    else if (kith_round_phases(node) > 1)
+        kith_round_tell(node, from, KITH_MESSAGE_ACCEPT, number);
 }
 
 void kith_cast_confirm(struct kith_node *node, kith_id from, uint64_t number)

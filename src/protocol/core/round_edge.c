@@ -178,7 +178,8 @@ void kith_edge_open(struct kith_node *node, struct kith_round_edge *edge)
     if (!kith_node_has(node, KITH_SENDS_EDGE_MESSAGES))
         kith_edge_plan(node, edge); /* what is shared suits the last moment */
     edge->tries = 0;
-    edge->flags &= ~(uint32_t)(EDGE_TOLD_READY | EDGE_HEARD_READY);
+    edge->flags &= ~(uint32_t)(EDGE_TOLD_READY | EDGE_HEARD_READY | EDGE_ASKED |
+                               EDGE_COMING);
     edge->decision = EDGE_OPEN;
     const bool made = edge->flags & EDGE_MADE;
     edge->split = made ? made_for(node, edge)->delta_sum : 0;

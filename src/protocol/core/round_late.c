@@ -1,16 +1,32 @@
-/* Peers that are late: how often the deadline of a round with them is doubled.
+/* How long a round waits for whom.
  *
- *   one more      it let a round lapse
+ * At the deadline of a round of a cycle who is missing is asked: PROBE. One
+ * that is alive says where it is,
+ *
+ *   ACCEPT   on its way to this round: the deadline is doubled, and so on
+ *   ABORT    it will not come
+ *
+ * and one that says nothing is left out. So a deadline may be short, of those
+ * that are in time, and nobody has to guess how late an honest peer is. A liar
+ * that says so for ever is waited for as long as the bound, and after VAIN_MAX
+ * triggers in vain it is left out for a while whatever it says; from then on
+ * after half as many, until one round with it ends well. Within a cycle whoever
+ * let one round lapse is out of the rest, and is waited for half as long in the
+ * next one.
+ *
+ * How often the deadline of a round with a peer is doubled from the start:
+ *
+ *   one more      it let a round lapse without a word
  *   as needed     it comes so long after the first of those was opened
  *   one less      it was in time, and less would do, too
  *
  * Kept by peer, not by edge: of a graph that changes two meet every few rounds,
- * and rounds with others end well in between. Whoever lets VAIN_MAX rounds in a
- * row lapse may be a liar: it is left out for a while, and from then on after
- * half as many, until one round with it ends well. */
+ * and rounds with others end well in between. */
 #include "src/protocol/core/round.h"
 
 #define VAIN_MAX 10
+#define PATIENCE_NS (20 * KITH_S)
+#define PATIENCE_PERIODS 16
 
 /* Who only takes something says READY at once, wherever it is: that says
  * nothing of when it brings something. */
@@ -18,6 +34,13 @@ static uint64_t who(const struct kith_round_edge *edge)
 {
     KITH_ASSERT(edge->flags & (EDGE_IN | EDGE_OUT));
     return (uint64_t)edge->peer << 1 | ((edge->flags & EDGE_IN) != 0);
+}
+
+/* What a place knows: the least makes room. */
+static unsigned known_of(const struct kith_round_late *late)
+{
+    KITH_ASSERT(late->lapses <= KITH_PATIENCE_MAX && late->vain <= VAIN_MAX);
+    return late->lapses + late->vain;
 }
 
 /* Its place, else that of the one that is to make room. */
@@ -30,18 +53,27 @@ static struct kith_round_late *place_of(const struct kith_node *node,
         struct kith_round_late *late = &node->round->late[i];
         if (late->who == who(edge))
             return late;
-        if (late->lapses < place->lapses)
+        if (known_of(late) < known_of(place))
             place = late;
     }
     return place;
 }
 
-kith_ns kith_late_timeout(const struct kith_node *node, uint32_t doublings)
+/* As measured; a cycle's later rounds as the first one until one of them was.
+ */
+static kith_ns later_timeout(const struct kith_node *node, uint32_t doublings)
 {
     const struct kith_estimate *later = &node->round->later;
     KITH_ASSERT(later->mean_us == 0 || kith_round_phases(node) > 1);
     return later->mean_us == 0 ? kith_node_turn_timeout(node, doublings)
                                : kith_estimate_timeout(later, 0, doublings);
+}
+
+static kith_ns measured(const struct kith_node *node, uint32_t doublings)
+{
+    KITH_ASSERT(doublings <= 2 * KITH_PATIENCE_MAX);
+    return kith_round_is_first(node) ? kith_node_turn_timeout(node, doublings)
+                                     : later_timeout(node, doublings);
 }
 
 /* Doublings of the deadline within which twice that time lies, whichever round
@@ -52,7 +84,7 @@ static uint8_t enough(const struct kith_node *node, kith_ns time_ns)
     KITH_ASSERT(time_ns >= 0);
     while (doublings < KITH_PATIENCE_MAX &&
            kith_node_earliest(kith_node_turn_timeout(node, doublings),
-                              kith_late_timeout(node, doublings)) < 2 * time_ns)
+                              later_timeout(node, doublings)) < 2 * time_ns)
         doublings++;
     return doublings;
 }
@@ -66,6 +98,132 @@ uint32_t kith_late_doublings(const struct kith_node *node,
                                                                 : 0;
 }
 
+static kith_ns longest(kith_ns a, kith_ns b)
+{
+    KITH_ASSERT(a >= 0);
+    return a > b ? a : b;
+}
+
+/* There is a bound on all waiting for a trigger's rounds: whoever is late again
+ * and again may be a liar. It is more where a model takes longer, or training
+ * or a cycle does, for who is a cycle behind ends that one first. Each round of
+ * a cycle ends before the next one does, so that those that wait for one who
+ * waits are still there when it comes. */
+static kith_ns bound(const struct kith_node *node)
+{
+    const kith_ns phases = kith_round_phases(node);
+    const kith_ns before = (kith_ns)(node->round->round % (uint64_t)phases);
+    const kith_ns first_ns = kith_node_first_timeout(node);
+    const kith_ns work_ns = KITH_US * node->round->period.mean_us;
+    const kith_ns cycle_ns = phases * KITH_US * node->round->later.mean_us;
+    const kith_ns most_ns =
+        longest(4 * first_ns, longest(PATIENCE_NS, PATIENCE_PERIODS * work_ns));
+    KITH_ASSERT(before < phases);
+    return most_ns + kith_node_earliest(cycle_ns + before * first_ns / 3,
+                                        3 * most_ns / 2);
+}
+
+static kith_ns spent(const struct kith_node *node)
+{
+    KITH_ASSERT(node->round->triggered_ns <= node->now_ns);
+    return node->now_ns - node->round->triggered_ns;
+}
+
+/* In a cycle no longer than of one that is not measured yet: those that wait
+ * for one who waits would measure ever longer rounds, and who is missing is
+ * asked. */
+kith_ns kith_late_wait(const struct kith_node *node, uint32_t doublings)
+{
+    const kith_ns first_ns = kith_node_first_timeout(node);
+    const kith_ns turn_ns =
+        kith_round_phases(node) > 1
+            ? kith_node_earliest(measured(node, 0), first_ns) << doublings
+            : measured(node, doublings);
+    KITH_ASSERT(doublings <= 2 * KITH_PATIENCE_MAX);
+    return kith_node_earliest(turn_ns,
+                              longest(first_ns / 4, bound(node) - spent(node)));
+}
+
+/* A neighbour may lapse as often as it is heard, while rounds without it end
+ * well. */
+static uint32_t patience(const struct kith_node *node)
+{
+    const struct kith_round_list *list = kith_round_current(node);
+    uint32_t most = node->round->patience;
+    KITH_ASSERT(list->count <= KITH_DEGREE_MAX);
+    for (uint32_t e = 0; e < list->count; e++) {
+        const uint32_t doublings = kith_late_doublings(node, &list->edges[e]);
+        if (doublings > most)
+            most = doublings;
+    }
+    return most;
+}
+
+/* Measured round trips unless the file sets a time; longer after rounds that
+ * lapsed, since a fixed one would cut off the same slow peer again and
+ * again. */
+kith_ns kith_late_deadline(const struct kith_node *node)
+{
+    const kith_ns fixed = node->config->round_deadline_ns;
+    KITH_ASSERT(fixed >= 0);
+    return fixed == KITH_NEVER ? KITH_NEVER
+           : fixed > 0         ? node->now_ns + fixed
+                       : node->now_ns + kith_late_wait(node, patience(node));
+}
+
+kith_ns kith_late_answer(const struct kith_node *node)
+{
+    KITH_ASSERT(node->round->asked);
+    return longest(measured(node, 0) / KITH_TRIES_MAX,
+                   kith_node_first_timeout(node) / 4);
+}
+
+kith_ns kith_late_longer(struct kith_node *node)
+{
+    KITH_ASSERT(node->round->longer < KITH_PATIENCE_MAX);
+    return kith_late_wait(node, patience(node) + ++node->round->longer);
+}
+
+/* In a cycle. A READY of ours is in doubt: what is asked about it is how it
+ * ended. */
+static bool may_wait(const struct kith_node *node,
+                     const struct kith_round_edge *edge)
+{
+    const struct kith_round_late *late = place_of(node, edge);
+    const uint32_t vain = late->who == who(edge) ? late->vain : 0;
+    KITH_ASSERT(vain <= VAIN_MAX && edge->decision == EDGE_OPEN);
+    return kith_round_phases(node) > 1 &&
+           node->config->round_deadline_ns == 0 && !node->leaving &&
+           !(edge->flags & (EDGE_TOLD_READY | EDGE_DOWN)) &&
+           !kith_edge_is_past(node, edge) &&
+           node->round->longer < KITH_PATIENCE_MAX &&
+           spent(node) < bound(node) >> vain;
+}
+
+bool kith_late_asks(struct kith_node *node, struct kith_round_edge *edge)
+{
+    struct kith_round *round = node->round;
+    KITH_ASSERT(round->state == ROUND_OPEN);
+    if (edge->flags & EDGE_ASKED || !may_wait(node, edge))
+        return false;
+    if (!round->asked)
+        round->prompt_ns = round->came_ns;
+    round->asked = true;
+    edge->flags |= EDGE_ASKED;
+    edge->flags &= ~(uint32_t)EDGE_COMING;
+    kith_round_tell(node, edge->peer, KITH_MESSAGE_PROBE, round->round);
+    return true;
+}
+
+bool kith_late_waits(const struct kith_node *node, struct kith_round_edge *edge)
+{
+    KITH_ASSERT(node->round->state == ROUND_OPEN);
+    if (!(edge->flags & EDGE_COMING) || !may_wait(node, edge))
+        return false;
+    edge->flags &= ~(uint32_t)(EDGE_ASKED | EDGE_COMING);
+    return true;
+}
+
 bool kith_late_lapse(struct kith_node *node, const struct kith_round_edge *edge)
 {
     struct kith_round_late *late = place_of(node, edge);
@@ -74,8 +232,9 @@ bool kith_late_lapse(struct kith_node *node, const struct kith_round_edge *edge)
     if (late->since_ns == 0)
         late->since_ns = node->round->opened_ns;
     KITH_ASSERT(late->since_ns <= node->now_ns);
-    if (late->lapses < KITH_PATIENCE_MAX)
+    if (!(edge->flags & EDGE_COMING) && late->lapses < KITH_PATIENCE_MAX)
         late->lapses++;
+    late->is_out = kith_round_phases(node) > 1;
     /* A cycle may meet it in every round. */
     if (late->trigger == node->attempts)
         return false;
@@ -85,6 +244,25 @@ bool kith_late_lapse(struct kith_node *node, const struct kith_round_edge *edge)
     late->vain = VAIN_MAX / 2;
     late->lapses = 0;
     return true;
+}
+
+bool kith_late_is_out(const struct kith_node *node, kith_id peer)
+{
+    const struct kith_round_late *late = node->round->late;
+    bool is_out = false;
+    KITH_ASSERT(peer != node->self);
+    for (uint32_t i = 0; i < KITH_LATE_MAX; i++)
+        is_out |= late[i].who >> 1 == peer && late[i].is_out &&
+                  late[i].trigger == node->attempts;
+    return is_out;
+}
+
+bool kith_late_is_silent(const struct kith_node *node,
+                         const struct kith_round_edge *edge)
+{
+    const struct kith_round_late *late = place_of(node, edge);
+    KITH_ASSERT(kith_round_phases(node) > 1);
+    return late->who == who(edge) && late->vain > 1 && late->since_ns > 0;
 }
 
 void kith_late_hear(struct kith_node *node, kith_id peer)

@@ -180,7 +180,12 @@ void kith_round_message(struct kith_node *node, kith_id from,
     case KITH_MESSAGE_REQUEST:
         step_request(node, edge, from, number);
         break;
-    case KITH_MESSAGE_ACCEPT:
+    case KITH_MESSAGE_ACCEPT: /* it was asked whether it comes */
+        if (kith_round_phases(node) == 1)
+            kith_node_bad(node, NULL, from, message);
+        else if (edge != NULL)
+            edge->flags |= EDGE_COMING;
+        break;
     case KITH_MESSAGE_BUSY:
     case KITH_MESSAGE_ABORTED:
     case KITH_MESSAGE_BYE:

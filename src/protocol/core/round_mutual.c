@@ -115,9 +115,17 @@ static void step_probe(struct kith_node *node, struct kith_round_edge *edge,
                        kith_id from, uint64_t number)
 {
     KITH_ASSERT(edge == NULL || edge->peer == from);
-    if (kith_edge_decides(node, from) && edge == NULL &&
-        number <= node->round->round)
+    const uint64_t at = node->round->round;
+    if (kith_edge_decides(node, from) && edge == NULL && number <= at &&
+        (number < at || kith_round_has_begun(node)))
         answer_query(node, from, number);
+    else if (kith_round_phases(node) > 1)
+        kith_round_tell(node, from,
+                        (edge == NULL && number < at) ||
+                                !kith_round_comes(node, number)
+                            ? KITH_MESSAGE_ABORT
+                            : KITH_MESSAGE_ACCEPT,
+                        number);
 }
 
 static void confirm(struct kith_node *node, kith_id from, uint64_t number)

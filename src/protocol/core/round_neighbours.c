@@ -58,7 +58,8 @@ static void inherit(const struct kith_node *node, struct kith_round_edge *edge,
     }
     /* Where neighbours change two may leave each other out: until the span is
      * over. */
-    if (kith_node_is_suspect(node, edge->peer))
+    if (kith_node_is_suspect(node, edge->peer) ||
+        kith_late_is_out(node, edge->peer))
         edge->flags |= EDGE_DOWN;
     KITH_ASSERT(before == NULL || before->peer == edge->peer);
 }

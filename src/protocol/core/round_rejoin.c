@@ -11,6 +11,9 @@
  *       second is
  *   one is, likewise, but in a later stretch of two cycles: go on where it is,
  *       for at a healed cut a peer has one such neighbour
+ *   where neighbours change: with the first round of that stretch; two that
+ *       jump would else pass each other, each over the round in which the other
+ *       one waits
  *
  * and tell those that wait for us in between. No word takes us further than
  *
@@ -30,8 +33,9 @@
  * edge lives again as soon as the end that is behind finds the other's number
  * plausible, and in time it does. Of a reduction nothing comes where nobody
  * else is: a peer that was led to such a number goes back to those that it
- * heard of behind it, and believes whoever led it there no more. Test:
- * property/test_node_liars.c.
+ * heard of behind it, and believes whoever led it there no more; nor one that
+ * takes back its word, for an honest peer's number falls when it has turned
+ * back itself or is another incarnation. Test: property/test_node_liars.c.
  *
  * After a round in which somebody was missing the next ones are wary: see
  * round_cast.c. */
@@ -106,7 +110,8 @@ static void set_heard(const struct kith_node *node,
                       struct kith_round_edge *edge)
 {
     KITH_ASSERT(edge->flags & (EDGE_IN | EDGE_OUT));
-    if (kith_node_is_charged(node, edge->peer))
+    if (kith_node_is_charged(node, edge->peer) ||
+        kith_late_is_out(node, edge->peer))
         return;
     edge->flags &= ~(uint32_t)(EDGE_DOWN | EDGE_COMES);
     edge->silent = 0;
@@ -169,10 +174,11 @@ void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said)
                        said + stretch_of(node) < edge->said)) /* turned back */
             edge->said = said;
     }
-    if (claims && from == round->furthest_by &&
-        said + stretch_of(node) < round->furthest) {
+    /* It takes back its word. */
+    if (claims && from == round->furthest_by && said < round->furthest) {
         round->furthest = round->second;
         round->furthest_by = KITH_NOBODY;
+        round->misled_by = from;
     }
     if (claims && said < round->round && said > round->behind &&
         from != round->led_by && from != round->misled_by)
@@ -181,6 +187,22 @@ void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said)
         kith_late_hear(node, from);
     if (claims && said > round->second && said <= kith_round_plausible(node))
         note_claim(round, from, said);
+}
+
+/* Its next incarnation may begin anywhere. */
+void kith_round_forget(struct kith_node *node, kith_id peer)
+{
+    struct kith_round *round = node->round;
+    KITH_ASSERT(round->second <= round->furthest);
+    round->behind = 0;
+    if (round->led_by == peer)
+        round->led_by = KITH_NOBODY;
+    if (round->misled_by == peer)
+        round->misled_by = KITH_NOBODY;
+    if (round->furthest_by == peer) {
+        round->furthest = round->second;
+        round->furthest_by = KITH_NOBODY;
+    }
 }
 
 /* What a static graph's live neighbours all claim; 0 when all are silent. */
@@ -214,6 +236,7 @@ void kith_round_rejoin(struct kith_node *node, uint64_t number)
 {
     leave_out(node);
     kith_round_jump(node, number);
+    node->round->jumped = true;
     kith_round_ask_early(node);
     KITH_ASSERT(node->round->round == number);
 }
@@ -251,7 +274,10 @@ void kith_round_catch_up(struct kith_node *node)
         most = round->second;
     else if (round->furthest / of_one > round->round / of_one)
         most = round->furthest;
-    const uint64_t further = kith_round_begins(node, most);
+    uint64_t further = kith_round_begins(node, most);
+    if (!node->config->topology->kind->is_static &&
+        kith_round_phases(node) == 1)
+        further = most / stretch * stretch;
     /* A cycle that is under way is gone through: those behind us in it wait for
      * what it still brings them. */
     const bool begins = kith_round_begins(node, round->round) == round->round;
