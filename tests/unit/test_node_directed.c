@@ -425,6 +425,42 @@ static void test_exclusive(void **state)
     assert_null(sent(KITH_MESSAGE_ACCEPT));
 }
 
+/* In an all-reduce: who is missing at the deadline is asked, and waited for as
+ * often as it says that it comes, but not for ever; who says nothing is left
+ * out. */
+static void test_round_asks_who_is_missing(void **state)
+{
+    (void)state;
+    for (unsigned answers = 0; answers < 2; answers++) {
+        open_node("allreduce-ring", "collective-ring", 3, 1, false);
+        config.phases = (uint32_t)kith_topology_period(&topology);
+        free(node);
+        node = kith_node_init(calloc(1, kith_node_size(&config)), &config, 1, 0,
+                              0, false);
+        start();
+        worked(KITH_WORK_TRAIN);
+        worked(KITH_WORK_SNAPSHOT);
+        const struct kith_send to2 = effects.sends[0];
+        say(2, about(&to2, KITH_MESSAGE_READY));
+        unsigned questions = 0, deadlines = 0;
+        bool is_over = false;
+        while (!is_over && deadlines++ < 100) {
+            expire();
+            is_over = effects.has_work && effects.work.kind == KITH_WORK_MERGE;
+            if (sent(KITH_MESSAGE_PROBE) == NULL)
+                continue;
+            const struct kith_send question = *sent(KITH_MESSAGE_PROBE);
+            assert_int_equal(question.to, 0);
+            assert_false(is_over);
+            questions++;
+            if (answers > 0)
+                say(0, about(&question, KITH_MESSAGE_ACCEPT));
+        }
+        assert_true(is_over);
+        assert_in_range(questions, answers > 0 ? 2 : 1, answers > 0 ? 20 : 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -440,6 +476,7 @@ int main(void)
         cmocka_unit_test(test_mailbox_goes_on),
         cmocka_unit_test(test_mailbox_catches_up),
         cmocka_unit_test(test_exclusive),
+        cmocka_unit_test(test_round_asks_who_is_missing),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     free(node);

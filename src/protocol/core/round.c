@@ -99,7 +99,7 @@ static bool pauses(const struct kith_node *node)
     const struct kith_round *round = node->round;
     KITH_ASSERT(round->barren <= BARREN_MAX);
     return round->barren > BARREN && round->second <= round->round &&
-           !round->jumped &&
+           !(round->noted & NOTED_JUMP) &&
            node->attempts % (UINT64_C(1) << (round->barren - BARREN)) != 0;
 }
 
@@ -110,7 +110,7 @@ void kith_round_open(struct kith_node *node)
                    0);
     if (kith_round_phases(node) > 1) {
         kith_round_list_review(node);
-        if (round->empty > BARREN && !round->jumped)
+        if (round->empty > BARREN && !(round->noted & NOTED_JUMP))
             kith_round_turn_back(node);
     }
     reopen(node);
@@ -126,7 +126,7 @@ void kith_round_open(struct kith_node *node)
         kith_node_mark(node, KITH_MARK_ROUND, NULL, KITH_NOBODY, round->round,
                        0);
     }
-    round->jumped = false;
+    round->noted &= (uint8_t)~NOTED_JUMP;
 }
 
 void kith_round_go_on(struct kith_node *node, bool catches_up)
@@ -214,9 +214,10 @@ static void measure(struct kith_node *node)
     if (!lapsed)
         round->patience = 0;
     /* Who was asked for came later than that: the others in time count. */
-    if (round->asked && round->prompt_ns == 0)
+    const bool asked = (round->noted & NOTED_QUESTION) != 0;
+    if (asked && round->prompt_ns == 0)
         return;
-    const kith_ns until_ns = round->asked           ? round->prompt_ns
+    const kith_ns until_ns = asked                  ? round->prompt_ns
                              : round->left_out != 0 ? round->came_ns
                                                     : node->now_ns;
     kith_estimate_add(kith_round_is_first(node) ? &node->turn : &round->later,
@@ -358,7 +359,7 @@ static void step_snapshot(struct kith_node *node)
     round->opened_ns = node->now_ns;
     round->came_ns = 0;
     round->longer = 0;
-    round->asked = false;
+    round->noted &= (uint8_t)~NOTED_QUESTION;
     round->deadline_ns = kith_late_deadline(node);
     round->speak_ns = speaks_at(node);
     if (kith_round_is_first(node))

@@ -104,6 +104,10 @@ enum round_state {
 /* An edge that a round waited for: out at the deadline, or with its link. */
 enum { LEFT_LATE = 1u << 0, LEFT_LOST = 1u << 1 };
 
+/* We jumped here, in place of the next round; who was missing at the deadline
+ * was asked. */
+enum { NOTED_JUMP = 1u << 0, NOTED_QUESTION = 1u << 1 };
+
 struct kith_round {
     uint64_t round; /* open, or next to open */
     kith_ns triggered_ns, opened_ns, deadline_ns;
@@ -115,10 +119,9 @@ struct kith_round {
     bool merged;      /* mailbox: this round's merge is done */
     bool passing;     /* mailbox: it passes on what a peer in training sent */
     bool deserted;    /* nobody takes part, nobody is known to be further */
-    bool jumped;      /* here, in place of the next round */
-    bool asked;       /* who is missing was, at the deadline */
     bool asks;        /* those that are left out whether they are there */
     uint8_t left_out; /* LEFT_LATE | LEFT_LOST: so were edges of it */
+    uint8_t noted;    /* NOTED_JUMP | NOTED_QUESTION */
     uint8_t patience; /* rounds in a row that lapsed, where neighbours change */
     uint8_t barren;   /* cycles in a row of which nothing came */
     uint8_t empty;    /* cycles in a row that brought no model */

@@ -173,7 +173,7 @@ kith_ns kith_late_deadline(const struct kith_node *node)
 
 kith_ns kith_late_answer(const struct kith_node *node)
 {
-    KITH_ASSERT(node->round->asked);
+    KITH_ASSERT(node->round->noted & NOTED_QUESTION);
     return longest(measured(node, 0) / KITH_TRIES_MAX,
                    kith_node_first_timeout(node) / 4);
 }
@@ -206,9 +206,9 @@ bool kith_late_asks(struct kith_node *node, struct kith_round_edge *edge)
     KITH_ASSERT(round->state == ROUND_OPEN);
     if (edge->flags & EDGE_ASKED || !may_wait(node, edge))
         return false;
-    if (!round->asked)
+    if (!(round->noted & NOTED_QUESTION))
         round->prompt_ns = round->came_ns;
-    round->asked = true;
+    round->noted |= NOTED_QUESTION;
     edge->flags |= EDGE_ASKED;
     edge->flags &= ~(uint32_t)EDGE_COMING;
     kith_round_tell(node, edge->peer, KITH_MESSAGE_PROBE, round->round);

@@ -236,7 +236,7 @@ void kith_round_rejoin(struct kith_node *node, uint64_t number)
 {
     leave_out(node);
     kith_round_jump(node, number);
-    node->round->jumped = true;
+    node->round->noted |= NOTED_JUMP;
     kith_round_ask_early(node);
     KITH_ASSERT(node->round->round == number);
 }
