@@ -145,7 +145,8 @@ struct kith_node_config {
     uint32_t retries;          /* other peers asked after BUSY, e.g. 3 */
     uint32_t exchanges; /* swaps asked for at a time, and answered; 0: 1 */
     bool prepares; /* a swap is answered with x of the last step boundary, not
-                      of the next: kith_worker_prepare() costs no copy */
+                      of the next: kith_worker_prepare() costs no copy, or
+                      with gossip.wire a pass */
 };
 
 struct kith_node; /* opaque; POD, may be copied while no work is out */

@@ -23,18 +23,20 @@ struct pair {
     double unit; /* of the element type */
 };
 
-static struct pair open_pair(const char *algorithm, const char *format,
-                             const char *backend)
+/* Workers keep pointers into the experiment. */
+static void open_pair(struct pair *pair, const char *algorithm,
+                      const char *format, const char *backend)
 {
-    struct pair pair = {.experiment =
-                            fixture_experiment("consensus", algorithm, 2)};
-    pair.experiment.model_config.dim = DIM;
-    pair.experiment.backend = kith_backend_find(backend);
-    pair.experiment.gossip.format = kith_format_find(format);
-    pair.a = open_worker(&pair.experiment, NULL, 0, 10);
-    pair.b = open_worker(&pair.experiment, NULL, 1, 10);
-    pair.unit = pair.experiment.backend->element_bytes == 4 ? 0x1p-23 : 0x1p-52;
-    return pair;
+    struct kith_experiment *const experiment = &pair->experiment;
+    *experiment = fixture_experiment("consensus", algorithm, 2);
+    experiment->model_config.dim = DIM;
+    experiment->backend = kith_backend_find(backend);
+    experiment->gossip.format = kith_format_find(format);
+    experiment->gossip.coefficients[KITH_GOSSIP_ELASTICITY] = 0.3;
+    experiment->gossip.coefficients[KITH_GOSSIP_FRAGMENTS] = 3;
+    pair->a = open_worker(experiment, NULL, 0, 10);
+    pair->b = open_worker(experiment, NULL, 1, 10);
+    pair->unit = experiment->backend->element_bytes == 4 ? 0x1p-23 : 0x1p-52;
 }
 
 static void close_pair(struct pair *pair)
@@ -89,7 +91,8 @@ static void item(struct kith_worker *worker, enum kith_work_kind kind,
 static void swap_on(const char *algorithm, const char *format,
                     const char *backend)
 {
-    struct pair pair = open_pair(algorithm, format, backend);
+    struct pair pair;
+    open_pair(&pair, algorithm, format, backend);
     struct kith_work_edge a = asks, b = answers;
     double before[2][DIM], q[2][DIM], after[2][DIM];
     kith_worker_read(pair.a, before[0]);
@@ -149,7 +152,8 @@ static double mass(struct kith_worker *worker, double z)
  * coordinate. */
 static void push_on(const char *algorithm, const char *format, bool arrives)
 {
-    struct pair pair = open_pair(algorithm, format, "naive64");
+    struct pair pair;
+    open_pair(&pair, algorithm, format, "naive64");
     struct kith_work_edge a = asks, b = answers;
     double before[2][DIM], after[2][DIM], total[DIM];
     kith_worker_read(pair.a, before[0]);
@@ -198,7 +202,8 @@ static void test_pull_is_whole(void **state)
 {
     (void)state;
     for (unsigned f = 0; f < FORMATS; f++) {
-        struct pair pair = open_pair("adpsgd", formats[f], "cpu");
+        struct pair pair;
+        open_pair(&pair, "adpsgd", formats[f], "cpu");
         struct kith_work_edge a = asks, b = answers;
         double want[DIM], got[DIM];
         item(pair.b, KITH_WORK_SNAPSHOT, KITH_PATTERN_SWAP, &b);
@@ -223,7 +228,8 @@ static void test_spoilt_is_refused(void **state)
 {
     (void)state;
     for (unsigned f = 1; f < FORMATS; f++) {
-        struct pair pair = open_pair("swarm", formats[f], "cpu");
+        struct pair pair;
+        open_pair(&pair, "swarm", formats[f], "cpu");
         struct kith_work_edge a = asks;
         double before[DIM], after[DIM];
         item(pair.a, KITH_WORK_SNAPSHOT, KITH_PATTERN_SWAP, &a);
@@ -232,6 +238,10 @@ static void test_spoilt_is_refused(void **state)
         kith_worker_read(pair.a, before);
         item(pair.a, KITH_WORK_MERGE, KITH_PATTERN_SWAP, &a);
         assert_true(a.refused && a.delta_sum == 0);
+        kith_worker_read(pair.a, after);
+        assert_memory_equal(after, before, sizeof after);
+        /* What was never added is not taken back. */
+        item(pair.a, KITH_WORK_UNDO, KITH_PATTERN_SWAP, &a);
         kith_worker_read(pair.a, after);
         assert_memory_equal(after, before, sizeof after);
         close_pair(&pair);
@@ -250,7 +260,8 @@ static double total(const double *values)
  * withholds of a far one is booked. */
 static void guarded_on(const char *guard, const char *format)
 {
-    struct pair pair = open_pair("adpsgd", format, "naive64");
+    struct pair pair;
+    open_pair(&pair, "adpsgd", format, "naive64");
     kith_worker_close(pair.a);
     (void)snprintf(pair.experiment.gossip.guard,
                    sizeof pair.experiment.gossip.guard, "%s", guard);
@@ -310,7 +321,8 @@ static void test_lies_are_packed(void **state)
     (void)state;
     const struct kith_lie flip = {.kind = KITH_LIE_FLIP};
     for (unsigned f = 0; f < FORMATS; f++) {
-        struct pair pair = open_pair("adpsgd", formats[f], "naive64");
+        struct pair pair;
+        open_pair(&pair, "adpsgd", formats[f], "naive64");
         struct kith_work_edge a = asks, b = answers;
         double x[2][DIM], q[DIM], got[DIM];
         kith_worker_read(pair.a, x[0]);
@@ -339,6 +351,70 @@ static void test_lies_are_packed(void **state)
     }
 }
 
+/* Values of 1e19 from a member whose books are its own: both ends add exact
+ * opposites, and what it keeps of a share is its own share's. */
+static void test_huge_members(void **state)
+{
+    (void)state;
+    const struct kith_lie huge = {
+        .kind = KITH_LIE_HUGE, .by = 1e19, .models = 1};
+    for (unsigned f = 0; f < FORMATS; f++) {
+        struct pair pair;
+        open_pair(&pair, "elastic", formats[f], "naive64");
+        struct kith_work_edge a = asks, b = answers;
+        kith_worker_lie(pair.b, &huge);
+        item(pair.a, KITH_WORK_SNAPSHOT, KITH_PATTERN_SWAP, &a);
+        item(pair.b, KITH_WORK_SNAPSHOT, KITH_PATTERN_SWAP, &b);
+        carry_message(pair.a, a.sent, pair.b, b.inbox);
+        carry_message(pair.b, b.sent, pair.a, a.inbox);
+        item(pair.a, KITH_WORK_MERGE, KITH_PATTERN_SWAP, &a);
+        item(pair.b, KITH_WORK_MERGE, KITH_PATTERN_SWAP, &b);
+        assert_true(a.delta_sum == -b.delta_sum && fabs(a.delta_sum) > 1e15);
+        close_pair(&pair);
+
+        open_pair(&pair, "sgp", formats[f], "naive64");
+        a = asks;
+        kith_worker_lie(pair.a, &huge);
+        item(pair.a, KITH_WORK_SNAPSHOT, KITH_PATTERN_PUSH, &a);
+        double x[DIM];
+        kith_worker_read(pair.a, x);
+        for (size_t i = 0; i < DIM; i++)
+            assert_true(fabs(x[i]) < 1e3);
+        close_pair(&pair);
+    }
+}
+
+/* A message that is longer than what is said leaves with zeros behind it, not
+ * with what stood there: whatever a peer sent before, it sends the same. */
+static void test_no_remains(void **state)
+{
+    (void)state;
+    for (unsigned f = 0; f < FORMATS; f++) {
+        struct pair pair;
+        open_pair(&pair, "streaming", formats[f], "cpu");
+        kith_worker_close(pair.a);
+        pair.experiment.gossip.topology = kith_topology_find("ring");
+        pair.a = open_worker(&pair.experiment, NULL, 0, 10);
+        struct kith_work_edge edge = {.peer = KITH_NOBODY,
+                                      .sent = KITH_SLOT_ROUND_SENT,
+                                      .inbox = KITH_SLOT_NONE};
+        static uint8_t first[4 * DIM], again[4 * DIM];
+        const size_t bytes = kith_worker_payload(pair.a);
+        assert_true(bytes <= sizeof first);
+        for (uint64_t round = 2; round < 6; round++) {
+            (void)run(pair.a, (struct kith_work){.kind = KITH_WORK_SNAPSHOT,
+                                                 .pattern = KITH_PATTERN_ROUND,
+                                                 .round = round,
+                                                 .edges = &edge,
+                                                 .edge_count = 1});
+            memcpy(round == 2 ? first : again,
+                   kith_worker_slot(pair.a, KITH_SLOT_ROUND_SENT), bytes);
+        }
+        assert_memory_equal(again, first, bytes);
+        close_pair(&pair);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +424,8 @@ int main(void)
         cmocka_unit_test(test_spoilt_is_refused),
         cmocka_unit_test(test_guards_see_what_is_merged),
         cmocka_unit_test(test_lies_are_packed),
+        cmocka_unit_test(test_huge_members),
+        cmocka_unit_test(test_no_remains),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,6 +59,11 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
     algebra->backend->copy(
         fragment.count, algebra->sent,
         kith_algorithm_at(algebra, algebra->live, fragment.offset));
+    /* The last fragment may be shorter than its message, of which all is sent.
+     */
+    algebra->backend->clear(
+        most(algebra) - fragment.count,
+        kith_algorithm_at(algebra, algebra->sent, fragment.count));
 }
 
 /* factor (mean - sent) from element `from` of the fragment on, as terms

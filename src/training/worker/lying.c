@@ -65,7 +65,7 @@ void kith_worker_lie(struct kith_worker *worker, const struct kith_lie *lie)
     KITH_ASSERT(lie->kind < KITH_LIE_COUNT);
     lying->lie = *lie;
     lying->heard = false;
-    if (!kith_worker_packing_open(worker, true)) {
+    if (lie->kind != KITH_LIE_NONE && !kith_worker_packing_open(worker, true)) {
         lying->lie.kind = KITH_LIE_NONE;
         lying->failed = "no memory for what a hostile member packs; take a "
                         "smaller model, or gossip.wire float32";

@@ -26,8 +26,8 @@ static size_t part_at(const struct kith_worker *worker, size_t from)
     return left < PART ? left : PART;
 }
 
-/* The gate has seen what was received; own messages were finite, or never
- * left. */
+/* The gate has seen what was received; an own message that it would refuse is
+ * merged by nobody. */
 static void read_part(const struct kith_worker *worker, uint32_t slot,
                       size_t from, size_t count, struct part *part)
 {

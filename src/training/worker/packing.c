@@ -16,6 +16,7 @@
  *
  * Test: unit/test_packing.c. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "kith/assert.h"
 #include "worker_state.h"
@@ -70,8 +71,12 @@ bool kith_worker_packing_open(struct kith_worker *worker, bool lies)
     packing->memory = aligned_alloc(64, count * bytes);
     if (vectors == NULL || packing->memory == NULL) {
         free(vectors);
+        free(packing->memory);
+        packing->memory = NULL;
         return false;
     }
+    /* What stands behind a short message leaves with it. */
+    memset(packing->memory, 0, count * bytes);
     for (uint32_t i = 0; i < count; i++)
         vectors[i] = (char *)packing->memory + i * bytes;
     packing->vectors = vectors;
@@ -159,14 +164,15 @@ static void keep_rest(struct kith_worker *worker, struct kith_work_edge *edge,
 }
 
 void kith_worker_pack(struct kith_worker *worker, const struct kith_work *work,
-                      struct kith_work_edge *edge, const void *values)
+                      struct kith_work_edge *edge, const void *values,
+                      bool is_own)
 {
     struct kith_packing *packing = &worker->packing;
     const size_t count = packing->count = count_of(worker, work);
     KITH_ASSERT(values != worker->slots[edge->sent]);
     packing->format->pack(worker->backend->host, count, values,
                           worker->slots[edge->sent]);
-    if (worker->lying.lie.kind == KITH_LIE_NONE)
+    if (is_own)
         keep_rest(worker, edge, count, values);
     packing->values[edge->sent] = NULL;
 }
@@ -187,11 +193,11 @@ static bool shares_sent(const struct kith_worker *worker,
     return work->pattern == KITH_PATTERN_ROUND && !sends_each(worker);
 }
 
-/* A liar merges against what it did not send. */
+/* A liar merges against what it did not send, but for `huge`. */
 static bool may_stream(const struct kith_worker *worker,
                        const struct kith_work *work)
 {
-    if (!streams(worker) || worker->lying.lie.kind != KITH_LIE_NONE)
+    if (!streams(worker) || worker->lying.lie.kind > KITH_LIE_HUGE)
         return false;
     for (uint32_t i = 0; i < work->edge_count; i++) {
         KITH_ASSERT(work->edges[i].sent < KITH_SLOT_ROUND_EDGES);

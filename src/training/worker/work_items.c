@@ -314,7 +314,7 @@ static void pack_snapshot(struct kith_worker *worker,
             kith_worker_spoil_sent(worker, edge->sent, edge->scalars_sent);
         values = made;
     }
-    kith_worker_pack(worker, work, edge, values);
+    kith_worker_pack(worker, work, edge, values, !lies);
 }
 
 /* Fills what travels: x itself, which kith_worker_own_live() copies should it
@@ -534,7 +534,7 @@ static void run_undo(struct kith_worker *worker, struct kith_work *work)
         struct kith_work_edge *edge = &work->edges[i];
         struct kith_algebra algebra = algebra_of(worker, work, edge);
         check_weight(edge);
-        if (!kith_worker_guard_undo(worker, edge) ||
+        if (edge->refused || !kith_worker_guard_undo(worker, edge) ||
             kith_worker_is_stale(worker, edge->sent))
             continue; /* x never had it, or is another one by now */
         kith_mix_edge *const undo =

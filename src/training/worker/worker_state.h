@@ -197,9 +197,11 @@ void **kith_worker_values_at(const struct kith_worker *worker, uint32_t slot);
 /* A snapshot's numbers, until they are packed, stand in the vector that this
  * returns. */
 void *kith_worker_pack_begin(struct kith_worker *worker, uint32_t slot);
-/* What leaves: the slot, nobody else's, becomes pack(values). */
+/* What leaves: the slot, nobody else's, becomes pack(values), which are those
+ * that were made or x, unless somebody lies (is_own). */
 void kith_worker_pack(struct kith_worker *worker, const struct kith_work *work,
-                      struct kith_work_edge *edge, const void *values);
+                      struct kith_work_edge *edge, const void *values,
+                      bool is_own);
 /* Before an item reads what was sent and received, and after it. */
 void kith_worker_unpack(struct kith_worker *worker,
                         const struct kith_work *work);
