@@ -172,6 +172,7 @@ libkith_worker_a_SOURCES = \
   src/training/worker/guarding.c \
   src/training/worker/lying.c \
   src/training/worker/recovery.c \
+  src/training/worker/snapshot.c \
   src/training/worker/speed.c \
   src/training/worker/work_items.c \
   src/training/worker/worker.c \

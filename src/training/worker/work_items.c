@@ -6,51 +6,6 @@
 
 #include "kith/assert.h"
 
-/* The vector's element at `offset`. */
-static void *element(const struct kith_worker *worker, void *vector,
-                     size_t offset)
-{
-    return (char *)vector + offset * worker->backend->element_bytes;
-}
-
-static bool is_shared(const struct kith_worker *worker, uint32_t slot)
-{
-    for (unsigned role = 0; role < KITH_ROLES; role++) {
-        const uint32_t other = kith_worker_role(role);
-        if (other != slot && worker->slots[other] == worker->slots[slot])
-            return worker->bytes > 0; /* Empty vectors are all the same. */
-    }
-    return false;
-}
-
-/* A vector that stands in no role; there is one where two roles share one. */
-static void *spare(const struct kith_worker *worker)
-{
-    for (unsigned i = 0; i < KITH_ROLES; i++) {
-        void *vector = worker->vectors[i];
-        bool used = vector == NULL;
-        for (unsigned role = 0; role < KITH_ROLES && !used; role++)
-            used = worker->slots[kith_worker_role(role)] == vector;
-        if (!used)
-            return vector;
-    }
-    KITH_ASSERT(false);
-    return NULL;
-}
-
-void *kith_worker_own_live(struct kith_worker *worker, bool keep)
-{
-    void *const old = worker->slots[KITH_SLOT_LIVE];
-    if (!is_shared(worker, KITH_SLOT_LIVE))
-        return old;
-    void *const fresh = spare(worker);
-    const size_t from = keep ? 0 : worker->layout->gossiped;
-    worker->backend->copy(worker->dim - from, element(worker, fresh, from),
-                          element(worker, old, from));
-    worker->slots[KITH_SLOT_LIVE] = fresh;
-    return fresh;
-}
-
 static void scale_live(struct kith_worker *worker, double factor)
 {
     if (factor != 1)
@@ -79,10 +34,10 @@ static void keep_buffers(struct kith_worker *worker, double factor)
     const size_t count = layout->gossiped - layout->trained;
     if (worker->at == NULL || count == 0)
         return;
-    void *live =
-        element(worker, worker->slots[KITH_SLOT_LIVE], layout->trained);
-    worker->backend->copy(count, live,
-                          element(worker, worker->at, layout->trained));
+    void *live = kith_worker_element(worker, worker->slots[KITH_SLOT_LIVE],
+                                     layout->trained);
+    worker->backend->copy(
+        count, live, kith_worker_element(worker, worker->at, layout->trained));
     worker->backend->scale(count, 1 / factor, live);
 }
 
@@ -262,9 +217,9 @@ bool kith_worker_descend(struct kith_worker *worker, uint64_t step,
     return end_step(worker, finite, &loss);
 }
 
-static struct kith_algebra algebra_of(struct kith_worker *worker,
-                                      const struct kith_work *work,
-                                      const struct kith_work_edge *edge)
+struct kith_algebra kith_worker_edge_algebra(struct kith_worker *worker,
+                                             const struct kith_work *work,
+                                             const struct kith_work_edge *edge)
 {
     struct kith_algebra algebra = kith_worker_algebra(worker);
     algebra.step = work->step;
@@ -282,98 +237,6 @@ static struct kith_algebra algebra_of(struct kith_worker *worker,
     return algebra;
 }
 
-/* The pattern's own make: x changes, and so does the snapshot. */
-static void make_edge(struct kith_worker *worker, const struct kith_work *work,
-                      struct kith_work_edge *edge, double given)
-{
-    (void)kith_worker_own_live(worker, true);
-    if (is_shared(worker, edge->sent))
-        worker->slots[edge->sent] = spare(worker);
-    struct kith_algebra algebra = algebra_of(worker, work, edge);
-    algebra.given = given;
-    worker->algorithm->make(&algebra, edge);
-}
-
-/* Made, spoilt where that is asked for, and packed: x itself is not copied
- * first, and no snapshot stands in it. */
-static void pack_snapshot(struct kith_worker *worker,
-                          const struct kith_work *work,
-                          struct kith_work_edge *edge, double given)
-{
-    const void *values = worker->slots[KITH_SLOT_LIVE];
-    const bool lies = worker->lying.lie.kind != KITH_LIE_NONE;
-    if (is_shared(worker, edge->sent))
-        worker->slots[edge->sent] = spare(worker);
-    if (worker->algorithm->make != NULL || lies) {
-        void *const made = kith_worker_pack_begin(worker, edge->sent);
-        if (worker->algorithm->make != NULL)
-            make_edge(worker, work, edge, given);
-        else
-            worker->backend->copy(worker->layout->gossiped, made, values);
-        if (lies)
-            kith_worker_spoil_sent(worker, edge->sent, edge->scalars_sent);
-        values = made;
-    }
-    kith_worker_pack(worker, work, edge, values, !lies);
-}
-
-/* Fills what travels: x itself, which kith_worker_own_live() copies should it
- * change while the snapshot stands, or a copy in memory that the host can read,
- * which a device brings there while later items run (kith_worker_outgoing). A
- * pulled model is plain x in any algorithm: nothing may leave the sender for a
- * peer that starts over. All edges of a round share one snapshot. */
-static void take_snapshots(struct kith_worker *worker, struct kith_work *work)
-{
-    uint32_t copied = KITH_SLOT_NONE;
-    double given = 0;
-    for (uint32_t i = 0; i < work->edge_count; i++) {
-        struct kith_work_edge *edge = &work->edges[i];
-        const uint32_t snapshot = kith_slot_snapshot(edge->sent);
-        KITH_ASSERT(snapshot < KITH_SLOT_ROUND_EDGES);
-        worker->not_finite_slots[snapshot] = worker->not_finite;
-        worker->recovery.stale[snapshot] = false;
-        worker->lying.lies[snapshot] = false;
-        const bool is_made = worker->algorithm->make != NULL &&
-                             work->pattern != KITH_PATTERN_PULL;
-        if (!is_made)
-            memcpy(edge->scalars_sent, worker->scalars, sizeof worker->scalars);
-        if (kith_worker_packs(worker, work)) {
-            if (edge->sent != copied)
-                pack_snapshot(worker, work, edge, given);
-        } else if (is_made) {
-            make_edge(worker, work, edge, given);
-        } else if (kith_worker_shares(worker))
-            worker->slots[edge->sent] = worker->slots[KITH_SLOT_LIVE];
-        else if (edge->sent != copied)
-            worker->backend->copy(worker->layout->gossiped,
-                                  worker->slots[edge->sent],
-                                  worker->slots[KITH_SLOT_LIVE]);
-        given += is_made ? edge->weight : 0;
-        copied = edge->sent;
-    }
-}
-
-static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
-{
-    take_snapshots(worker, work);
-    uint32_t spoilt = KITH_SLOT_NONE; /* edges of a round may share one */
-    if (work->pattern == KITH_PATTERN_PULL || kith_worker_packs(worker, work))
-        return;
-    for (uint32_t i = 0;
-         i < work->edge_count && worker->lying.lie.kind != KITH_LIE_NONE; i++) {
-        void **const sent = &worker->slots[work->edges[i].sent];
-        void *const x = *sent;
-        if (work->edges[i].sent == spoilt)
-            continue;
-        spoilt = work->edges[i].sent;
-        if (is_shared(worker, spoilt)) {
-            *sent = spare(worker);
-            worker->backend->copy(worker->layout->gossiped, *sent, x);
-        }
-        kith_worker_spoil_sent(worker, spoilt, work->edges[i].scalars_sent);
-    }
-}
-
 /* A delta against an old snapshot may carry a variance below 0 while the batch
  * statistics move, whether it is added or taken back; no average of variances
  * does. Returns what that added. */
@@ -386,8 +249,8 @@ static double clamp_variances(struct kith_worker *worker)
         if (view->kind != KITH_VIEW_VARIANCE)
             continue;
         for (size_t at = 0, count; at < view->elements; at += count) {
-            void *x = element(worker, worker->slots[KITH_SLOT_LIVE],
-                              view->offset + at);
+            void *x = kith_worker_element(worker, worker->slots[KITH_SLOT_LIVE],
+                                          view->offset + at);
             double missing = 0;
             count = view->elements - at < 256 ? view->elements - at : 256;
             backend->read(count, x, chunk);
@@ -419,11 +282,11 @@ static void merge_edge(struct kith_worker *worker, const struct kith_work *work,
     const struct kith_algorithm *algorithm = worker->algorithm;
     check_weight(edge);
     const bool beside = (algorithm->flags & KITH_MERGES_BESIDE) != 0 &&
-                        is_shared(worker, KITH_SLOT_LIVE) &&
+                        kith_worker_is_shared(worker, KITH_SLOT_LIVE) &&
                         !worker->packing.streams;
     const void *const before = beside ? worker->slots[KITH_SLOT_LIVE] : NULL;
     (void)kith_worker_own_live(worker, !beside);
-    struct kith_algebra algebra = algebra_of(worker, work, edge);
+    struct kith_algebra algebra = kith_worker_edge_algebra(worker, work, edge);
     algebra.before = before;
     algebra.withheld = 1 - let_in;
     if (worker->packing.streams)
@@ -472,7 +335,7 @@ static double finish_round(struct kith_worker *worker,
                                                     ? KITH_SLOT_NONE
                                                     : KITH_SLOT_ROUND_SENT,
                                         .inbox = KITH_SLOT_NONE};
-    struct kith_algebra algebra = algebra_of(worker, work, &none);
+    struct kith_algebra algebra = kith_worker_edge_algebra(worker, work, &none);
     for (uint32_t i = 0; i < work->edge_count; i++)
         worker->inboxes[i] = kith_worker_unpacked(worker, work->edges[i].inbox);
     algebra.merged = work->edges;
@@ -496,7 +359,7 @@ static void run_merge(struct kith_worker *worker, struct kith_work *work,
 {
     struct kith_work_edge *last = NULL;
     if (work->snapshot_first)
-        run_snapshot(worker, work);
+        kith_worker_snapshot(worker, work);
     kith_worker_unpack(worker, work);
     kith_worker_hear(worker, work);
     kith_worker_guard_begin(worker, work);
@@ -532,7 +395,8 @@ static void run_undo(struct kith_worker *worker, struct kith_work *work)
     kith_worker_unpack(worker, work);
     for (uint32_t i = 0; i < work->edge_count; i++) {
         struct kith_work_edge *edge = &work->edges[i];
-        struct kith_algebra algebra = algebra_of(worker, work, edge);
+        struct kith_algebra algebra =
+            kith_worker_edge_algebra(worker, work, edge);
         check_weight(edge);
         if (edge->refused || !kith_worker_guard_undo(worker, edge) ||
             kith_worker_is_stale(worker, edge->sent))
@@ -587,7 +451,7 @@ static void run_adopt(struct kith_worker *worker, struct kith_work *work)
     const size_t dim = worker->layout->gossiped;
     const double before = backend->sum(dim, worker->slots[KITH_SLOT_LIVE]);
     (void)kith_worker_own_live(worker, false);
-    struct kith_algebra algebra = algebra_of(worker, work, edge);
+    struct kith_algebra algebra = kith_worker_edge_algebra(worker, work, edge);
     KITH_ASSERT(algebra.received != NULL);
     backend->copy(algebra.dim, algebra.live, algebra.received);
     if (worker->algorithm->factor != NULL)
@@ -605,7 +469,7 @@ void kith_worker_prepare(struct kith_worker *worker, struct kith_work *work)
 {
     KITH_ASSERT(work->edge_count == 0 || work->edges != NULL);
     if (work->kind == KITH_WORK_TRAIN)
-        run_snapshot(worker, work);
+        kith_worker_snapshot(worker, work);
 }
 
 void kith_worker_run(struct kith_worker *worker, struct kith_work *work,
@@ -617,7 +481,7 @@ void kith_worker_run(struct kith_worker *worker, struct kith_work *work,
         run_train(worker, work->step, result);
         break;
     case KITH_WORK_SNAPSHOT:
-        run_snapshot(worker, work);
+        kith_worker_snapshot(worker, work);
         break;
     case KITH_WORK_MERGE:
         run_merge(worker, work, result);

@@ -144,11 +144,30 @@ double kith_worker_factor_of(const struct kith_worker *worker,
                              const double *scalars);
 double kith_worker_factor(const struct kith_worker *worker);
 
-/* ---- work_items.c, for recovery.c */
+/* The vector's element at `offset`. */
+static inline void *kith_worker_element(const struct kith_worker *worker,
+                                        void *vector, size_t offset)
+{
+    return (char *)vector + offset * worker->backend->element_bytes;
+}
+
+/* ---- snapshot.c */
 
 /* x, safe to be written: a snapshot that is x stays behind. `keep`: with its
  * values; what is frozen goes along in any case. */
 void *kith_worker_own_live(struct kith_worker *worker, bool keep);
+/* Does another role stand in this slot's vector? */
+bool kith_worker_is_shared(const struct kith_worker *worker, uint32_t slot);
+/* SNAPSHOT, and what TRAIN and MERGE begin with where they are told to. */
+void kith_worker_snapshot(struct kith_worker *worker, struct kith_work *work);
+
+/* ---- work_items.c */
+
+/* What hooks of an exchange see of this edge. */
+struct kith_algebra kith_worker_edge_algebra(struct kith_worker *worker,
+                                             const struct kith_work *work,
+                                             const struct kith_work_edge *edge);
+
 /* x is another one: momentum and the algorithm's vectors start over. */
 void kith_worker_forget(struct kith_worker *worker);
 

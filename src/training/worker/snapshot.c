@@ -1,0 +1,143 @@
+/* SNAPSHOT: what travels, and the vectors that it may share with x.
+ *
+ * Where the host's memory is the backend's a snapshot is x itself, until an
+ * item is about to change x: then x moves on to a vector that stands in no
+ * role, of which there is one wherever two roles share. What is packed
+ * (packing.c) is never x.
+ *
+ * Test: unit/test_worker.c, unit/test_packing.c. */
+#include <string.h>
+
+#include "kith/assert.h"
+#include "worker_state.h"
+
+bool kith_worker_is_shared(const struct kith_worker *worker, uint32_t slot)
+{
+    for (unsigned role = 0; role < KITH_ROLES; role++) {
+        const uint32_t other = kith_worker_role(role);
+        if (other != slot && worker->slots[other] == worker->slots[slot])
+            return worker->bytes > 0; /* Empty vectors are all the same. */
+    }
+    return false;
+}
+
+/* A vector that stands in no role; there is one where two roles share one. */
+static void *spare(const struct kith_worker *worker)
+{
+    for (unsigned i = 0; i < KITH_ROLES; i++) {
+        void *vector = worker->vectors[i];
+        bool used = vector == NULL;
+        for (unsigned role = 0; role < KITH_ROLES && !used; role++)
+            used = worker->slots[kith_worker_role(role)] == vector;
+        if (!used)
+            return vector;
+    }
+    KITH_ASSERT(false);
+    return NULL;
+}
+
+void *kith_worker_own_live(struct kith_worker *worker, bool keep)
+{
+    void *const old = worker->slots[KITH_SLOT_LIVE];
+    if (!kith_worker_is_shared(worker, KITH_SLOT_LIVE))
+        return old;
+    void *const fresh = spare(worker);
+    const size_t from = keep ? 0 : worker->layout->gossiped;
+    worker->backend->copy(worker->dim - from,
+                          kith_worker_element(worker, fresh, from),
+                          kith_worker_element(worker, old, from));
+    worker->slots[KITH_SLOT_LIVE] = fresh;
+    return fresh;
+}
+
+/* The pattern's own make: x changes, and so does the snapshot. */
+static void make_edge(struct kith_worker *worker, const struct kith_work *work,
+                      struct kith_work_edge *edge, double given)
+{
+    (void)kith_worker_own_live(worker, true);
+    if (kith_worker_is_shared(worker, edge->sent))
+        worker->slots[edge->sent] = spare(worker);
+    struct kith_algebra algebra = kith_worker_edge_algebra(worker, work, edge);
+    algebra.given = given;
+    worker->algorithm->make(&algebra, edge);
+}
+
+/* Made, spoilt where that is asked for, and packed: x itself is not copied
+ * first, and no snapshot stands in it. */
+static void pack_snapshot(struct kith_worker *worker,
+                          const struct kith_work *work,
+                          struct kith_work_edge *edge, double given)
+{
+    const void *values = worker->slots[KITH_SLOT_LIVE];
+    const bool lies = worker->lying.lie.kind != KITH_LIE_NONE;
+    if (kith_worker_is_shared(worker, edge->sent))
+        worker->slots[edge->sent] = spare(worker);
+    if (worker->algorithm->make != NULL || lies) {
+        void *const made = kith_worker_pack_begin(worker, edge->sent);
+        if (worker->algorithm->make != NULL)
+            make_edge(worker, work, edge, given);
+        else
+            worker->backend->copy(worker->layout->gossiped, made, values);
+        if (lies)
+            kith_worker_spoil_sent(worker, edge->sent, edge->scalars_sent);
+        values = made;
+    }
+    kith_worker_pack(worker, work, edge, values, !lies);
+}
+
+/* Fills what travels: x itself, which kith_worker_own_live() copies should it
+ * change while the snapshot stands, or a copy in memory that the host can read,
+ * which a device brings there while later items run (kith_worker_outgoing). A
+ * pulled model is plain x in any algorithm: nothing may leave the sender for a
+ * peer that starts over. All edges of a round share one snapshot. */
+static void take_snapshots(struct kith_worker *worker, struct kith_work *work)
+{
+    uint32_t copied = KITH_SLOT_NONE;
+    double given = 0;
+    for (uint32_t i = 0; i < work->edge_count; i++) {
+        struct kith_work_edge *edge = &work->edges[i];
+        const uint32_t snapshot = kith_slot_snapshot(edge->sent);
+        KITH_ASSERT(snapshot < KITH_SLOT_ROUND_EDGES);
+        worker->not_finite_slots[snapshot] = worker->not_finite;
+        worker->recovery.stale[snapshot] = false;
+        worker->lying.lies[snapshot] = false;
+        const bool is_made = worker->algorithm->make != NULL &&
+                             work->pattern != KITH_PATTERN_PULL;
+        if (!is_made)
+            memcpy(edge->scalars_sent, worker->scalars, sizeof worker->scalars);
+        if (kith_worker_packs(worker, work)) {
+            if (edge->sent != copied)
+                pack_snapshot(worker, work, edge, given);
+        } else if (is_made) {
+            make_edge(worker, work, edge, given);
+        } else if (kith_worker_shares(worker))
+            worker->slots[edge->sent] = worker->slots[KITH_SLOT_LIVE];
+        else if (edge->sent != copied)
+            worker->backend->copy(worker->layout->gossiped,
+                                  worker->slots[edge->sent],
+                                  worker->slots[KITH_SLOT_LIVE]);
+        given += is_made ? edge->weight : 0;
+        copied = edge->sent;
+    }
+}
+
+void kith_worker_snapshot(struct kith_worker *worker, struct kith_work *work)
+{
+    take_snapshots(worker, work);
+    uint32_t spoilt = KITH_SLOT_NONE; /* edges of a round may share one */
+    if (work->pattern == KITH_PATTERN_PULL || kith_worker_packs(worker, work))
+        return;
+    for (uint32_t i = 0;
+         i < work->edge_count && worker->lying.lie.kind != KITH_LIE_NONE; i++) {
+        void **const sent = &worker->slots[work->edges[i].sent];
+        void *const x = *sent;
+        if (work->edges[i].sent == spoilt)
+            continue;
+        spoilt = work->edges[i].sent;
+        if (kith_worker_is_shared(worker, spoilt)) {
+            *sent = spare(worker);
+            worker->backend->copy(worker->layout->gossiped, *sent, x);
+        }
+        kith_worker_spoil_sent(worker, spoilt, work->edges[i].scalars_sent);
+    }
+}
