@@ -35,7 +35,7 @@ bench_bench_algorithms_LDFLAGS = $(AM_LDFLAGS) \
 bench_bench_conv_SOURCES = bench/bench_conv.c bench/peak.h
 bench_bench_train_SOURCES = bench/bench_train.c bench/peak.h
 EXTRA_DIST += bench/conv_torch.py
-EXTRA_DIST += bench/calendar.h bench/train_torch.py bench/quality_torch.py \
+EXTRA_DIST += bench/mlp_worker.h bench/calendar.h bench/train_torch.py bench/quality_torch.py \
   bench/bf16_loss.py
 
 # Two sessions joined by memory, as in the tests.
