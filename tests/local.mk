@@ -65,6 +65,7 @@ UNIT = \
   tests/unit/test_log_limit \
   tests/unit/test_member \
   tests/unit/test_model \
+  tests/unit/test_modular \
   tests/unit/test_network \
   tests/unit/test_node \
   tests/unit/test_node_asserts \
@@ -77,6 +78,7 @@ UNIT = \
   tests/unit/test_ops_text \
   tests/unit/test_optimiser \
   tests/unit/test_packing \
+  tests/unit/test_packing_modular \
   tests/unit/test_peak \
   tests/unit/test_peer \
   tests/unit/test_peer_file \

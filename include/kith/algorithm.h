@@ -226,6 +226,17 @@ kith_algorithm_gives_weight(const struct kith_algorithm *algorithm)
            (algorithm->flags & KITH_SPLITS_MASS) != 0;
 }
 
+/* Does `merge` add differences of what two ends sent, and is a coordinate
+ * always at the same place of a message? */
+static inline bool
+kith_algorithm_adds_differences(const struct kith_algorithm *algorithm)
+{
+    const bool adds =
+        (algorithm->flags & (KITH_MERGES_BESIDE | KITH_TAKES_GUARD)) != 0;
+    return adds && !kith_algorithm_gives_weight(algorithm) &&
+           algorithm->slice == NULL;
+}
+
 /* Does this round carry whole models? The first is number period - 1. */
 static inline bool kith_algorithm_is_whole(uint64_t period, uint64_t round)
 {

@@ -17,6 +17,7 @@
 #include "kith/err.h"
 #include "kith/limits.h"
 #include "kith/ops.h"
+#include "kith/residues.h"
 #include "kith/types.h"
 
 KITH_BEGIN_DECLS
@@ -152,6 +153,7 @@ struct kith_backend {
      * finite infinity. And back: y <- scale x. */
     float (*to_int8)(size_t n, const void *x, int8_t *y);
     void (*from_int8)(size_t n, float scale, const int8_t *x, void *y);
+    const struct kith_residues *(*residues)(void);
 
     /* ---- Optional, NULL or 0 where a backend computes on the host: for one
      * that works on while its caller goes ahead. Calls take effect in the

@@ -30,6 +30,10 @@ struct kith_format {
     /* Values travel as the backend has them: nothing is packed, and no entry
      * below is needed. */
     bool raw;
+    /* Bits that travel of a modular format's numbers, which are read beside
+     * one's own, with kith_modular_... in place of the entries from `pack` to
+     * `distance_squared`; 0: values travel whole. */
+    unsigned residue_bits;
 
     /* On the wire, exactly. */
     size_t (*bytes)(size_t n);
@@ -68,6 +72,31 @@ struct kith_format {
 /* NULL-terminated, in the order of formats.def; the first is the default. */
 extern const struct kith_format *const kith_formats[];
 const struct kith_format *kith_format_find(const char *name);
+
+/* ---- Modular formats: src/gossip/format/modular.h */
+
+size_t kith_modular_blocks(size_t n);
+/* reach (blocks), from a model that has not met another one. */
+void kith_modular_start(const struct kith_backend *host, size_t n,
+                        const void *v, float *reach);
+/* wire <- v on the grids of `reach`; kept <- Q(v), (n) on `host`, to be read
+ * beside whatever answers. */
+void kith_modular_pack(const struct kith_format *format,
+                       const struct kith_backend *host, size_t n, const void *v,
+                       const float *reach, void *wire, void *kept);
+struct kith_modular_pair {
+    const void *received;    /* from a peer: any bytes */
+    const void *sent, *kept; /* what pack wrote */
+    void *out;               /* (n) on `host` */
+};
+/* out <- Q(theirs) in blocks that both ends can read, what we kept in others;
+ * apart (blocks) <- max |Q(theirs) - Q(ours)|, or why not (kith/residues.h).
+ * Returns how many blocks are left out. */
+size_t kith_modular_unpack(const struct kith_format *format,
+                           const struct kith_backend *host, size_t n,
+                           const struct kith_modular_pair *pair, float *apart);
+/* reach after an exchange that found this. */
+void kith_modular_follow(size_t n, const float *apart, float *reach);
 
 /* The gate for a part of a message: see is_sane; of a raw format the values are
  * those of `host`. NULL: raw. */

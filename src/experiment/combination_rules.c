@@ -99,6 +99,26 @@ static enum kith_err match_compressor(const struct tree *tree,
     return KITH_OK;
 }
 
+/* What is read beside one's own must be read so on both ends. */
+static enum kith_err match_residues(const struct tree *tree,
+                                    const struct kith_experiment *experiment)
+{
+    const struct kith_format *format = experiment->gossip.format;
+    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
+    if (!kith_algorithm_adds_differences(algorithm))
+        return fail(tree, "gossip.wire", experiment, format->name,
+                    "a wire of whole values (float32, bfloat16, int8): what it "
+                    "sends is not read beside a model of the receiver's");
+    if (experiment->gossip.topology->directed &&
+        algorithm->pattern == KITH_PATTERN_ROUND)
+        return kith_yaml_refuse(
+            tree, "gossip.wire",
+            "found %s, but over topology %s messages go one way: it needs an "
+            "undirected graph, where both ends read each other",
+            format->name, experiment->gossip.topology->name);
+    return KITH_OK;
+}
+
 /* What is rounded must be rounded alike on both ends. */
 static enum kith_err match_format(const struct tree *tree,
                                   const struct kith_experiment *experiment)
@@ -122,7 +142,8 @@ static enum kith_err match_format(const struct tree *tree,
             "packs none yet; take gossip.wire float32 or train.backend %s",
             format->name, experiment->backend->name,
             experiment->backend->host->name);
-    return KITH_OK;
+    return format->residue_bits > 0 ? match_residues(tree, experiment)
+                                    : KITH_OK;
 }
 
 static enum kith_err match_guard(const struct tree *tree,

@@ -74,6 +74,10 @@ libkith_gossip_a_SOURCES = \
   src/gossip/format/float32.c \
   src/gossip/format/formats.def \
   src/gossip/format/int8.c \
+  src/gossip/format/modular.c \
+  src/gossip/format/modular.h \
+  src/gossip/format/moniqua4.c \
+  src/gossip/format/moniqua8.c \
   src/gossip/guard/balance.c \
   src/gossip/guard/clip.c \
   src/gossip/guard/cs_plus.c \

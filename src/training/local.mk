@@ -28,6 +28,7 @@ libkith_backend_a_SOURCES = \
   src/training/backend/cpu_ops.h \
   src/training/backend/cpu_pools.c \
   src/training/backend/cpu_portable.c \
+  src/training/backend/cpu_residues.inc.h \
   src/training/backend/cpu_products.inc.h \
   src/training/backend/cpu_rms_norm.c \
   src/training/backend/cpu_rotary.c \
@@ -169,6 +170,7 @@ libkith_worker_a_SOURCES = \
   src/training/worker/machine_digest.c \
   src/training/worker/packed_merge.c \
   src/training/worker/packing.c \
+  src/training/worker/packing_modular.c \
   src/training/worker/guarding.c \
   src/training/worker/lying.c \
   src/training/worker/recovery.c \

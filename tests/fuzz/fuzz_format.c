@@ -2,7 +2,8 @@
  * part by part unpacks to finite values, nothing else does. Method: the first
  * bytes choose format, backend, length and the size of parts, the rest is the
  * wire, in memory of exactly its size; then the rest again as values, which
- * pack to what unpacks to the same bits on every backend. */
+ * pack to what unpacks to the same bits on every backend. Modular wires are
+ * read beside what those values are rounded to. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,34 @@ static bool passes(const struct kith_format *format, size_t bytes, size_t part,
     return sane;
 }
 
+/* Whatever came, what is read are numbers; what is left out is what we kept. */
+static void read_beside(const struct kith_format *format,
+                        const struct kith_backend *backend, size_t n,
+                        const uint8_t *wire, const float *values, uint8_t *own)
+{
+    const size_t blocks = kith_modular_blocks(n);
+    float *const reach = filled(NULL, 0, blocks * sizeof(float));
+    float *const apart = filled(NULL, 0, blocks * sizeof(float));
+    float *const kept = filled(NULL, 0, n * sizeof(float));
+    float *const out = filled(NULL, 0, n * sizeof(float));
+    kith_modular_start(backend, n, values, reach);
+    kith_modular_pack(format, backend, n, values, reach, own, kept);
+    KITH_ASSERT(backend->finite(n, kept));
+    const struct kith_modular_pair pair = {
+        .received = wire, .sent = own, .kept = kept, .out = out};
+    const size_t unread = kith_modular_unpack(format, backend, n, &pair, apart);
+    KITH_ASSERT(unread <= blocks && backend->finite(n, out));
+    for (size_t i = 0; i < n; i++)
+        KITH_ASSERT(apart[i / KITH_RESIDUE_BLOCK] >= 0 || out[i] == kept[i]);
+    kith_modular_follow(n, apart, reach);
+    for (size_t b = 0; b < blocks; b++)
+        KITH_ASSERT(reach[b] > 0 && reach[b] < 0x1p40f);
+    free(reach);
+    free(apart);
+    free(kept);
+    free(out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     unsigned count = 0;
@@ -61,6 +90,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     float *values = filled(data, size, n * sizeof *values);
     float *back = filled(NULL, 0, n * sizeof *back);
     const bool sane = passes(format, bytes, part, wire);
+    if (format->residue_bits > 0) {
+        read_beside(format, backend, n, wire, values, again);
+        KITH_ASSERT(!passes(format, bytes, part, again) ||
+                    backend->finite(n, values));
+        goto done;
+    }
     format->unpack(backend, n, wire, 0, n, back);
     KITH_ASSERT(!sane || backend->finite(n, back));
     format->pack(kith_backend_find("naive32"), n, values, wire);
@@ -69,6 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     /* What leaves is finite where the values were. */
     KITH_ASSERT(!passes(format, bytes, part, wire) ||
                 backend->finite(n, values));
+done:
     free(wire);
     free(again);
     free(values);

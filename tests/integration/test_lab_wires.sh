@@ -16,7 +16,7 @@ written() {
 }
 
 for method in "adpsgd, every: 2" "dpsgd, every: 2, topology: ring"; do
-    for wire in float32 bfloat16 int8; do
+    for wire in float32 bfloat16 int8 moniqua4; do
         written "algorithm: $method, wire: $wire"
         lab 0 --record "$scratch/wires.yaml"
         database=$(json database)
@@ -32,6 +32,8 @@ for method in "adpsgd, every: 2" "dpsgd, every: 2, topology: ring"; do
             fail "$method, $wire: $each bytes an exchange of $whole" ;;
         int8) holds "$each < 0.4 * $whole" ||
             fail "$method, $wire: $each bytes an exchange of $whole" ;;
+        moniqua4) holds "$each < 0.3 * $whole" ||
+            fail "$method, $wire: $each bytes an exchange of $whole" ;;
         esac
         expect 0 sim --json --replay "$database"
     done
@@ -43,10 +45,14 @@ refused() {
     expect 3 lab "$scratch/wires.yaml"
     one_line "$2" "$1"
 }
-refused 'found "bf16"; allowed: float32, bfloat16, int8' \
+refused 'found "bf16"; allowed: float32, bfloat16, int8, moniqua8, moniqua4' \
     "algorithm: adpsgd, wire: bf16"
 refused "algorithm choco needs float32" \
     "algorithm: choco, topology: ring, wire: int8"
 refused "algorithm allreduce-ring needs float32" \
     "algorithm: allreduce-ring, wire: bfloat16"
+refused "algorithm sgp needs a wire of whole values" \
+    "algorithm: sgp, wire: moniqua4"
+refused "needs an undirected graph" \
+    "algorithm: dpsgd, topology: exponential, wire: moniqua4"
 finish

@@ -148,6 +148,11 @@ static void cpu_from_int8(size_t n, float scale, const int8_t *x, void *y)
     kith_cpu_best()->from_int8(n, scale, x, y);
 }
 
+static const struct kith_residues *cpu_residues(void)
+{
+    return kith_cpu_best()->residues;
+}
+
 extern const struct kith_backend RECORD;
 const struct kith_backend RECORD = {
     .name = NAME,
@@ -179,4 +184,5 @@ const struct kith_backend RECORD = {
     .distance_bf16 = cpu_distance_bf16,
     .to_int8 = cpu_to_int8,
     .from_int8 = cpu_from_int8,
+    .residues = cpu_residues,
 };

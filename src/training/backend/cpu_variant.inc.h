@@ -23,6 +23,8 @@
 
 #include "cpu_heads.inc.h"
 
+#include "cpu_residues.inc.h"
+
 static const struct kith_cpu_image image = {
     .panel = LINE_2 > 0 ? 32 : 16,
     .correlate = image_correlate,
@@ -74,5 +76,6 @@ const struct kith_cpu_loops VARIANT = {
     .distance_bf16 = loop_distance_bf16,
     .to_int8 = loop_to_int8,
     .from_int8 = loop_from_int8,
+    .residues = &residues,
     .fuse = loop_fuse,
 };

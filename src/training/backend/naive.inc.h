@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cpu.h"
 #include "memory.h"
 
 #define LANES 16
@@ -294,6 +295,12 @@ static void naive_from_int8(size_t n, float scale, const int8_t *x, void *y)
         v[i] = (REAL)(scale * (float)x[i]);
 }
 
+/* Of blocks that are float32 already. */
+static const struct kith_residues *naive_residues(void)
+{
+    return kith_cpu_portable.residues;
+}
+
 #include "naive_ops.inc.h"
 
 extern const struct kith_backend RECORD;
@@ -327,4 +334,5 @@ const struct kith_backend RECORD = {
     .distance_bf16 = naive_distance_bf16,
     .to_int8 = naive_to_int8,
     .from_int8 = naive_from_int8,
+    .residues = naive_residues,
 };

@@ -259,7 +259,8 @@ static double measure(const struct kith_worker *worker,
                                           compared->sent, NULL)
             : worker->backend->distance_squared(
                   elements(worker), compared->received, compared->ours);
-    const double distance = compared->unit * sqrt(squared);
+    const double stretch = kith_worker_stretch(worker, compared->inbox);
+    const double distance = compared->unit * sqrt(squared * stretch);
     return isfinite(distance) ? distance : (double)INFINITY;
 }
 
@@ -289,7 +290,8 @@ static void gather(struct kith_worker *worker, const struct kith_work *work,
         const struct kith_work_edge *edge = &work->edges[i];
         const uint32_t k = seen->count;
         if (edge->inbox == KITH_SLOT_NONE ||
-            kith_worker_is_stale(worker, edge->sent))
+            kith_worker_is_stale(worker, edge->sent) ||
+            isinf(kith_worker_stretch(worker, edge->inbox)))
             continue;
         KITH_ASSERT(k < KITH_DEGREE_MAX && !gives_weight(worker));
         const struct compared compared = compare(worker, edge);

@@ -45,7 +45,8 @@ static bool streams(const struct kith_worker *worker)
 {
     const struct kith_algorithm *algorithm = worker->algorithm;
     const struct kith_guard *guard = worker->task.guard;
-    return (algorithm->flags & KITH_MERGES_BESIDE) != 0 &&
+    return !kith_worker_is_modular(worker) &&
+           (algorithm->flags & KITH_MERGES_BESIDE) != 0 &&
            algorithm->finish == NULL && (guard == NULL || guard->judge == NULL);
 }
 
@@ -63,6 +64,8 @@ bool kith_worker_packing_open(struct kith_worker *worker, bool lies)
     const uint32_t count = vectors_of(worker);
     if (packing->format == NULL || packing->vectors != NULL)
         return true;
+    if (kith_worker_is_modular(worker) && !kith_worker_residues_open(worker))
+        return false;
     if (packing->values == NULL)
         packing->values = calloc(worker->slot_count, sizeof *packing->values);
     if (packing->values == NULL || bytes == 0 || (streams(worker) && !lies))
@@ -85,6 +88,7 @@ bool kith_worker_packing_open(struct kith_worker *worker, bool lies)
 
 void kith_worker_packing_close(struct kith_worker *worker)
 {
+    kith_worker_residues_close(worker);
     free(worker->packing.values);
     free(worker->packing.vectors);
     free(worker->packing.memory);
@@ -170,6 +174,11 @@ void kith_worker_pack(struct kith_worker *worker, const struct kith_work *work,
     struct kith_packing *packing = &worker->packing;
     const size_t count = packing->count = count_of(worker, work);
     KITH_ASSERT(values != worker->slots[edge->sent]);
+    if (kith_worker_is_modular(worker)) {
+        kith_worker_residues_pack(worker, edge->sent, count, values);
+        packing->values[edge->sent] = NULL;
+        return;
+    }
     packing->format->pack(worker->backend->host, count, values,
                           worker->slots[edge->sent]);
     if (is_own)
@@ -177,6 +186,8 @@ void kith_worker_pack(struct kith_worker *worker, const struct kith_work *work,
     packing->values[edge->sent] = NULL;
 }
 
+/* The gate has seen every inbox: what does not unpack all the same is left
+ * out. */
 static void unpack(struct kith_worker *worker, uint32_t slot, void *vector)
 {
     const size_t count = worker->packing.count;
@@ -207,24 +218,11 @@ static bool may_stream(const struct kith_worker *worker,
     return true;
 }
 
-/* The gate has seen every inbox: what does not unpack all the same is left
- * out. */
-void kith_worker_unpack(struct kith_worker *worker,
-                        const struct kith_work *work)
+static void unpack_all(struct kith_worker *worker, const struct kith_work *work)
 {
     struct kith_packing *packing = &worker->packing;
-    packing->spoilt = 0;
-    packing->streams = false;
-    if (!kith_worker_packs(worker, work))
-        return;
-    packing->count = count_of(worker, work);
-    packing->streams = may_stream(worker, work);
-    if (packing->streams)
-        return;
-    KITH_ASSERT(packing->vectors != NULL);
     void **const received = packing->vectors + 1;
     void **const sent = received + edges_of(worker);
-    KITH_ASSERT(work->edge_count <= edges_of(worker));
     if (shares_sent(worker, work))
         unpack(worker, KITH_SLOT_ROUND_SENT, sent[0]);
     for (uint32_t i = 0; i < work->edge_count; i++) {
@@ -240,6 +238,45 @@ void kith_worker_unpack(struct kith_worker *worker,
         if (edge->sent != KITH_SLOT_NONE && packing->values[edge->sent] == NULL)
             unpack(worker, edge->sent, sent[sends_each(worker) ? i : 0]);
     }
+}
+
+/* Every edge has sent something. */
+static void unpack_residues(struct kith_worker *worker,
+                            const struct kith_work *work)
+{
+    struct kith_packing *packing = &worker->packing;
+    void **const kept = packing->residues.kept;
+    if (shares_sent(worker, work))
+        packing->values[KITH_SLOT_ROUND_SENT] = kept[KITH_SLOT_ROUND_SENT];
+    for (uint32_t i = 0; i < work->edge_count; i++) {
+        const struct kith_work_edge *edge = &work->edges[i];
+        packing->values[edge->sent] = kept[edge->sent];
+        if (edge->inbox == KITH_SLOT_NONE)
+            continue;
+        packing->values[edge->inbox] = packing->vectors[1 + i];
+        kith_worker_residues_unpack(worker, edge, i, packing->vectors[1 + i]);
+        packing->spoilt |= (uint64_t)!is_sane(worker, edge->inbox) << i;
+    }
+}
+
+void kith_worker_unpack(struct kith_worker *worker,
+                        const struct kith_work *work)
+{
+    struct kith_packing *packing = &worker->packing;
+    packing->spoilt = 0;
+    packing->streams = false;
+    if (!kith_worker_packs(worker, work))
+        return;
+    packing->count = count_of(worker, work);
+    packing->streams = may_stream(worker, work);
+    if (packing->streams)
+        return;
+    KITH_ASSERT(packing->vectors != NULL);
+    KITH_ASSERT(work->edge_count <= edges_of(worker));
+    if (kith_worker_is_modular(worker))
+        unpack_residues(worker, work);
+    else
+        unpack_all(worker, work);
 }
 
 void kith_worker_unpack_end(struct kith_worker *worker,

@@ -313,6 +313,11 @@ static bool is_let_in(struct kith_worker *worker, const struct kith_work *work,
         edge->refused = true;
         return false;
     }
+    if (isinf(kith_worker_stretch(worker, edge->inbox))) {
+        /* Nothing of it can be read, here and there. */
+        kith_worker_residues_follow(worker, (uint32_t)(edge - work->edges));
+        return false;
+    }
     *let_in = kith_worker_guard_weigh(worker, edge);
     edge->refused = kith_worker_is_far(worker, edge) && *let_in > 0;
     if (edge->refused)
@@ -369,6 +374,7 @@ static void run_merge(struct kith_worker *worker, struct kith_work *work,
         if (!is_let_in(worker, work, edge, &let_in))
             continue;
         merge_edge(worker, work, edge, let_in);
+        kith_worker_residues_follow(worker, i);
         worker->recovery.is_fresh = false;
         last = edge;
     }

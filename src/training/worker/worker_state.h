@@ -63,6 +63,16 @@ struct kith_guarding {
     struct kith_guarded_round *round; /* NULL: one model at a time */
 };
 
+/* packing_modular.c: of a modular format; NULL, all of it, in others. */
+struct kith_reading {
+    float *reach;    /* (blocks) what grids are made for */
+    float *apart;    /* (edges, blocks) of an item: what its messages showed */
+    double *stretch; /* (slot_count) of an inbox: see below */
+    void **kept;     /* (KITH_SLOT_ROUND_EDGES) Q of what a slot sends */
+    size_t blocks;   /* of the longest message */
+    bool started;    /* reach is known */
+};
+
 /* packing.c: what stands between slots and vectors where numbers are rounded.
  */
 struct kith_packing {
@@ -73,6 +83,7 @@ struct kith_packing {
     uint64_t spoilt; /* a bit an edge of the item: it does not unpack */
     size_t count;    /* values of the item's messages */
     bool streams;    /* slots stay packed: packed_merge.c reads them */
+    struct kith_reading residues;
 };
 
 struct kith_worker {
@@ -226,6 +237,23 @@ void kith_worker_unpack(struct kith_worker *worker,
                         const struct kith_work *work);
 void kith_worker_unpack_end(struct kith_worker *worker,
                             const struct kith_work *work);
+
+/* ---- packing_modular.c: where the format is modular */
+
+bool kith_worker_is_modular(const struct kith_worker *worker);
+KITH_MUST_CHECK bool kith_worker_residues_open(struct kith_worker *worker);
+void kith_worker_residues_close(struct kith_worker *worker);
+void kith_worker_residues_pack(struct kith_worker *worker, uint32_t slot,
+                               size_t count, const void *values);
+/* What edge `index` of the item brought, beside what it sent, into a vector. */
+void kith_worker_residues_unpack(struct kith_worker *worker,
+                                 const struct kith_work_edge *edge,
+                                 uint32_t index, void *out);
+/* Blocks of what was received by those that could be read; INFINITY: none could
+ * be; 1 in other formats. */
+double kith_worker_stretch(const struct kith_worker *worker, uint32_t inbox);
+/* It was merged, or could not be read. */
+void kith_worker_residues_follow(struct kith_worker *worker, uint32_t index);
 
 /* ---- packed_merge.c: of an item whose slots stay packed (packing.streams) */
 

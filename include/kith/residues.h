@@ -1,0 +1,47 @@
+/* One block of a modular format (src/gossip/format/modular.h): numbers of a
+ * grid, of which the lower bits travel. Kernels of a host's backend, the same
+ * bits on every CPU. Test: unit/test_modular.c */
+#ifndef KITH_RESIDUES_H
+#define KITH_RESIDUES_H
+
+#include <stdint.h>
+
+#define KITH_RESIDUE_BLOCK 256u
+#define KITH_RESIDUE_HASH_MASK 0xffffffu
+/* Grid numbers stay below it: a product with a step's inverse is off by less
+ * than a quarter. */
+#define KITH_RESIDUE_NUMBERS_BELOW 0x1p20f
+/* Why a block is left out: our grid must be coarser, or the other end's. */
+#define KITH_RESIDUE_TOO_FINE (-1.0f)
+#define KITH_RESIDUE_UNREAD (-2.0f)
+
+struct kith_residue_block {
+    float v[KITH_RESIDUE_BLOCK];
+};
+
+/* NAN: a step beside which nothing is read. */
+struct kith_residue_head {
+    float step;
+    uint32_t hash;
+};
+
+struct kith_residues {
+    /* INFINITY where a value is no number. */
+    float (*largest)(const struct kith_residue_block *block);
+    /* block <- Q(block); returns the hash. Values are below half of
+     * NUMBERS_BELOW steps.
+     *
+     *   rests  (bits * 32 bytes) of 4 bits, values k and k + 128 share a byte
+     */
+    uint32_t (*pack)(unsigned bits, float step,
+                     struct kith_residue_block *block, uint8_t *rests);
+    /* theirs <- what `head` and `rests` say. Returns how far it is from ours at
+     * most, or why it is left out: theirs is not read (UNREAD), or the other
+     * end cannot read what `own` says (TOO_FINE). */
+    float (*unpack)(unsigned bits, const struct kith_residue_head *head,
+                    const uint8_t *rests, const struct kith_residue_head *own,
+                    const struct kith_residue_block *ours,
+                    struct kith_residue_block *theirs);
+};
+
+#endif

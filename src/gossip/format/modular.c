@@ -1,0 +1,204 @@
+/* Grids and what they are made for: see modular.h. */
+#include "modular.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kith/assert.h"
+
+#define BLOCK KITH_RESIDUE_BLOCK
+/* Step numbers: quarters of octaves from 2^-50 on, and "no number". */
+enum { STEPS_MAX = 254, NO_STEP = 255 };
+#define OCTAVE_LEAST ((uint32_t)-50)
+/* From there growing by half comes anywhere. */
+#define REACH_LEAST 0x1p-24f
+
+static float larger(float a, float b)
+{
+    return a > b ? a : b;
+}
+
+static size_t blocks_of(size_t n)
+{
+    return (n + BLOCK - 1) / BLOCK;
+}
+
+static size_t residues_bytes(unsigned bits)
+{
+    return BLOCK * bits / 8;
+}
+
+/* Blocks travel whole. */
+size_t kith_modular_bytes(unsigned bits, size_t n)
+{
+    KITH_ASSERT(bits == 8 || bits == 4);
+    return blocks_of(n) * (sizeof(uint32_t) + residues_bytes(bits));
+}
+
+size_t kith_modular_blocks(size_t n)
+{
+    return blocks_of(n);
+}
+
+bool kith_modular_is_sane(unsigned bits, size_t bytes, size_t offset,
+                          size_t length, const void *part)
+{
+    const size_t heads =
+        bytes / (sizeof(uint32_t) + residues_bytes(bits)) * sizeof(uint32_t);
+    const uint32_t *const head = part;
+    KITH_ASSERT(offset + length <= bytes && offset % sizeof(uint32_t) == 0);
+    if (offset >= heads)
+        return true;
+    const size_t left = heads - offset;
+    const size_t count = (left < length ? left : length) / sizeof(uint32_t);
+    bool sane = true;
+    for (size_t b = 0; b < count; b++)
+        sane = sane && head[b] >> 24 != NO_STEP;
+    return sane;
+}
+
+static float step_of(uint32_t number)
+{
+    static const float quarters[] = {0x1p0f, 0x1.306fe0p0f, 0x1.6a09e6p0f,
+                                     0x1.ae89fap0f};
+    const uint32_t word = (number / 4 + 127 + OCTAVE_LEAST) << 23;
+    float octave;
+    memcpy(&octave, &word, sizeof octave);
+    return quarters[number % 4] * octave;
+}
+
+/* Of no number, a step beside which nothing is read. */
+static struct kith_residue_head head_of(uint32_t word)
+{
+    const uint32_t number = word >> 24;
+    return (struct kith_residue_head){
+        .step = number == NO_STEP ? NAN : step_of(number),
+        .hash = word & KITH_RESIDUE_HASH_MASK};
+}
+
+/* The least step of at least that size. */
+static uint32_t step_for(float least)
+{
+    uint32_t word;
+    if (!(least < INFINITY))
+        return NO_STEP;
+    if (least <= step_of(0))
+        return 0;
+    memcpy(&word, &least, sizeof word);
+    uint32_t number = 4 * ((word >> 23) - 127 - OCTAVE_LEAST);
+    while (number <= STEPS_MAX && step_of(number) < least)
+        number++;
+    return number < NO_STEP ? number : NO_STEP;
+}
+
+/* Zero behind the last value. */
+static void read_block(const struct kith_backend *host, size_t count,
+                       const void *v, struct kith_residue_block *out)
+{
+    memset(out->v + count, 0, (BLOCK - count) * sizeof out->v[0]);
+    if (host->element_bytes == sizeof(float)) {
+        memcpy(out->v, v, count * sizeof(float));
+        return;
+    }
+    const double *const wide = v;
+    for (size_t k = 0; k < count; k++)
+        out->v[k] = (float)wide[k];
+}
+
+static void write_block(const struct kith_backend *host, size_t count,
+                        const struct kith_residue_block *block, void *out)
+{
+    double *const wide = out;
+    if (host->element_bytes == sizeof(float))
+        memcpy(out, block->v, count * sizeof(float));
+    else
+        for (size_t k = 0; k < count; k++)
+            wide[k] = (double)block->v[k];
+}
+
+void kith_modular_start(const struct kith_backend *host, size_t n,
+                        const void *v, float *reach)
+{
+    const struct kith_residues *const kernels = host->residues();
+    float most = 0;
+    struct kith_residue_block block;
+    for (size_t at = 0; at < n; at += BLOCK) {
+        const size_t left = n - at;
+        read_block(host, left < BLOCK ? left : BLOCK,
+                   (const char *)v + at * host->element_bytes, &block);
+        const float here = kernels->largest(&block);
+        most = here < INFINITY ? larger(here, most) : most;
+    }
+    for (size_t b = 0; b < blocks_of(n); b++)
+        reach[b] = larger(most / 64, REACH_LEAST);
+}
+
+void kith_modular_pack(const struct kith_format *format,
+                       const struct kith_backend *host, size_t n, const void *v,
+                       const float *reach, void *wire, void *kept)
+{
+    const struct kith_residues *const kernels = host->residues();
+    const unsigned bits = format->residue_bits;
+    const float readable = (float)((1 << (bits - 1)) - 1);
+    uint32_t *const heads = wire;
+    uint8_t *const residues = (uint8_t *)(heads + blocks_of(n));
+    struct kith_residue_block block;
+    for (size_t b = 0; b < blocks_of(n); b++) {
+        const size_t at = b * BLOCK, left = n - at;
+        const size_t count = left < BLOCK ? left : BLOCK;
+        read_block(host, count, (const char *)v + at * host->element_bytes,
+                   &block);
+        const float fine = 2 * reach[b] / readable;
+        /* Twice, as the largest must stay below it when it is rounded. */
+        const float least =
+            2 * kernels->largest(&block) / KITH_RESIDUE_NUMBERS_BELOW;
+        const uint32_t number = step_for(larger(fine, least));
+        if (number == NO_STEP)
+            memset(&block, 0, sizeof block);
+        heads[b] =
+            number << 24 | kernels->pack(bits, step_of(number), &block,
+                                         residues + b * residues_bytes(bits));
+        write_block(host, count, &block,
+                    (char *)kept + at * host->element_bytes);
+    }
+}
+
+size_t kith_modular_unpack(const struct kith_format *format,
+                           const struct kith_backend *host, size_t n,
+                           const struct kith_modular_pair *pair, float *apart)
+{
+    const struct kith_residues *const kernels = host->residues();
+    const unsigned bits = format->residue_bits;
+    const uint32_t *const heads = pair->received, *const own = pair->sent;
+    const uint8_t *const residues = (const uint8_t *)(heads + blocks_of(n));
+    struct kith_residue_block ours, theirs;
+    size_t unread = 0;
+    for (size_t b = 0; b < blocks_of(n); b++) {
+        const size_t at = b * BLOCK, left = n - at;
+        const size_t count = left < BLOCK ? left : BLOCK;
+        const struct kith_residue_head head = head_of(heads[b]);
+        const struct kith_residue_head sender = head_of(own[b]);
+        read_block(host, count,
+                   (const char *)pair->kept + at * host->element_bytes, &ours);
+        apart[b] =
+            kernels->unpack(bits, &head, residues + b * residues_bytes(bits),
+                            &sender, &ours, &theirs);
+        if (apart[b] == KITH_RESIDUE_UNREAD && sender.step <= head.step)
+            apart[b] = KITH_RESIDUE_TOO_FINE; /* neither reads the other */
+        unread += apart[b] < 0;
+        write_block(host, count, apart[b] < 0 ? &ours : &theirs,
+                    (char *)pair->out + at * host->element_bytes);
+    }
+    return unread;
+}
+
+void kith_modular_follow(size_t n, const float *apart, float *reach)
+{
+    for (size_t b = 0; b < blocks_of(n); b++) {
+        if (apart[b] >= 0)
+            reach[b] = larger(0.95f * reach[b], apart[b]);
+        else if (apart[b] == KITH_RESIDUE_TOO_FINE)
+            reach[b] *= 1.5f;
+        reach[b] = larger(reach[b], REACH_LEAST);
+    }
+}

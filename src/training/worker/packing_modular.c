@@ -1,0 +1,117 @@
+/* Messages of a modular format (src/gossip/format/modular.h): read beside what
+ * was sent for the same exchange, which is kept as it was rounded.
+ *
+ *   SNAPSHOT    slot <- pack(x; reach)    kept <- Q(x)
+ *   MERGE, UNDO received <- unpack(inbox; slot, kept)    sent = kept
+ *   merged      reach follows
+ *
+ * Blocks that one end cannot read are left out on both: received is what we
+ * kept there, and nothing is added. A guard sees the distance of the rest, as
+ * if all were like it; what cannot be read at all is as if nothing had come.
+ *
+ * Memory: a message's vector more for each snapshot that may be under way.
+ * Test: unit/test_packing.c. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "worker_state.h"
+
+static size_t values_of(const struct kith_worker *worker)
+{
+    return worker->message / worker->backend->element_bytes;
+}
+
+bool kith_worker_is_modular(const struct kith_worker *worker)
+{
+    return worker->packing.format != NULL &&
+           worker->packing.format->residue_bits > 0;
+}
+
+bool kith_worker_residues_open(struct kith_worker *worker)
+{
+    struct kith_reading *residues = &worker->packing.residues;
+    const size_t edges = worker->edge_count > 0 ? worker->edge_count : 1;
+    residues->blocks = kith_modular_blocks(values_of(worker));
+    residues->reach = calloc(residues->blocks + 1, sizeof *residues->reach);
+    residues->apart =
+        calloc(edges * residues->blocks + 1, sizeof *residues->apart);
+    residues->stretch = calloc(worker->slot_count, sizeof *residues->stretch);
+    residues->kept = calloc(KITH_SLOT_ROUND_EDGES, sizeof *residues->kept);
+    bool enough = residues->reach != NULL && residues->apart != NULL &&
+                  residues->stretch != NULL && residues->kept != NULL;
+    const size_t bytes = (worker->message + 63) & ~(size_t)63;
+    for (uint32_t slot = 1; slot < KITH_SLOT_ROUND_EDGES && enough; slot++) {
+        if (kith_slot_is_inbox(slot) || !kith_worker_uses(worker, slot))
+            continue;
+        residues->kept[slot] = aligned_alloc(64, bytes > 0 ? bytes : 64);
+        enough = residues->kept[slot] != NULL;
+    }
+    return enough;
+}
+
+void kith_worker_residues_close(struct kith_worker *worker)
+{
+    struct kith_reading *residues = &worker->packing.residues;
+    for (uint32_t slot = 0;
+         slot < KITH_SLOT_ROUND_EDGES && residues->kept != NULL; slot++)
+        free(residues->kept[slot]);
+    free(residues->kept);
+    free(residues->stretch);
+    free(residues->apart);
+    free(residues->reach);
+}
+
+void kith_worker_residues_pack(struct kith_worker *worker, uint32_t slot,
+                               size_t count, const void *values)
+{
+    struct kith_reading *residues = &worker->packing.residues;
+    KITH_ASSERT(slot < KITH_SLOT_ROUND_EDGES && residues->kept[slot] != NULL);
+    KITH_ASSERT(count == values_of(worker));
+    if (!residues->started)
+        kith_modular_start(worker->backend->host, count, values,
+                           residues->reach);
+    residues->started = true;
+    kith_modular_pack(worker->packing.format, worker->backend->host, count,
+                      values, residues->reach, worker->slots[slot],
+                      residues->kept[slot]);
+}
+
+void kith_worker_residues_unpack(struct kith_worker *worker,
+                                 const struct kith_work_edge *edge,
+                                 uint32_t index, void *out)
+{
+    struct kith_reading *residues = &worker->packing.residues;
+    const uint32_t sent = edge->sent;
+    KITH_ASSERT(sent < KITH_SLOT_ROUND_EDGES && residues->kept[sent] != NULL);
+    const struct kith_modular_pair pair = {.received =
+                                               worker->slots[edge->inbox],
+                                           .sent = worker->slots[sent],
+                                           .kept = residues->kept[sent],
+                                           .out = out};
+    const size_t unread = kith_modular_unpack(
+        worker->packing.format, worker->backend->host, values_of(worker), &pair,
+        residues->apart + index * residues->blocks);
+    residues->stretch[edge->inbox] =
+        unread < residues->blocks
+            ? (double)residues->blocks / (double)(residues->blocks - unread)
+            : (double)INFINITY;
+}
+
+double kith_worker_stretch(const struct kith_worker *worker, uint32_t inbox)
+{
+    return kith_worker_is_modular(worker)
+               ? worker->packing.residues.stretch[inbox]
+               : 1;
+}
+
+void kith_worker_residues_follow(struct kith_worker *worker, uint32_t index)
+{
+    struct kith_reading *residues = &worker->packing.residues;
+    if (!kith_worker_is_modular(worker))
+        return;
+    kith_modular_follow(values_of(worker),
+                        residues->apart + index * residues->blocks,
+                        residues->reach);
+}
