@@ -210,6 +210,56 @@ static void test_late_answers_lengthen_the_wait(void **state)
     assert_true(kith_node_control_timeout(node, 0) < before_ns << 2);
 }
 
+/* A model that came when nobody waited any more. */
+static void test_late_models_lengthen_the_wait(void **state)
+{
+    (void)state;
+    open_four();
+    const kith_ns before_ns = kith_node_turn_timeout(node, 0);
+    for (unsigned i = 1; i <= 6; i++) {
+        say(5, request_of(i * KITH_ASKS));
+        struct kith_message model = request_of(i * KITH_ASKS);
+        model.kind = KITH_MESSAGE_MODEL;
+        while (kith_node_inbox(node, 5, &model) != KITH_SLOT_NONE)
+            expire();
+        say(5, model);
+        assert_non_null(sent(KITH_MESSAGE_ABORTED));
+        assert_true(kith_node_turn_timeout(node, 0) ==
+                    before_ns << (i < KITH_TRIES_MAX ? i : KITH_TRIES_MAX));
+    }
+    kith_node_turn_took(node, now_ns - 20 * KITH_MS);
+    assert_true(kith_node_turn_timeout(node, 0) < before_ns);
+}
+
+/* A model takes 5 s, two at a time 10, and nobody has measured that before:
+ * whoever gives up learns from what comes all the same. */
+static void test_slow_links_exchange(void **state)
+{
+    (void)state;
+    const struct simulated run = simulate(
+        "name: slow\nseed: 1\npeers: 2\nstop: {steps: 800}\n"
+        "model: {kind: consensus, dim: 160000}\n"
+        "gossip: {algorithm: adpsgd, every: 100}\n"
+        "network: {latency: 40ms, rate: 1Mbit}\ncompute: {step: 110ms}\n",
+        &(struct sim_options){.ledger = SIM_LEDGER_SUM});
+    assert_in_range(run.summary.exchanges.done, 10, 16);
+}
+
+/* Whoever is asked second gets what was made for the first: both ends must draw
+ * the same coordinates for it. */
+static void test_masks_are_of_the_exchange(void **state)
+{
+    (void)state;
+    const struct simulated run = simulate(
+        "name: masks\nseed: 1\npeers: 16\nstop: {steps: 300}\n"
+        "model: {kind: consensus, dim: 500}\n"
+        "gossip: {algorithm: sparta, share: 0.3, every: 1, retries: 8}\n"
+        "network: {latency: 1ms}\ncompute: {step: 5ms}\n",
+        &(struct sim_options){.ledger = SIM_LEDGER_SUM});
+    assert_true(run.summary.exchanges.refused > 200);
+    assert_true(run.summary.consensus_distance < 1e-3);
+}
+
 static struct kith_summary mix(const char *graph, unsigned peers,
                                unsigned every, const char *latency,
                                unsigned steps, unsigned seed)
@@ -362,6 +412,9 @@ int main(void)
         cmocka_unit_test(test_answers_with_the_last_boundary),
         cmocka_unit_test(test_endless_soon_is_charged),
         cmocka_unit_test(test_late_answers_lengthen_the_wait),
+        cmocka_unit_test(test_late_models_lengthen_the_wait),
+        cmocka_unit_test(test_slow_links_exchange),
+        cmocka_unit_test(test_masks_are_of_the_exchange),
         cmocka_unit_test(test_partners_are_dialled_ahead),
         cmocka_unit_test(test_mixing),
         cmocka_unit_test(test_mixing_of_a_ring),

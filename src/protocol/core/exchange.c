@@ -206,10 +206,12 @@ static void put_work(struct kith_node *node, uint32_t index,
              */
             .snapshot_first =
                 index % 2 == 1 && exchange->state == RESPONDER_MERGE_BOTH,
-            /* A number that both sides know and no other exchange has. */
+            /* A number that both sides know and no other exchange has: whoever
+             * is asked after others gets the snapshot that was made for the
+             * first of them. */
             .round = ((uint64_t)initiator << 44 ^
                       (uint64_t)exchange->incarnation << 36) +
-                     exchange->counter,
+                     exchange->counter / KITH_ASKS,
             .edges = &exchange->edge,
             .edge_count = 1});
 }

@@ -357,7 +357,7 @@ static void step_ack(struct kith_node *node, struct kith_exchange *exchange)
         const bool early = sent || exchange->state == INITIATOR_MERGE;
         /* Its model left with its ACCEPT; this is what answers ours. */
         if (merged || (early && !exchange->acked))
-            kith_estimate_add(&node->turn, node->now_ns - exchange->since_ns);
+            kith_node_turn_took(node, exchange->since_ns);
         /* That model may still be under way; control frames overtake it. */
         exchange->acked = early;
         if (merged)
@@ -367,7 +367,7 @@ static void step_ack(struct kith_node *node, struct kith_exchange *exchange)
         /* An ACK that crosses our ABORT says nothing of how long a turn takes.
          */
         if (sent)
-            kith_estimate_add(&node->turn, node->now_ns - exchange->since_ns);
+            kith_node_turn_took(node, exchange->since_ns);
         complete(node, exchange);
     }
 }
@@ -405,6 +405,7 @@ static void step_message(struct kith_node *node, struct kith_exchange *exchange,
             answer_probe(node, from, message);
         else
             node->late++;
+        kith_node_came_late(node, message);
         /* Given up too early, and so no measure of how long an answer takes:
          * the next ones are waited for twice as long. */
         if ((message->kind == KITH_MESSAGE_ACCEPT ||

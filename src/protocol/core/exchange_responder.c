@@ -421,6 +421,7 @@ static void step_message(struct kith_node *node, struct kith_exchange *exchange,
         (kind == KITH_MESSAGE_MODEL || kind == KITH_MESSAGE_ABORT ||
          kind == KITH_MESSAGE_PROBE)) {
         /* It is over, or was never answered. */
+        kith_node_came_late(node, message);
         kith_exchange_reply(node, from, message, KITH_MESSAGE_ABORTED);
         return;
     }

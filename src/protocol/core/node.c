@@ -89,7 +89,7 @@ struct kith_node *kith_node_init(void *memory,
     node->mode = mode_of(config);
     node->self = self;
     node->incarnation = incarnation;
-    node->exchange_limit = exchange_limit(config);
+    node->exchange_limit = exchange_limit(config) & 15u;
     node->steps = resume_step;
     node->adopting = adopt && communicates(node);
     /* Until START the node only listens. */
@@ -195,7 +195,23 @@ kith_ns kith_node_turn_timeout(const struct kith_node *node, uint32_t tries)
 {
     static const struct kith_estimate unknown;
     return kith_estimate_timeout(pulls(node) ? &unknown : &node->turn,
-                                 kith_node_first_timeout(node), tries);
+                                 kith_node_first_timeout(node),
+                                 tries + node->late_turns);
+}
+
+void kith_node_turn_took(struct kith_node *node, kith_ns since_ns)
+{
+    KITH_ASSERT(since_ns <= node->now_ns);
+    kith_estimate_add(&node->turn, node->now_ns - since_ns);
+    node->late_turns = 0;
+}
+
+void kith_node_came_late(struct kith_node *node,
+                         const struct kith_message *message)
+{
+    if (message->kind == KITH_MESSAGE_MODEL &&
+        node->late_turns < KITH_TRIES_MAX)
+        node->late_turns++;
 }
 
 /* A save may hold more steps than this run asks for. */

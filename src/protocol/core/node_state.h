@@ -62,11 +62,13 @@ struct kith_node {
     kith_id self;
     uint32_t draws; /* partners drawn: the position in that stream */
     uint32_t incarnation;
-    uint16_t lucky;            /* rank: who was `unlucky` before */
-    uint8_t exchange_limit;    /* records of each side in the table */
-    unsigned late_answers : 4; /* in a row, of asks given up, <= TRIES_MAX */
+    uint16_t lucky;              /* rank: who was `unlucky` before */
+    unsigned exchange_limit : 4; /* records of each side in the table */
+    unsigned late_answers : 4;   /* in a row, of asks given up, <= TRIES_MAX */
+    unsigned late_turns : 4;     /* of models that came when nobody waited any
+                                    more, since the last turn, <= TRIES_MAX */
     unsigned prepared : 4; /* the record whose snapshot the TRAIN that is out
-                              began with; 0: none */
+                        began with; 0: none */
     struct kith_suspect suspects[KITH_SUSPECTS_MAX];
     struct kith_estimate control, turn; /* REQUEST -> ACCEPT; MODEL -> answer */
     uint64_t next_counter;              /* of our next exchange */
@@ -152,6 +154,13 @@ kith_ns kith_node_control_timeout(const struct kith_node *node, uint32_t tries);
 /* Of one that is not measured yet. */
 kith_ns kith_node_first_timeout(const struct kith_node *node);
 kith_ns kith_node_turn_timeout(const struct kith_node *node, uint32_t tries);
+/* One that began then is over. */
+void kith_node_turn_took(struct kith_node *node, kith_ns since_ns);
+/* A message of an exchange that is over here. A model among them was given up
+ * while it was under way, and so is no measure of how long a turn takes: the
+ * next ones are waited for twice as long. */
+void kith_node_came_late(struct kith_node *node,
+                         const struct kith_message *message);
 /* Scalars of a MODEL are sane, all of them, and its values are finite. */
 bool kith_node_sane(const struct kith_node *node,
                     const struct kith_message *model);
