@@ -111,6 +111,7 @@ struct kith_experiment {
         char compressor[KITH_NAME_MAX]; /* none */
         struct kith_compressor_config compression;
         const struct kith_format *format; /* gossip.wire */
+        double wire_share;                /* of the blocks of a modular one */
         double chance;                    /* of an exchange where one is due */
         double coefficients[KITH_GOSSIP_KEY_COUNT]; /* the algorithm's */
         char guard[KITH_NAME_MAX];                  /* none */

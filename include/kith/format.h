@@ -76,13 +76,27 @@ const struct kith_format *kith_format_find(const char *name);
 /* ---- Modular formats: src/gossip/format/modular.h */
 
 size_t kith_modular_blocks(size_t n);
+/* How many of them a message of this share carries, and which, ascending: the
+ * same for all that draw them by the number of an exchange or a round. */
+size_t kith_modular_carried(size_t n, double share);
+void kith_modular_choose(uint64_t seed, uint64_t round, size_t blocks,
+                         size_t carried, uint32_t *chosen);
+
+/* What a message is of. */
+struct kith_modular_cover {
+    size_t n;               /* values of the vectors */
+    const uint32_t *blocks; /* (count) those that travel; NULL: all of them */
+    size_t count;
+};
+
 /* reach (blocks), from a model that has not met another one. */
 void kith_modular_start(const struct kith_backend *host, size_t n,
                         const void *v, float *reach);
 /* wire <- v on the grids of `reach`; kept <- Q(v), (n) on `host`, to be read
- * beside whatever answers. */
+ * beside whatever answers; v where a block does not travel. */
 void kith_modular_pack(const struct kith_format *format,
-                       const struct kith_backend *host, size_t n, const void *v,
+                       const struct kith_backend *host,
+                       const struct kith_modular_cover *cover, const void *v,
                        const float *reach, void *wire, void *kept);
 struct kith_modular_pair {
     const void *received;    /* from a peer: any bytes */
@@ -91,9 +105,10 @@ struct kith_modular_pair {
 };
 /* out <- Q(theirs) in blocks that both ends can read, what we kept in others;
  * apart (blocks) <- max |Q(theirs) - Q(ours)|, or why not (kith/residues.h).
- * Returns how many blocks are left out. */
+ * Returns how many blocks were read. */
 size_t kith_modular_unpack(const struct kith_format *format,
-                           const struct kith_backend *host, size_t n,
+                           const struct kith_backend *host,
+                           const struct kith_modular_cover *cover,
                            const struct kith_modular_pair *pair, float *apart);
 /* reach after an exchange that found this. */
 void kith_modular_follow(size_t n, const float *apart, float *reach);
@@ -110,14 +125,19 @@ static inline bool kith_format_passes(const struct kith_format *format,
                : format->is_sane(bytes, offset, length, part);
 }
 
-/* Bytes of a message whose values take `bytes` on the backend. */
+/* Bytes of a message whose values take `bytes` on the backend; of a modular
+ * format it carries a share of their blocks, 0: all. */
 static inline size_t kith_format_bytes(const struct kith_format *format,
+                                       double share,
                                        const struct kith_backend *backend,
                                        size_t bytes)
 {
-    return format == NULL || format->raw
-               ? bytes
-               : format->bytes(bytes / backend->element_bytes);
+    const size_t n = bytes / backend->element_bytes;
+    return format == NULL || format->raw ? bytes
+           : format->residue_bits == 0
+               ? format->bytes(n)
+               : format->bytes(kith_modular_carried(n, share) *
+                               KITH_RESIDUE_BLOCK);
 }
 
 KITH_END_DECLS

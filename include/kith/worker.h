@@ -75,9 +75,10 @@ struct kith_task {
     const struct kith_algorithm *algorithm;
     const double *coefficients; /* (KITH_GOSSIP_KEY_COUNT) */
     const struct kith_topology *graph;
-    uint32_t every;                      /* own steps between two exchanges */
-    uint32_t exchanges;                  /* swaps at a time a side; 0: 1 */
-    const struct kith_format *format;    /* of messages; NULL: float32 */
+    uint32_t every;                   /* own steps between two exchanges */
+    uint32_t exchanges;               /* swaps at a time a side; 0: 1 */
+    const struct kith_format *format; /* of messages; NULL: float32 */
+    double wire_share; /* of the blocks of a modular one; 0: all */
     struct kith_compression compression; /* its `dim` is the runner's */
     const struct kith_guard *guard;      /* NULL: none */
     struct kith_guard_config guard_config;

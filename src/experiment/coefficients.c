@@ -110,7 +110,8 @@ size_t kith_experiment_payload(const struct kith_experiment *experiment,
     const struct kith_algebra algebra =
         counting_algebra(experiment, dim, &compression);
     return kith_format_bytes(
-        experiment->gossip.format, experiment->backend,
+        experiment->gossip.format, experiment->gossip.wire_share,
+        experiment->backend,
         kith_algorithm_payload(experiment->gossip.algorithm, &algebra));
 }
 
@@ -124,7 +125,7 @@ size_t kith_experiment_slice(const struct kith_experiment *experiment,
         counting_algebra(experiment, dim, &compression);
     return algorithm->slice == NULL || dim == 0
                ? 0
-               : kith_format_bytes(experiment->gossip.format,
-                                   experiment->backend,
-                                   algorithm->slice(&algebra));
+               : kith_format_bytes(
+                     experiment->gossip.format, experiment->gossip.wire_share,
+                     experiment->backend, algorithm->slice(&algebra));
 }

@@ -125,6 +125,12 @@ static enum kith_err match_format(const struct tree *tree,
 {
     const struct kith_format *format = experiment->gossip.format;
     const uint32_t flags = experiment->gossip.algorithm->flags;
+    if (experiment->gossip.wire_share < 1 && format->residue_bits == 0)
+        return kith_yaml_refuse(tree, "gossip.wire_share",
+                                "found %g, but gossip.wire is %s, whose "
+                                "messages are whole models; take moniqua8 or "
+                                "moniqua4, or leave it out",
+                                experiment->gossip.wire_share, format->name);
     if (format->raw)
         return KITH_OK;
     if (flags & KITH_CHECKS_ITS_MESSAGES)

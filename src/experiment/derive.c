@@ -78,7 +78,8 @@ kith_experiment_node_config(const struct kith_experiment *experiment,
         .retries = experiment->gossip.retries,
         .exchanges = kith_experiment_exchanges(experiment),
         .prepares = experiment->backend->host == experiment->backend &&
-                    experiment->gossip.algorithm->make == NULL,
+                    experiment->gossip.algorithm->make == NULL &&
+                    experiment->gossip.wire_share == 1,
     };
     return KITH_OK;
 }

@@ -330,6 +330,11 @@ const struct key kith_experiment_keys[] = {
     CHOICE("gossip.wire", 0, format, "float32",
            "as what the numbers of a message travel; both ends merge with the "
            "same rounded ones; see kith list wires"),
+    BOUNDED(
+        "gossip.wire_share", KEY_NUMBER, KEY_ABOVE, gossip.wire_share, 0, 1,
+        "1",
+        "of a model's blocks of 256 values that an exchange carries, others "
+        "each time; less than 1: moniqua8 or moniqua4"),
     CHOICE("gossip.compressor", 0, compressor, "none",
            "see kith list compressors"),
     BOUNDED("gossip.density", KEY_NUMBER, KEY_ABOVE, gossip.compression.density,

@@ -52,12 +52,14 @@ static void read_beside(const struct kith_format *format,
     float *const kept = filled(NULL, 0, n * sizeof(float));
     float *const out = filled(NULL, 0, n * sizeof(float));
     kith_modular_start(backend, n, values, reach);
-    kith_modular_pack(format, backend, n, values, reach, own, kept);
+    const struct kith_modular_cover cover = {.n = n, .count = blocks};
+    kith_modular_pack(format, backend, &cover, values, reach, own, kept);
     KITH_ASSERT(backend->finite(n, kept));
     const struct kith_modular_pair pair = {
         .received = wire, .sent = own, .kept = kept, .out = out};
-    const size_t unread = kith_modular_unpack(format, backend, n, &pair, apart);
-    KITH_ASSERT(unread <= blocks && backend->finite(n, out));
+    const size_t read =
+        kith_modular_unpack(format, backend, &cover, &pair, apart);
+    KITH_ASSERT(read <= blocks && backend->finite(n, out));
     for (size_t i = 0; i < n; i++)
         KITH_ASSERT(apart[i / KITH_RESIDUE_BLOCK] >= 0 || out[i] == kept[i]);
     kith_modular_follow(n, apart, reach);

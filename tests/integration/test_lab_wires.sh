@@ -16,7 +16,7 @@ written() {
 }
 
 for method in "adpsgd, every: 2" "dpsgd, every: 2, topology: ring"; do
-    for wire in float32 bfloat16 int8 moniqua4; do
+    for wire in float32 bfloat16 int8 moniqua4 "moniqua4, wire_share: 0.5"; do
         written "algorithm: $method, wire: $wire"
         lab 0 --record "$scratch/wires.yaml"
         database=$(json database)
@@ -31,6 +31,8 @@ for method in "adpsgd, every: 2" "dpsgd, every: 2, topology: ring"; do
         bfloat16) holds "$each < 0.6 * $whole" ||
             fail "$method, $wire: $each bytes an exchange of $whole" ;;
         int8) holds "$each < 0.4 * $whole" ||
+            fail "$method, $wire: $each bytes an exchange of $whole" ;;
+        *share*) holds "$each < 0.2 * $whole" ||
             fail "$method, $wire: $each bytes an exchange of $whole" ;;
         moniqua4) holds "$each < 0.3 * $whole" ||
             fail "$method, $wire: $each bytes an exchange of $whole" ;;
@@ -53,6 +55,8 @@ refused "algorithm allreduce-ring needs float32" \
     "algorithm: allreduce-ring, wire: bfloat16"
 refused "algorithm sgp needs a wire of whole values" \
     "algorithm: sgp, wire: moniqua4"
+refused "found 0.5, but gossip.wire is int8" \
+    "algorithm: adpsgd, wire: int8, wire_share: 0.5"
 refused "needs an undirected graph" \
     "algorithm: dpsgd, topology: exponential, wire: moniqua4"
 finish

@@ -44,7 +44,9 @@ SETTING = {"adpsgd": (2, "random"), "dpsgd": (1, "torus"),
            "diloco": (20, "complete"), "noloco": (20, "random-matching")}
 # The largest loss of points, iid and dirichlet(0.1).
 MOST = {"bfloat16": (0.3, 0.4), "int8": (0.3, 0.5), "moniqua8": (0.3, 0.5),
-        "moniqua4": (0.3, 0.5)}
+        "moniqua4": (0.3, 0.5),
+        # and a share of its blocks
+        "moniqua4 x 0.5": (0.5, 0.8), "moniqua4 x 0.25": (1.0, 2.0)}
 # A share that is given away is not read beside a model: refused.
 GIVES_SHARES = ("gosgd", "sgp")
 WORST_OFF = 2.0  # the worst peer below the mean
@@ -89,10 +91,11 @@ class Runs:
     def run(self, cell):
         _, algorithm, split, wire, seed, epochs = cell
         every, topology = SETTING[algorithm]
+        wire, _, share = wire.partition(" x ")
         result = kith(WORLD, self.path, f"seed={seed}", f"stop.epochs={epochs}",
                       f"data.split={split}", f"gossip.algorithm={algorithm}",
                       f"gossip.every={every}", f"gossip.topology={topology}",
-                      f"gossip.wire={wire}")
+                      f"gossip.wire={wire}", f"gossip.wire_share={share or 1}")
         last = rows(result, "SELECT accuracy, max(time_s) FROM series WHERE "
                     "accuracy IS NOT NULL GROUP BY peer")
         os.unlink(result["database"])

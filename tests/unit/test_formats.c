@@ -48,7 +48,7 @@ static void draw(uint64_t seed, size_t n)
 
 static size_t bytes_of(const struct kith_format *format, size_t n)
 {
-    return kith_format_bytes(format, kith_backend_find("naive32"),
+    return kith_format_bytes(format, 1, kith_backend_find("naive32"),
                              n * sizeof(float));
 }
 

@@ -51,9 +51,15 @@ static void draw(size_t n, double size, double distance)
     }
 }
 
+static struct kith_modular_cover all(size_t n)
+{
+    return (struct kith_modular_cover){.n = n, .count = kith_modular_blocks(n)};
+}
+
 static void pack(const struct kith_format *format, size_t n, struct end *end)
 {
-    kith_modular_pack(format, host(), n, end->x, end->reach, end->wire,
+    const struct kith_modular_cover cover = all(n);
+    kith_modular_pack(format, host(), &cover, end->x, end->reach, end->wire,
                       end->kept);
 }
 
@@ -64,7 +70,9 @@ static size_t read_by(const struct kith_format *format, size_t n,
                                            .sent = reader->wire,
                                            .kept = reader->kept,
                                            .out = reader->read};
-    return kith_modular_unpack(format, host(), n, &pair, reader->apart);
+    const struct kith_modular_cover cover = all(n);
+    return kith_modular_blocks(n) -
+           kith_modular_unpack(format, host(), &cover, &pair, reader->apart);
 }
 
 static size_t meet(const struct kith_format *format, size_t n)
@@ -214,11 +222,12 @@ static void test_wide(void **state)
         for (size_t i = 0; i < BLOCKS; i++)
             a.reach[i] = b.reach[i] = 0.01f;
         (void)meet(format, N_MAX);
-        kith_modular_pack(format, exact, N_MAX, wide, a.reach, wire, kept);
+        const struct kith_modular_cover cover = all(N_MAX);
+        kith_modular_pack(format, exact, &cover, wide, a.reach, wire, kept);
         assert_memory_equal(wire, a.wire, format->bytes(N_MAX));
         const struct kith_modular_pair pair = {
             .received = b.wire, .sent = wire, .kept = kept, .out = read};
-        (void)kith_modular_unpack(format, exact, N_MAX, &pair, apart);
+        (void)kith_modular_unpack(format, exact, &cover, &pair, apart);
         assert_memory_equal(apart, a.apart, sizeof apart);
         for (size_t i = 0; i < N_MAX; i++)
             assert_true(read[i] == (double)a.read[i] &&

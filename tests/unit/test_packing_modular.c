@@ -34,6 +34,9 @@ static const struct kith_work_edge answers = {.peer = 0,
                                                   KITH_SLOT_ANSWERED_INBOX};
 
 /* Workers keep pointers into the experiment. */
+static double share = 1;
+static uint64_t number; /* of the exchange */
+
 static void open_pair(const char *format, const char *backend,
                       const char *guard)
 {
@@ -41,6 +44,7 @@ static void open_pair(const char *format, const char *backend,
     experiment.model_config.dim = DIM;
     experiment.backend = kith_backend_find(backend);
     experiment.gossip.format = kith_format_find(format);
+    experiment.gossip.wire_share = share;
     (void)snprintf(experiment.gossip.guard, sizeof experiment.gossip.guard,
                    "%s", guard);
     first = open_worker(&experiment, NULL, 0, 10);
@@ -59,6 +63,7 @@ static void item(struct kith_worker *worker, enum kith_work_kind kind,
 {
     (void)run(worker, (struct kith_work){.kind = kind,
                                          .pattern = pattern,
+                                         .round = number,
                                          .edges = edge,
                                          .edge_count = 1});
 }
@@ -79,6 +84,7 @@ struct exchange {
 static void exchange(struct exchange *both)
 {
     struct kith_worker *const workers[2] = {first, second};
+    number++;
     both->edges[0] = asks;
     both->edges[1] = answers;
     item(first, KITH_WORK_SNAPSHOT, KITH_PATTERN_SWAP, &both->edges[0]);
@@ -130,6 +136,30 @@ static void test_finds_together(void **state)
     for (unsigned f = 0; f < FORMATS; f++)
         for (unsigned b = 0; b < BACKENDS; b++)
             meet_on(formats[f], backends[b]);
+}
+
+/* A quarter of the blocks at a time, others each time: the rest stays. */
+static void test_share(void **state)
+{
+    (void)state;
+    static struct exchange both;
+    share = 0.25;
+    for (unsigned f = 0; f < FORMATS; f++) {
+        open_pair(formats[f], "naive64", "none");
+        assert_int_equal(kith_worker_payload(first),
+                         experiment.gossip.format->bytes(3 * 256));
+        for (unsigned round = 0; round < 1200; round++) {
+            size_t still = 0;
+            exchange(&both);
+            assert_true(both.edges[0].delta_sum == -both.edges[1].delta_sum);
+            for (size_t i = 0; i < DIM; i++)
+                still += both.after[0][i] == both.before[0][i];
+            assert_true(still >= DIM - 3 * 256);
+        }
+        assert_true(apart(both.after) < 1e-3);
+        close_pair();
+    }
+    share = 1;
 }
 
 /* What is taken back was added as it was read then, though grids have moved. */
@@ -235,6 +265,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_finds_together),
+        cmocka_unit_test(test_share),
         cmocka_unit_test(test_undo),
         cmocka_unit_test(test_pull_is_whole),
         cmocka_unit_test(test_no_message),

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "kith/assert.h"
+#include "kith/hash.h"
+#include "kith/rng.h"
 
 #define BLOCK KITH_RESIDUE_BLOCK
 /* Step numbers: quarters of octaves from 2^-50 on, and "no number". */
@@ -133,63 +135,114 @@ void kith_modular_start(const struct kith_backend *host, size_t n,
         reach[b] = larger(most / 64, REACH_LEAST);
 }
 
+size_t kith_modular_carried(size_t n, double share)
+{
+    const size_t blocks = blocks_of(n);
+    if (share <= 0 || share >= 1 || blocks == 0)
+        return blocks;
+    const size_t rounded = (size_t)(share * (double)blocks + 0.5);
+    return rounded < 1 ? 1 : rounded;
+}
+
+/* Knuth's selection sampling: each set of that size is as likely. */
+void kith_modular_choose(uint64_t seed, uint64_t round, size_t blocks,
+                         size_t carried, uint32_t *chosen)
+{
+    struct kith_rng rng;
+    size_t found = 0;
+    KITH_ASSERT(carried <= blocks && blocks <= UINT32_MAX);
+    kith_rng_init(&rng, seed, KITH_STREAM_MASK,
+                  kith_hash_word(KITH_HASH_START, round));
+    for (size_t b = 0; found < carried; b++)
+        if (kith_rng_below(&rng, (uint32_t)(blocks - b)) < carried - found)
+            chosen[found++] = (uint32_t)b;
+}
+
+/* The j-th block of a message: where it stands, and its values. */
+struct place {
+    size_t block, at, count;
+};
+
+static struct place place_of(const struct kith_modular_cover *cover,
+                             const struct kith_backend *host, size_t j)
+{
+    const size_t block = cover->blocks == NULL ? j : cover->blocks[j];
+    const size_t left = cover->n - block * BLOCK;
+    KITH_ASSERT(block < blocks_of(cover->n));
+    return (struct place){.block = block,
+                          .at = block * BLOCK * host->element_bytes,
+                          .count = left < BLOCK ? left : BLOCK};
+}
+
 void kith_modular_pack(const struct kith_format *format,
-                       const struct kith_backend *host, size_t n, const void *v,
+                       const struct kith_backend *host,
+                       const struct kith_modular_cover *cover, const void *v,
                        const float *reach, void *wire, void *kept)
 {
     const struct kith_residues *const kernels = host->residues();
     const unsigned bits = format->residue_bits;
     const float readable = (float)((1 << (bits - 1)) - 1);
     uint32_t *const heads = wire;
-    uint8_t *const residues = (uint8_t *)(heads + blocks_of(n));
+    uint8_t *const residues = (uint8_t *)(heads + cover->count);
     struct kith_residue_block block;
-    for (size_t b = 0; b < blocks_of(n); b++) {
-        const size_t at = b * BLOCK, left = n - at;
-        const size_t count = left < BLOCK ? left : BLOCK;
-        read_block(host, count, (const char *)v + at * host->element_bytes,
-                   &block);
-        const float fine = 2 * reach[b] / readable;
+    if (cover->blocks != NULL)
+        memcpy(kept, v, cover->n * host->element_bytes);
+    for (size_t j = 0; j < cover->count; j++) {
+        const struct place place = place_of(cover, host, j);
+        read_block(host, place.count, (const char *)v + place.at, &block);
+        const float fine = 2 * reach[place.block] / readable;
         /* Twice, as the largest must stay below it when it is rounded. */
         const float least =
             2 * kernels->largest(&block) / KITH_RESIDUE_NUMBERS_BELOW;
         const uint32_t number = step_for(larger(fine, least));
         if (number == NO_STEP)
             memset(&block, 0, sizeof block);
-        heads[b] =
+        heads[j] =
             number << 24 | kernels->pack(bits, step_of(number), &block,
-                                         residues + b * residues_bytes(bits));
-        write_block(host, count, &block,
-                    (char *)kept + at * host->element_bytes);
+                                         residues + j * residues_bytes(bits));
+        write_block(host, place.count, &block, (char *)kept + place.at);
     }
 }
 
+/* What does not travel, or cannot be read, is what we kept. */
+static void keep_others(const struct kith_backend *host, size_t n,
+                        const struct kith_modular_pair *pair, float *apart)
+{
+    memcpy(pair->out, pair->kept, n * host->element_bytes);
+    for (size_t b = 0; b < blocks_of(n); b++)
+        apart[b] = KITH_RESIDUE_UNREAD;
+}
+
 size_t kith_modular_unpack(const struct kith_format *format,
-                           const struct kith_backend *host, size_t n,
+                           const struct kith_backend *host,
+                           const struct kith_modular_cover *cover,
                            const struct kith_modular_pair *pair, float *apart)
 {
     const struct kith_residues *const kernels = host->residues();
     const unsigned bits = format->residue_bits;
     const uint32_t *const heads = pair->received, *const own = pair->sent;
-    const uint8_t *const residues = (const uint8_t *)(heads + blocks_of(n));
+    const uint8_t *const residues = (const uint8_t *)(heads + cover->count);
     struct kith_residue_block ours, theirs;
-    size_t unread = 0;
-    for (size_t b = 0; b < blocks_of(n); b++) {
-        const size_t at = b * BLOCK, left = n - at;
-        const size_t count = left < BLOCK ? left : BLOCK;
-        const struct kith_residue_head head = head_of(heads[b]);
-        const struct kith_residue_head sender = head_of(own[b]);
-        read_block(host, count,
-                   (const char *)pair->kept + at * host->element_bytes, &ours);
-        apart[b] =
-            kernels->unpack(bits, &head, residues + b * residues_bytes(bits),
+    size_t read = 0;
+    if (cover->blocks != NULL)
+        keep_others(host, cover->n, pair, apart);
+    for (size_t j = 0; j < cover->count; j++) {
+        const struct place place = place_of(cover, host, j);
+        const struct kith_residue_head head = head_of(heads[j]);
+        const struct kith_residue_head sender = head_of(own[j]);
+        float *const found = &apart[place.block];
+        read_block(host, place.count, (const char *)pair->kept + place.at,
+                   &ours);
+        *found =
+            kernels->unpack(bits, &head, residues + j * residues_bytes(bits),
                             &sender, &ours, &theirs);
-        if (apart[b] == KITH_RESIDUE_UNREAD && sender.step <= head.step)
-            apart[b] = KITH_RESIDUE_TOO_FINE; /* neither reads the other */
-        unread += apart[b] < 0;
-        write_block(host, count, apart[b] < 0 ? &ours : &theirs,
-                    (char *)pair->out + at * host->element_bytes);
+        if (*found == KITH_RESIDUE_UNREAD && sender.step <= head.step)
+            *found = KITH_RESIDUE_TOO_FINE; /* neither reads the other */
+        read += *found >= 0;
+        write_block(host, place.count, *found < 0 ? &ours : &theirs,
+                    (char *)pair->out + place.at);
     }
-    return unread;
+    return read;
 }
 
 void kith_modular_follow(size_t n, const float *apart, float *reach)

@@ -209,6 +209,7 @@ void kith_node_turn_took(struct kith_node *node, kith_ns since_ns)
 void kith_node_came_late(struct kith_node *node,
                          const struct kith_message *message)
 {
+    KITH_ASSERT(node->late_turns <= KITH_TRIES_MAX);
     if (message->kind == KITH_MESSAGE_MODEL &&
         node->late_turns < KITH_TRIES_MAX)
         node->late_turns++;

@@ -140,7 +140,9 @@ void *kith_worker_pack_begin(struct kith_worker *worker, uint32_t slot)
 static bool is_sane(const struct kith_worker *worker, uint32_t slot)
 {
     const struct kith_format *format = worker->packing.format;
-    const size_t bytes = format->bytes(worker->packing.count);
+    const size_t bytes = kith_worker_is_modular(worker)
+                             ? worker->payload
+                             : format->bytes(worker->packing.count);
     return format->is_sane(bytes, 0, bytes, worker->slots[slot]);
 }
 
@@ -175,7 +177,7 @@ void kith_worker_pack(struct kith_worker *worker, const struct kith_work *work,
     const size_t count = packing->count = count_of(worker, work);
     KITH_ASSERT(values != worker->slots[edge->sent]);
     if (kith_worker_is_modular(worker)) {
-        kith_worker_residues_pack(worker, edge->sent, count, values);
+        kith_worker_residues_pack(worker, work, edge->sent, values);
         packing->values[edge->sent] = NULL;
         return;
     }
@@ -254,7 +256,7 @@ static void unpack_residues(struct kith_worker *worker,
         if (edge->inbox == KITH_SLOT_NONE)
             continue;
         packing->values[edge->inbox] = packing->vectors[1 + i];
-        kith_worker_residues_unpack(worker, edge, i, packing->vectors[1 + i]);
+        kith_worker_residues_unpack(worker, work, i, packing->vectors[1 + i]);
         packing->spoilt |= (uint64_t)!is_sane(worker, edge->inbox) << i;
     }
 }

@@ -34,13 +34,19 @@ bool kith_worker_residues_open(struct kith_worker *worker)
     struct kith_reading *residues = &worker->packing.residues;
     const size_t edges = worker->edge_count > 0 ? worker->edge_count : 1;
     residues->blocks = kith_modular_blocks(values_of(worker));
+    residues->carried =
+        kith_modular_carried(values_of(worker), worker->task.wire_share);
+    if (residues->carried < residues->blocks)
+        residues->chosen = calloc(residues->carried, sizeof *residues->chosen);
     residues->reach = calloc(residues->blocks + 1, sizeof *residues->reach);
     residues->apart =
         calloc(edges * residues->blocks + 1, sizeof *residues->apart);
     residues->stretch = calloc(worker->slot_count, sizeof *residues->stretch);
     residues->kept = calloc(KITH_SLOT_ROUND_EDGES, sizeof *residues->kept);
-    bool enough = residues->reach != NULL && residues->apart != NULL &&
-                  residues->stretch != NULL && residues->kept != NULL;
+    bool enough =
+        residues->reach != NULL && residues->apart != NULL &&
+        residues->stretch != NULL && residues->kept != NULL &&
+        (residues->carried == residues->blocks || residues->chosen != NULL);
     const size_t bytes = (worker->message + 63) & ~(size_t)63;
     for (uint32_t slot = 1; slot < KITH_SLOT_ROUND_EDGES && enough; slot++) {
         if (kith_slot_is_inbox(slot) || !kith_worker_uses(worker, slot))
@@ -59,30 +65,47 @@ void kith_worker_residues_close(struct kith_worker *worker)
         free(residues->kept[slot]);
     free(residues->kept);
     free(residues->stretch);
+    free(residues->chosen);
     free(residues->apart);
     free(residues->reach);
 }
 
-void kith_worker_residues_pack(struct kith_worker *worker, uint32_t slot,
-                               size_t count, const void *values)
+/* Of the item's exchange or round. */
+static struct kith_modular_cover cover_of(struct kith_worker *worker,
+                                          const struct kith_work *work)
 {
     struct kith_reading *residues = &worker->packing.residues;
+    if (residues->chosen != NULL)
+        kith_modular_choose(worker->task.seed, work->round, residues->blocks,
+                            residues->carried, residues->chosen);
+    return (struct kith_modular_cover){.n = values_of(worker),
+                                       .blocks = residues->chosen,
+                                       .count = residues->carried};
+}
+
+void kith_worker_residues_pack(struct kith_worker *worker,
+                               const struct kith_work *work, uint32_t slot,
+                               const void *values)
+{
+    struct kith_reading *residues = &worker->packing.residues;
+    const struct kith_modular_cover cover = cover_of(worker, work);
     KITH_ASSERT(slot < KITH_SLOT_ROUND_EDGES && residues->kept[slot] != NULL);
-    KITH_ASSERT(count == values_of(worker));
     if (!residues->started)
-        kith_modular_start(worker->backend->host, count, values,
+        kith_modular_start(worker->backend->host, cover.n, values,
                            residues->reach);
     residues->started = true;
-    kith_modular_pack(worker->packing.format, worker->backend->host, count,
+    kith_modular_pack(worker->packing.format, worker->backend->host, &cover,
                       values, residues->reach, worker->slots[slot],
                       residues->kept[slot]);
 }
 
 void kith_worker_residues_unpack(struct kith_worker *worker,
-                                 const struct kith_work_edge *edge,
-                                 uint32_t index, void *out)
+                                 const struct kith_work *work, uint32_t index,
+                                 void *out)
 {
     struct kith_reading *residues = &worker->packing.residues;
+    const struct kith_work_edge *edge = &work->edges[index];
+    const struct kith_modular_cover cover = cover_of(worker, work);
     const uint32_t sent = edge->sent;
     KITH_ASSERT(sent < KITH_SLOT_ROUND_EDGES && residues->kept[sent] != NULL);
     const struct kith_modular_pair pair = {.received =
@@ -90,13 +113,11 @@ void kith_worker_residues_unpack(struct kith_worker *worker,
                                            .sent = worker->slots[sent],
                                            .kept = residues->kept[sent],
                                            .out = out};
-    const size_t unread = kith_modular_unpack(
-        worker->packing.format, worker->backend->host, values_of(worker), &pair,
+    const size_t read = kith_modular_unpack(
+        worker->packing.format, worker->backend->host, &cover, &pair,
         residues->apart + index * residues->blocks);
     residues->stretch[edge->inbox] =
-        unread < residues->blocks
-            ? (double)residues->blocks / (double)(residues->blocks - unread)
-            : (double)INFINITY;
+        read > 0 ? (double)residues->blocks / (double)read : (double)INFINITY;
 }
 
 double kith_worker_stretch(const struct kith_worker *worker, uint32_t inbox)

@@ -407,8 +407,9 @@ static enum kith_err open_algorithm(struct kith_worker *worker, char *error)
     worker->task.compression.dim = dim;
     const struct kith_algebra algebra = kith_worker_algebra(worker);
     worker->message = kith_algorithm_payload(worker->algorithm, &algebra);
-    worker->payload = kith_format_bytes(worker->packing.format, worker->backend,
-                                        worker->message);
+    worker->payload =
+        kith_format_bytes(worker->packing.format, worker->task.wire_share,
+                          worker->backend, worker->message);
     worker->edges = calloc(count + 1, sizeof *worker->edges);
     worker->inboxes = calloc(worker->edge_count + 1, sizeof *worker->inboxes);
     worker->edge_scalars =

@@ -65,12 +65,14 @@ struct kith_guarding {
 
 /* packing_modular.c: of a modular format; NULL, all of it, in others. */
 struct kith_reading {
-    float *reach;    /* (blocks) what grids are made for */
-    float *apart;    /* (edges, blocks) of an item: what its messages showed */
-    double *stretch; /* (slot_count) of an inbox: see below */
-    void **kept;     /* (KITH_SLOT_ROUND_EDGES) Q of what a slot sends */
-    size_t blocks;   /* of the longest message */
-    bool started;    /* reach is known */
+    float *reach;     /* (blocks) what grids are made for */
+    float *apart;     /* (edges, blocks) of an item: what its messages showed */
+    double *stretch;  /* (slot_count) of an inbox: see below */
+    void **kept;      /* (KITH_SLOT_ROUND_EDGES) Q of what a slot sends */
+    size_t blocks;    /* of a message's vector */
+    size_t carried;   /* of them that an exchange carries */
+    uint32_t *chosen; /* (carried) those of the item; NULL: all are */
+    bool started;     /* reach is known */
 };
 
 /* packing.c: what stands between slots and vectors where numbers are rounded.
@@ -243,12 +245,13 @@ void kith_worker_unpack_end(struct kith_worker *worker,
 bool kith_worker_is_modular(const struct kith_worker *worker);
 KITH_MUST_CHECK bool kith_worker_residues_open(struct kith_worker *worker);
 void kith_worker_residues_close(struct kith_worker *worker);
-void kith_worker_residues_pack(struct kith_worker *worker, uint32_t slot,
-                               size_t count, const void *values);
+void kith_worker_residues_pack(struct kith_worker *worker,
+                               const struct kith_work *work, uint32_t slot,
+                               const void *values);
 /* What edge `index` of the item brought, beside what it sent, into a vector. */
 void kith_worker_residues_unpack(struct kith_worker *worker,
-                                 const struct kith_work_edge *edge,
-                                 uint32_t index, void *out);
+                                 const struct kith_work *work, uint32_t index,
+                                 void *out);
 /* Blocks of what was received by those that could be read; INFINITY: none could
  * be; 1 in other formats. */
 double kith_worker_stretch(const struct kith_worker *worker, uint32_t inbox);
