@@ -363,12 +363,14 @@ static struct kith_guarded weigh(struct kith_worker *worker,
     struct kith_guarding *guarding = &worker->guarding;
     const struct kith_guard *guard = guarding->guard;
     const struct compared compared = compare(worker, edge);
+    /* First: coordinates are anywhere, and a pass in order brings them near. */
+    const double distance = measure(worker, &compared);
     if (guard->looks)
         look_at_difference(worker, &compared);
     const struct kith_guard_model model = {
         .config = &worker->task.guard_config,
         .peer = edge->peer,
-        .distance = measure(worker, &compared),
+        .distance = distance,
         .movement = guarding->movement,
         .norm = guard->looks_at_norm ? norm(worker, &compared) : 0,
         .elapsed = elapsed(worker),
