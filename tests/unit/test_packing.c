@@ -186,6 +186,46 @@ static void push_on(const char *algorithm, const char *format, bool arrives)
     close_pair(&pair);
 }
 
+/* What is asked for at a step boundary and what is prepared for an answer is
+ * one vector until x changes; a snapshot under way keeps its bytes. */
+static void test_one_x_is_packed_once(void **state)
+{
+    (void)state;
+    struct pair pair;
+    open_pair(&pair, "adpsgd", "bfloat16", "cpu");
+    struct kith_work_edge a = asks, b = answers;
+    double x[DIM], q[DIM];
+    uint8_t kept[2 * DIM];
+    const struct kith_format *format = pair.experiment.gossip.format;
+    const struct kith_backend *backend = pair.experiment.backend;
+
+    item(pair.a, KITH_WORK_SNAPSHOT, KITH_PATTERN_SWAP, &a);
+    item(pair.a, KITH_WORK_SNAPSHOT, KITH_PATTERN_SWAP, &b);
+    const void *const first = kith_worker_slot(pair.a, a.sent);
+    assert_ptr_equal(first, kith_worker_slot(pair.a, b.sent));
+    memcpy(kept, first, sizeof kept);
+
+    struct kith_work_edge other = asks;
+    item(pair.b, KITH_WORK_SNAPSHOT, KITH_PATTERN_SWAP, &other);
+    carry_message(pair.b, other.sent, pair.a, a.inbox);
+    item(pair.a, KITH_WORK_MERGE, KITH_PATTERN_SWAP, &a);
+    item(pair.a, KITH_WORK_SNAPSHOT, KITH_PATTERN_SWAP, &b);
+    assert_ptr_equal(first, kith_worker_slot(pair.a, a.sent));
+    assert_memory_equal(kept, first, sizeof kept);
+    assert_ptr_not_equal(first, kith_worker_slot(pair.a, b.sent));
+
+    item(pair.a, KITH_WORK_SNAPSHOT, KITH_PATTERN_PULL, &b);
+    item(pair.a, KITH_WORK_SNAPSHOT, KITH_PATTERN_SWAP, &a);
+    static _Alignas(64) float back[DIM];
+    format->unpack(backend, DIM, kith_worker_slot(pair.a, a.sent), 0, DIM,
+                   back);
+    kith_worker_read(pair.a, x);
+    rounded(&pair, x, q);
+    for (size_t i = 0; i < DIM; i++)
+        assert_true((double)back[i] == q[i]);
+    close_pair(&pair);
+}
+
 static void test_push(void **state)
 {
     (void)state;
@@ -420,6 +460,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_swap),
+        cmocka_unit_test(test_one_x_is_packed_once),
         cmocka_unit_test(test_push),
         cmocka_unit_test(test_pull_is_whole),
         cmocka_unit_test(test_spoilt_is_refused),

@@ -3,7 +3,7 @@
  * Where the host's memory is the backend's a snapshot is x itself, until an
  * item is about to change x: then x moves on to a vector that stands in no
  * role, of which there is one wherever two roles share. What is packed
- * (packing.c) is never x.
+ * (packing.c) is never x, but several snapshots of one x share it.
  *
  * Test: unit/test_worker.c, unit/test_packing.c. */
 #include <string.h>
@@ -39,6 +39,7 @@ static void *spare(const struct kith_worker *worker)
 void *kith_worker_own_live(struct kith_worker *worker, bool keep)
 {
     void *const old = worker->slots[KITH_SLOT_LIVE];
+    worker->packing.of_live = NULL;
     if (!kith_worker_is_shared(worker, KITH_SLOT_LIVE))
         return old;
     void *const fresh = spare(worker);
@@ -62,14 +63,32 @@ static void make_edge(struct kith_worker *worker, const struct kith_work *work,
     worker->algorithm->make(&algebra, edge);
 }
 
+/* Whether what is packed is x, all of it, into a vector that may have several
+ * roles. Of a modular format each snapshot keeps what it was rounded to. */
+static bool packs_live(const struct kith_worker *worker)
+{
+    const struct kith_algorithm *algorithm = worker->algorithm;
+    return algorithm->make == NULL && algorithm->slice == NULL &&
+           (algorithm->flags & KITH_SENDS_EDGE_MESSAGES) == 0 &&
+           worker->lying.lie.kind == KITH_LIE_NONE &&
+           kith_worker_shares(worker) && !kith_worker_is_modular(worker);
+}
+
 /* Made, spoilt where that is asked for, and packed: x itself is not copied
- * first, and no snapshot stands in it. */
+ * first, and no snapshot stands in it. Until x changes it is packed once: what
+ * is asked for at a step boundary, and what is prepared to answer with during
+ * the next step, is the same. */
 static void pack_snapshot(struct kith_worker *worker,
                           const struct kith_work *work,
                           struct kith_work_edge *edge, double given)
 {
     const void *values = worker->slots[KITH_SLOT_LIVE];
     const bool lies = worker->lying.lie.kind != KITH_LIE_NONE;
+    const bool is_live = packs_live(worker);
+    if (is_live && worker->packing.of_live != NULL) {
+        worker->slots[edge->sent] = worker->packing.of_live;
+        return;
+    }
     if (kith_worker_is_shared(worker, edge->sent))
         worker->slots[edge->sent] = spare(worker);
     if (worker->algorithm->make != NULL || lies) {
@@ -83,6 +102,7 @@ static void pack_snapshot(struct kith_worker *worker,
         values = made;
     }
     kith_worker_pack(worker, work, edge, values, !lies);
+    worker->packing.of_live = is_live ? worker->slots[edge->sent] : NULL;
 }
 
 /* Fills what travels: x itself, which kith_worker_own_live() copies should it

@@ -324,6 +324,7 @@ size_t kith_worker_rows(const struct kith_worker *worker)
 
 struct kith_worker_content kith_worker_content(struct kith_worker *worker)
 {
+    worker->packing.of_live = NULL; /* x may be written */
     return (struct kith_worker_content){
         .task = &worker->task,
         .backend = worker->backend,
@@ -520,6 +521,8 @@ void *kith_worker_slot(struct kith_worker *worker, uint32_t slot)
 {
     KITH_ASSERT(slot < worker->slot_count);
     KITH_ASSERT(uses(&worker->task, slot));
+    if (slot == KITH_SLOT_LIVE)
+        worker->packing.of_live = NULL; /* x may be written */
     return worker->slots[slot];
 }
 

@@ -85,6 +85,7 @@ struct kith_packing {
     uint64_t spoilt; /* a bit an edge of the item: it does not unpack */
     size_t count;    /* values of the item's messages */
     bool streams;    /* slots stay packed: packed_merge.c reads them */
+    void *of_live;   /* a snapshot's vector that holds x as it is, or NULL */
     struct kith_reading residues;
 };
 
