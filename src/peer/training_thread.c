@@ -86,7 +86,10 @@ static void thread_main(void *arg)
         }
         KITH_ASSERT(thread->item == KITH_ITEM_SUBMITTED);
         thread->item = KITH_ITEM_DONE;
+        uv_mutex_unlock(&thread->mutex);
+        /* Behind the lock, or the loop would wake up to wait for it. */
         uv_async_send(&thread->async);
+        uv_mutex_lock(&thread->mutex);
     }
     uv_mutex_unlock(&thread->mutex);
 }
@@ -153,7 +156,6 @@ void kith_thread_submit(struct kith_thread *thread,
 {
     KITH_ASSERT(!thread->busy);
     thread->busy = true;
-    uv_mutex_lock(&thread->mutex);
     KITH_ASSERT(thread->item == KITH_ITEM_NONE);
     thread->work = *work;
     if (thread->lie_is_new)
@@ -161,9 +163,10 @@ void kith_thread_submit(struct kith_thread *thread,
     thread->lie_is_new = false;
     if (thread->options.worker != NULL)
         kith_worker_prepare(thread->options.worker, &thread->work);
+    uv_mutex_lock(&thread->mutex);
     thread->item = KITH_ITEM_SUBMITTED;
-    uv_cond_signal(&thread->changed);
     uv_mutex_unlock(&thread->mutex);
+    uv_cond_signal(&thread->changed);
 }
 
 /* Also wakes a step that is being padded, so that an end of the fault counts
