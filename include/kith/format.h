@@ -103,13 +103,18 @@ struct kith_modular_pair {
     const void *sent, *kept; /* what pack wrote */
     void *out;               /* (n) on `host` */
 };
+struct kith_modular_seen {
+    size_t read;   /* blocks of theirs that we could read */
+    double beyond; /* |Q(theirs) - Q(ours)|^2 of those that they could not */
+};
 /* out <- Q(theirs) in blocks that both ends can read, what we kept in others;
- * apart (blocks) <- max |Q(theirs) - Q(ours)|, or why not (kith/residues.h).
- * Returns how many blocks were read. */
-size_t kith_modular_unpack(const struct kith_format *format,
-                           const struct kith_backend *host,
-                           const struct kith_modular_cover *cover,
-                           const struct kith_modular_pair *pair, float *apart);
+ * apart (blocks) <- max |Q(theirs) - Q(ours)|; where the block is left out,
+ * how far our grid should reach, less than 0, or KITH_RESIDUE_UNREAD. */
+struct kith_modular_seen
+kith_modular_unpack(const struct kith_format *format,
+                    const struct kith_backend *host,
+                    const struct kith_modular_cover *cover,
+                    const struct kith_modular_pair *pair, float *apart);
 /* reach after an exchange that found this. */
 void kith_modular_follow(size_t n, const float *apart, float *reach);
 

@@ -4,6 +4,7 @@
 #ifndef KITH_RESIDUES_H
 #define KITH_RESIDUES_H
 
+#include <math.h>
 #include <stdint.h>
 
 #define KITH_RESIDUE_BLOCK 256u
@@ -11,9 +12,8 @@
 /* Grid numbers stay below it: a product with a step's inverse is off by less
  * than a quarter. */
 #define KITH_RESIDUE_NUMBERS_BELOW 0x1p20f
-/* Why a block is left out: our grid must be coarser, or the other end's. */
-#define KITH_RESIDUE_TOO_FINE (-1.0f)
-#define KITH_RESIDUE_UNREAD (-2.0f)
+/* How far a block of theirs is from ours that is not read. */
+#define KITH_RESIDUE_UNREAD (-INFINITY)
 
 struct kith_residue_block {
     float v[KITH_RESIDUE_BLOCK];
@@ -36,8 +36,8 @@ struct kith_residues {
     uint32_t (*pack)(unsigned bits, float step,
                      struct kith_residue_block *block, uint8_t *rests);
     /* theirs <- what `head` and `rests` say. Returns how far it is from ours at
-     * most, or why it is left out: theirs is not read (UNREAD), or the other
-     * end cannot read what `own` says (TOO_FINE). */
+     * most; less than 0, and that distance or UNREAD, where it is left out: the
+     * other end cannot read what `own` says, or we cannot read theirs. */
     float (*unpack)(unsigned bits, const struct kith_residue_head *head,
                     const uint8_t *rests, const struct kith_residue_head *own,
                     const struct kith_residue_block *ours,

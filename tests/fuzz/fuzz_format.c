@@ -57,9 +57,9 @@ static void read_beside(const struct kith_format *format,
     KITH_ASSERT(backend->finite(n, kept));
     const struct kith_modular_pair pair = {
         .received = wire, .sent = own, .kept = kept, .out = out};
-    const size_t read =
+    const struct kith_modular_seen seen =
         kith_modular_unpack(format, backend, &cover, &pair, apart);
-    KITH_ASSERT(read <= blocks && backend->finite(n, out));
+    KITH_ASSERT(seen.read <= blocks && backend->finite(n, out));
     for (size_t i = 0; i < n; i++)
         KITH_ASSERT(apart[i / KITH_RESIDUE_BLOCK] >= 0 || out[i] == kept[i]);
     kith_modular_follow(n, apart, reach);

@@ -14,6 +14,8 @@ enum { STEPS_MAX = 254, NO_STEP = 255 };
 #define OCTAVE_LEAST ((uint32_t)-50)
 /* From there growing by half comes anywhere. */
 #define REACH_LEAST 0x1p-24f
+#define GROWTH 1.5f
+#define DECAY 0.97f
 
 static float larger(float a, float b)
 {
@@ -67,6 +69,17 @@ static float step_of(uint32_t number)
     float octave;
     memcpy(&octave, &word, sizeof octave);
     return quarters[number % 4] * octave;
+}
+
+/* Numbers on both sides of one's own are readable; twice the reach is. */
+static float step_of_reach(unsigned bits, float reach)
+{
+    return 2 * reach / (float)((1 << (bits - 1)) - 1);
+}
+
+static float reach_of(unsigned bits, float step)
+{
+    return step * (float)((1 << (bits - 1)) - 1) / 2;
 }
 
 /* Of no number, a step beside which nothing is read. */
@@ -181,7 +194,6 @@ void kith_modular_pack(const struct kith_format *format,
 {
     const struct kith_residues *const kernels = host->residues();
     const unsigned bits = format->residue_bits;
-    const float readable = (float)((1 << (bits - 1)) - 1);
     uint32_t *const heads = wire;
     uint8_t *const residues = (uint8_t *)(heads + cover->count);
     struct kith_residue_block block;
@@ -190,7 +202,7 @@ void kith_modular_pack(const struct kith_format *format,
     for (size_t j = 0; j < cover->count; j++) {
         const struct place place = place_of(cover, host, j);
         read_block(host, place.count, (const char *)v + place.at, &block);
-        const float fine = 2 * reach[place.block] / readable;
+        const float fine = step_of_reach(bits, reach[place.block]);
         /* Twice, as the largest must stay below it when it is rounded. */
         const float least =
             2 * kernels->largest(&block) / KITH_RESIDUE_NUMBERS_BELOW;
@@ -213,45 +225,62 @@ static void keep_others(const struct kith_backend *host, size_t n,
         apart[b] = KITH_RESIDUE_UNREAD;
 }
 
-size_t kith_modular_unpack(const struct kith_format *format,
-                           const struct kith_backend *host,
-                           const struct kith_modular_cover *cover,
-                           const struct kith_modular_pair *pair, float *apart)
+static double distance_squared(const struct kith_residue_block *a,
+                               const struct kith_residue_block *b)
+{
+    double sum = 0;
+    for (size_t k = 0; k < BLOCK; k++) {
+        const double off = (double)a->v[k] - (double)b->v[k];
+        sum += off * off;
+    }
+    return sum;
+}
+
+struct kith_modular_seen
+kith_modular_unpack(const struct kith_format *format,
+                    const struct kith_backend *host,
+                    const struct kith_modular_cover *cover,
+                    const struct kith_modular_pair *pair, float *apart)
 {
     const struct kith_residues *const kernels = host->residues();
     const unsigned bits = format->residue_bits;
     const uint32_t *const heads = pair->received, *const own = pair->sent;
     const uint8_t *const residues = (const uint8_t *)(heads + cover->count);
+    struct kith_modular_seen seen = {.read = 0};
     struct kith_residue_block ours, theirs;
-    size_t read = 0;
     if (cover->blocks != NULL)
         keep_others(host, cover->n, pair, apart);
     for (size_t j = 0; j < cover->count; j++) {
         const struct place place = place_of(cover, host, j);
         const struct kith_residue_head head = head_of(heads[j]);
         const struct kith_residue_head sender = head_of(own[j]);
-        float *const found = &apart[place.block];
         read_block(host, place.count, (const char *)pair->kept + place.at,
                    &ours);
-        *found =
+        const float found =
             kernels->unpack(bits, &head, residues + j * residues_bytes(bits),
                             &sender, &ours, &theirs);
-        if (*found == KITH_RESIDUE_UNREAD && sender.step <= head.step)
-            *found = KITH_RESIDUE_TOO_FINE; /* neither reads the other */
-        read += *found >= 0;
-        write_block(host, place.count, *found < 0 ? &ours : &theirs,
+        const bool both = found >= 0, read = found > KITH_RESIDUE_UNREAD;
+        seen.read += read;
+        if (read && !both)
+            seen.beyond += distance_squared(&theirs, &ours);
+        /* Where neither reads the other, the finer of both grids grows. */
+        apart[place.block] = read || sender.step > head.step
+                                 ? found
+                                 : -GROWTH * reach_of(bits, sender.step);
+        write_block(host, place.count, both ? &theirs : &ours,
                     (char *)pair->out + place.at);
     }
-    return read;
+    return seen;
 }
 
 void kith_modular_follow(size_t n, const float *apart, float *reach)
 {
     for (size_t b = 0; b < blocks_of(n); b++) {
+        float next = reach[b];
         if (apart[b] >= 0)
-            reach[b] = larger(0.95f * reach[b], apart[b]);
-        else if (apart[b] == KITH_RESIDUE_TOO_FINE)
-            reach[b] *= 1.5f;
-        reach[b] = larger(reach[b], REACH_LEAST);
+            next = larger(DECAY * next, apart[b]);
+        else if (apart[b] > KITH_RESIDUE_UNREAD)
+            next = larger(next, -apart[b]);
+        reach[b] = larger(next, REACH_LEAST);
     }
 }

@@ -25,14 +25,16 @@
  * block lately,
  *
  *   step >= 2 reach / (2^(bits - 1) - 1)
- *   reach <- max(.95 reach, max |Q(theirs) - Q(ours)|)     merged
- *   reach <- 1.5 reach                                     unread, and our grid
- *                                                          is the finer one
+ *   reach <- max(.97 reach, max |Q(theirs) - Q(ours)|)     merged
+ *   reach <- max(reach, max |Q(theirs) - Q(ours)|)         theirs is read, ours
+ *                                                          is not
+ *   reach <- 1.5 reach                                     neither is, and our
+ *                                                          grid is the finer
  *
- * It begins at 1/64 of the largest value. Where more than one exchange in nine
- * cannot be read grids get coarser, at most as coarse as those of the others:
- * that is how halves that were parted meet again, and what members that lie can
- * do.
+ * It begins at 1/64 of the largest value. Where neither end reads the other in
+ * more than one exchange of fourteen grids get coarser, at most as coarse as
+ * those of the others: that is how halves that were parted meet again, and what
+ * members that lie can do.
  *
  * On the wire, little-endian: of each block the step's number << 24 | the hash,
  * then the residues; of 4 bits, values k and k + 128 of a block share a byte.

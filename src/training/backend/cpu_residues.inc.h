@@ -175,9 +175,8 @@ static float residue_unpack(unsigned bits, const struct kith_residue_head *head,
 {
     if (!residue_read_theirs(bits, head, rests, ours, theirs))
         return KITH_RESIDUE_UNREAD;
-    return residue_reads_ours(bits, own, ours, theirs)
-               ? residue_furthest(theirs, ours)
-               : KITH_RESIDUE_TOO_FINE;
+    const float apart = residue_furthest(theirs, ours);
+    return residue_reads_ours(bits, own, ours, theirs) ? apart : -apart;
 }
 
 static const struct kith_residues residues = {

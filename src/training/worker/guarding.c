@@ -259,8 +259,9 @@ static double measure(const struct kith_worker *worker,
                                           compared->sent, NULL)
             : worker->backend->distance_squared(
                   elements(worker), compared->received, compared->ours);
-    const double stretch = kith_worker_stretch(worker, compared->inbox);
-    const double distance = compared->unit * sqrt(squared * stretch);
+    const double distance =
+        compared->unit *
+        sqrt(kith_worker_whole_distance(worker, compared->inbox, squared));
     return isfinite(distance) ? distance : (double)INFINITY;
 }
 
@@ -291,7 +292,7 @@ static void gather(struct kith_worker *worker, const struct kith_work *work,
         const uint32_t k = seen->count;
         if (edge->inbox == KITH_SLOT_NONE ||
             kith_worker_is_stale(worker, edge->sent) ||
-            isinf(kith_worker_stretch(worker, edge->inbox)))
+            !kith_worker_is_read(worker, edge->inbox))
             continue;
         KITH_ASSERT(k < KITH_DEGREE_MAX && !gives_weight(worker));
         const struct compared compared = compare(worker, edge);

@@ -6,8 +6,8 @@
  *   merged      reach follows
  *
  * Blocks that one end cannot read are left out on both: received is what we
- * kept there, and nothing is added. A guard sees the distance of the rest, as
- * if all were like it; what cannot be read at all is as if nothing had come.
+ * kept there, and nothing is added. A guard sees the distance of all that we
+ * could read, as if the rest were like it; where that is nothing, nothing came.
  *
  * Memory: a message's vector more for each snapshot that may be under way.
  * Test: unit/test_packing.c. */
@@ -41,11 +41,11 @@ bool kith_worker_residues_open(struct kith_worker *worker)
     residues->reach = calloc(residues->blocks + 1, sizeof *residues->reach);
     residues->apart =
         calloc(edges * residues->blocks + 1, sizeof *residues->apart);
-    residues->stretch = calloc(worker->slot_count, sizeof *residues->stretch);
+    residues->seen = calloc(worker->slot_count, sizeof *residues->seen);
     residues->kept = calloc(KITH_SLOT_ROUND_EDGES, sizeof *residues->kept);
     bool enough =
         residues->reach != NULL && residues->apart != NULL &&
-        residues->stretch != NULL && residues->kept != NULL &&
+        residues->seen != NULL && residues->kept != NULL &&
         (residues->carried == residues->blocks || residues->chosen != NULL);
     const size_t bytes = (worker->message + 63) & ~(size_t)63;
     for (uint32_t slot = 1; slot < KITH_SLOT_ROUND_EDGES && enough; slot++) {
@@ -64,7 +64,7 @@ void kith_worker_residues_close(struct kith_worker *worker)
          slot < KITH_SLOT_ROUND_EDGES && residues->kept != NULL; slot++)
         free(residues->kept[slot]);
     free(residues->kept);
-    free(residues->stretch);
+    free(residues->seen);
     free(residues->chosen);
     free(residues->apart);
     free(residues->reach);
@@ -113,18 +113,26 @@ void kith_worker_residues_unpack(struct kith_worker *worker,
                                            .sent = worker->slots[sent],
                                            .kept = residues->kept[sent],
                                            .out = out};
-    const size_t read = kith_modular_unpack(
+    residues->seen[edge->inbox] = kith_modular_unpack(
         worker->packing.format, worker->backend->host, &cover, &pair,
         residues->apart + index * residues->blocks);
-    residues->stretch[edge->inbox] =
-        read > 0 ? (double)residues->blocks / (double)read : (double)INFINITY;
 }
 
-double kith_worker_stretch(const struct kith_worker *worker, uint32_t inbox)
+bool kith_worker_is_read(const struct kith_worker *worker, uint32_t inbox)
 {
-    return kith_worker_is_modular(worker)
-               ? worker->packing.residues.stretch[inbox]
-               : 1;
+    return !kith_worker_is_modular(worker) ||
+           worker->packing.residues.seen[inbox].read > 0;
+}
+
+double kith_worker_whole_distance(const struct kith_worker *worker,
+                                  uint32_t inbox, double squared)
+{
+    const struct kith_reading *residues = &worker->packing.residues;
+    if (!kith_worker_is_modular(worker))
+        return squared;
+    const struct kith_modular_seen *seen = &residues->seen[inbox];
+    return (squared + seen->beyond) * (double)residues->blocks /
+           (double)seen->read;
 }
 
 void kith_worker_residues_follow(struct kith_worker *worker, uint32_t index)

@@ -313,7 +313,7 @@ static bool is_let_in(struct kith_worker *worker, const struct kith_work *work,
         edge->refused = true;
         return false;
     }
-    if (isinf(kith_worker_stretch(worker, edge->inbox))) {
+    if (!kith_worker_is_read(worker, edge->inbox)) {
         /* Nothing of it can be read, here and there. */
         kith_worker_residues_follow(worker, (uint32_t)(edge - work->edges));
         return false;

@@ -65,9 +65,9 @@ struct kith_guarding {
 
 /* packing_modular.c: of a modular format; NULL, all of it, in others. */
 struct kith_reading {
-    float *reach;     /* (blocks) what grids are made for */
-    float *apart;     /* (edges, blocks) of an item: what its messages showed */
-    double *stretch;  /* (slot_count) of an inbox: see below */
+    float *reach; /* (blocks) what grids are made for */
+    float *apart; /* (edges, blocks) of an item: what its messages showed */
+    struct kith_modular_seen *seen; /* (slot_count) in an inbox */
     void **kept;      /* (KITH_SLOT_ROUND_EDGES) Q of what a slot sends */
     size_t blocks;    /* of a message's vector */
     size_t carried;   /* of them that an exchange carries */
@@ -253,9 +253,12 @@ void kith_worker_residues_pack(struct kith_worker *worker,
 void kith_worker_residues_unpack(struct kith_worker *worker,
                                  const struct kith_work *work, uint32_t index,
                                  void *out);
-/* Blocks of what was received by those that could be read; INFINITY: none could
- * be; 1 in other formats. */
-double kith_worker_stretch(const struct kith_worker *worker, uint32_t inbox);
+/* Could anything of it be read? true in other formats. */
+bool kith_worker_is_read(const struct kith_worker *worker, uint32_t inbox);
+/* |theirs - ours|^2 of what came, from that of what stands in the two vectors.
+ */
+double kith_worker_whole_distance(const struct kith_worker *worker,
+                                  uint32_t inbox, double squared);
 /* It was merged, or could not be read. */
 void kith_worker_residues_follow(struct kith_worker *worker, uint32_t index);
 
