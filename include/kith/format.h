@@ -89,9 +89,10 @@ struct kith_modular_cover {
     size_t count;
 };
 
-/* reach (blocks), from a model that has not met another one. */
+/* reach (blocks), of a model that has not met another one: how far it has come
+ * from where others began, too, or a guess where that is 0 or `from` NULL. */
 void kith_modular_start(const struct kith_backend *host, size_t n,
-                        const void *v, float *reach);
+                        const void *v, const void *from, float *reach);
 /* wire <- v on the grids of `reach`; kept <- Q(v), (n) on `host`, to be read
  * beside whatever answers; v where a block does not travel. */
 void kith_modular_pack(const struct kith_format *format,

@@ -51,7 +51,7 @@ static void read_beside(const struct kith_format *format,
     float *const apart = filled(NULL, 0, blocks * sizeof(float));
     float *const kept = filled(NULL, 0, n * sizeof(float));
     float *const out = filled(NULL, 0, n * sizeof(float));
-    kith_modular_start(backend, n, values, reach);
+    kith_modular_start(backend, n, values, NULL, reach);
     const struct kith_modular_cover cover = {.n = n, .count = blocks};
     kith_modular_pack(format, backend, &cover, values, reach, own, kept);
     KITH_ASSERT(backend->finite(n, kept));

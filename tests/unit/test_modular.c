@@ -302,10 +302,10 @@ static void test_finds_together(void **state)
     for (unsigned f = 0; f < FORMATS; f++) {
         const struct kith_format *format = kith_format_find(names[f]);
         draw(N_MAX, 1, 0);
-        kith_modular_start(host(), N_MAX, a.x, a.reach);
+        kith_modular_start(host(), N_MAX, a.x, NULL, a.reach);
         assert_true(fabs((double)a.reach[0] - 1.0 / 64) < 1e-3);
         draw(N_MAX, 1, 1000);
-        kith_modular_start(host(), N_MAX, b.x, b.reach);
+        kith_modular_start(host(), N_MAX, b.x, NULL, b.reach);
         unsigned first = 0;
         for (unsigned round = 0; round < 600; round++) {
             if (meet(format, N_MAX) > 0)
@@ -321,7 +321,7 @@ static void test_finds_together(void **state)
     }
     /* All zero, and one that is not: nothing to begin with. */
     memset(a.x, 0, sizeof a.x);
-    kith_modular_start(host(), N_MAX, a.x, a.reach);
+    kith_modular_start(host(), N_MAX, a.x, NULL, a.reach);
     assert_true(a.reach[0] > 0);
 }
 

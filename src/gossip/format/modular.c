@@ -131,21 +131,36 @@ static void write_block(const struct kith_backend *host, size_t count,
             wide[k] = (double)block->v[k];
 }
 
+static float furthest(const struct kith_residues *kernels,
+                      struct kith_residue_block *a,
+                      const struct kith_residue_block *b)
+{
+    for (size_t k = 0; k < BLOCK; k++)
+        a->v[k] -= b->v[k];
+    return kernels->largest(a);
+}
+
 void kith_modular_start(const struct kith_backend *host, size_t n,
-                        const void *v, float *reach)
+                        const void *v, const void *from, float *reach)
 {
     const struct kith_residues *const kernels = host->residues();
     float most = 0;
-    struct kith_residue_block block;
-    for (size_t at = 0; at < n; at += BLOCK) {
-        const size_t left = n - at;
-        read_block(host, left < BLOCK ? left : BLOCK,
-                   (const char *)v + at * host->element_bytes, &block);
+    struct kith_residue_block block, before;
+    for (size_t b = 0; b < blocks_of(n); b++) {
+        const size_t at = b * BLOCK * host->element_bytes;
+        const size_t left = n - b * BLOCK, count = left < BLOCK ? left : BLOCK;
+        read_block(host, count, (const char *)v + at, &block);
         const float here = kernels->largest(&block);
         most = here < INFINITY ? larger(here, most) : most;
+        reach[b] = 0;
+        if (from == NULL || !(here < INFINITY))
+            continue;
+        read_block(host, count, (const char *)from + at, &before);
+        reach[b] = furthest(kernels, &block, &before);
     }
     for (size_t b = 0; b < blocks_of(n); b++)
-        reach[b] = larger(most / 64, REACH_LEAST);
+        if (!(reach[b] > 0))
+            reach[b] = larger(most / 64, REACH_LEAST);
 }
 
 size_t kith_modular_carried(size_t n, double share)

@@ -31,10 +31,11 @@
  *   reach <- 1.5 reach                                     neither is, and our
  *                                                          grid is the finer
  *
- * It begins at 1/64 of the largest value. Where neither end reads the other in
- * more than one exchange of fourteen grids get coarser, at most as coarse as
- * those of the others: that is how halves that were parted meet again, and what
- * members that lie can do.
+ * It begins as the model's own movement, which is as far as others have moved
+ * from the same place; without one, at 1/64 of the largest value. Where neither
+ * end reads the other in more than one exchange of fourteen grids get coarser,
+ * at most as coarse as those of the others: that is how halves that were parted
+ * meet again, and what members that lie can do.
  *
  * On the wire, little-endian: of each block the step's number << 24 | the hash,
  * then the residues; of 4 bits, values k and k + 128 of a block share a byte.

@@ -70,6 +70,20 @@ void kith_worker_residues_close(struct kith_worker *worker)
     free(residues->reach);
 }
 
+void kith_worker_residues_begin(struct kith_worker *worker)
+{
+    struct kith_reading *residues = &worker->packing.residues;
+    if (!kith_worker_is_modular(worker) || worker->algorithm->make != NULL)
+        return;
+    /* Nothing is kept there before the first snapshot. */
+    for (uint32_t slot = 1; slot < KITH_SLOT_ROUND_EDGES; slot++)
+        if (residues->kept[slot] != NULL)
+            residues->origin = residues->kept[slot];
+    if (residues->origin != NULL)
+        worker->backend->copy(values_of(worker), residues->origin,
+                              worker->slots[KITH_SLOT_LIVE]);
+}
+
 /* Of the item's exchange or round. */
 static struct kith_modular_cover cover_of(struct kith_worker *worker,
                                           const struct kith_work *work)
@@ -92,7 +106,7 @@ void kith_worker_residues_pack(struct kith_worker *worker,
     KITH_ASSERT(slot < KITH_SLOT_ROUND_EDGES && residues->kept[slot] != NULL);
     if (!residues->started)
         kith_modular_start(worker->backend->host, cover.n, values,
-                           residues->reach);
+                           residues->origin, residues->reach);
     residues->started = true;
     kith_modular_pack(worker->packing.format, worker->backend->host, &cover,
                       values, residues->reach, worker->slots[slot],

@@ -373,6 +373,7 @@ static enum kith_err start_weights(struct kith_worker *worker, char *error)
     kith_graph_start(worker->network, worker->task.seed, worker->self, x);
     worker->backend->write(worker->dim, x, worker->slots[KITH_SLOT_LIVE]);
     free(x);
+    kith_worker_residues_begin(worker);
     if (worker->algorithm->start != NULL) {
         struct kith_algebra algebra = kith_worker_algebra(worker);
         worker->algorithm->start(&algebra);

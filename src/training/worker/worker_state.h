@@ -73,6 +73,7 @@ struct kith_reading {
     size_t carried;   /* of them that an exchange carries */
     uint32_t *chosen; /* (carried) those of the item; NULL: all are */
     bool started;     /* reach is known */
+    void *origin;     /* x at first, until reach is known; NULL: not kept */
 };
 
 /* packing.c: what stands between slots and vectors where numbers are rounded.
@@ -246,6 +247,8 @@ void kith_worker_unpack_end(struct kith_worker *worker,
 bool kith_worker_is_modular(const struct kith_worker *worker);
 KITH_MUST_CHECK bool kith_worker_residues_open(struct kith_worker *worker);
 void kith_worker_residues_close(struct kith_worker *worker);
+/* x is where others begin, too. */
+void kith_worker_residues_begin(struct kith_worker *worker);
 void kith_worker_residues_pack(struct kith_worker *worker,
                                const struct kith_work *work, uint32_t slot,
                                const void *values);
