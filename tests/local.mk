@@ -223,6 +223,7 @@ LONG = \
   tests/long/accept_resume.sh \
   tests/long/accept_swarm_lab.sh \
   tests/long/accept_taxonomy.sh \
+  tests/long/accept_slow_link.sh \
   tests/long/accept_wires.sh \
   tests/long/accept_worlds.sh \
   tests/long/byzantine.sh \
@@ -246,6 +247,7 @@ EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept_choco.py tests/long/theory_table.py \
   tests/long/accept_quality.py tests/long/accept_taxonomy.py \
   tests/long/accept_learning.py tests/long/accept_choosing.py \
+  tests/long/accept_slow_link.py \
   tests/long/accept_wires.py \
   tests/long/accept_heal.py tests/long/byzantine.py \
   tests/long/byzantine.jsonl \
