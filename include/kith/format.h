@@ -94,11 +94,12 @@ struct kith_modular_cover {
 void kith_modular_start(const struct kith_backend *host, size_t n,
                         const void *v, const void *from, float *reach);
 /* wire <- v on the grids of `reach`; kept <- Q(v), (n) on `host`, to be read
- * beside whatever answers; v where a block does not travel. */
-void kith_modular_pack(const struct kith_format *format,
-                       const struct kith_backend *host,
-                       const struct kith_modular_cover *cover, const void *v,
-                       const float *reach, void *wire, void *kept);
+ * beside whatever answers; v where a block does not travel. Returns the largest
+ * |v| of what travels. */
+float kith_modular_pack(const struct kith_format *format,
+                        const struct kith_backend *host,
+                        const struct kith_modular_cover *cover, const void *v,
+                        const float *reach, void *wire, void *kept);
 struct kith_modular_pair {
     const void *received;    /* from a peer: any bytes */
     const void *sent, *kept; /* what pack wrote */
@@ -109,15 +110,17 @@ struct kith_modular_seen {
     double beyond; /* |Q(theirs) - Q(ours)|^2 of those that they could not */
 };
 /* out <- Q(theirs) in blocks that both ends can read, what we kept in others;
- * apart (blocks) <- max |Q(theirs) - Q(ours)|; where the block is left out,
- * how far our grid should reach, less than 0, or KITH_RESIDUE_UNREAD. */
+ * apart (blocks) <- max |Q(theirs) - Q(ours)|; less than 0 where the block is
+ * left out: how far our grid should reach, or why (kith/residues.h); NAN where
+ * it does not travel. */
 struct kith_modular_seen
 kith_modular_unpack(const struct kith_format *format,
                     const struct kith_backend *host,
                     const struct kith_modular_cover *cover,
                     const struct kith_modular_pair *pair, float *apart);
-/* reach after an exchange that found this. */
-void kith_modular_follow(size_t n, const float *apart, float *reach);
+/* reach after an exchange that found this; `most`: the largest |v| lately. */
+void kith_modular_follow(size_t n, const float *apart, float most,
+                         float *reach);
 
 /* The gate for a part of a message: see is_sane; of a raw format the values are
  * those of `host`. NULL: raw. */

@@ -4,6 +4,7 @@
 #ifndef KITH_RESIDUES_H
 #define KITH_RESIDUES_H
 
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 
@@ -12,8 +13,10 @@
 /* Grid numbers stay below it: a product with a step's inverse is off by less
  * than a quarter. */
 #define KITH_RESIDUE_NUMBERS_BELOW 0x1p20f
-/* How far a block of theirs is from ours that is not read. */
+/* In place of how far a block of theirs is from ours: it is not read, or one of
+ * both steps is larger than any value. */
 #define KITH_RESIDUE_UNREAD (-INFINITY)
+#define KITH_RESIDUE_COARSE (-FLT_MAX)
 
 struct kith_residue_block {
     float v[KITH_RESIDUE_BLOCK];
@@ -36,8 +39,9 @@ struct kith_residues {
     uint32_t (*pack)(unsigned bits, float step,
                      struct kith_residue_block *block, uint8_t *rests);
     /* theirs <- what `head` and `rests` say. Returns how far it is from ours at
-     * most; less than 0, and that distance or UNREAD, where it is left out: the
-     * other end cannot read what `own` says, or we cannot read theirs. */
+     * most; less than 0 where it is left out: that distance where the other end
+     * cannot read what `own` says, UNREAD where we cannot read theirs, COARSE.
+     */
     float (*unpack)(unsigned bits, const struct kith_residue_head *head,
                     const uint8_t *rests, const struct kith_residue_head *own,
                     const struct kith_residue_block *ours,

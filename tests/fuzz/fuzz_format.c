@@ -53,7 +53,8 @@ static void read_beside(const struct kith_format *format,
     float *const out = filled(NULL, 0, n * sizeof(float));
     kith_modular_start(backend, n, values, NULL, reach);
     const struct kith_modular_cover cover = {.n = n, .count = blocks};
-    kith_modular_pack(format, backend, &cover, values, reach, own, kept);
+    const float most =
+        kith_modular_pack(format, backend, &cover, values, reach, own, kept);
     KITH_ASSERT(backend->finite(n, kept));
     const struct kith_modular_pair pair = {
         .received = wire, .sent = own, .kept = kept, .out = out};
@@ -62,7 +63,7 @@ static void read_beside(const struct kith_format *format,
     KITH_ASSERT(seen.read <= blocks && backend->finite(n, out));
     for (size_t i = 0; i < n; i++)
         KITH_ASSERT(apart[i / KITH_RESIDUE_BLOCK] >= 0 || out[i] == kept[i]);
-    kith_modular_follow(n, apart, reach);
+    kith_modular_follow(n, apart, most, reach);
     for (size_t b = 0; b < blocks; b++)
         KITH_ASSERT(reach[b] > 0 && reach[b] < 0x1p40f);
     free(reach);

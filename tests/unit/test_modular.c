@@ -59,8 +59,8 @@ static struct kith_modular_cover all(size_t n)
 static void pack(const struct kith_format *format, size_t n, struct end *end)
 {
     const struct kith_modular_cover cover = all(n);
-    kith_modular_pack(format, host(), &cover, end->x, end->reach, end->wire,
-                      end->kept);
+    (void)kith_modular_pack(format, host(), &cover, end->x, end->reach,
+                            end->wire, end->kept);
 }
 
 static size_t read_by(const struct kith_format *format, size_t n,
@@ -226,7 +226,8 @@ static void test_wide(void **state)
             a.reach[i] = b.reach[i] = 0.01f;
         (void)meet(format, N_MAX);
         const struct kith_modular_cover cover = all(N_MAX);
-        kith_modular_pack(format, exact, &cover, wide, a.reach, wire, kept);
+        (void)kith_modular_pack(format, exact, &cover, wide, a.reach, wire,
+                                kept);
         assert_memory_equal(wire, a.wire, format->bytes(N_MAX));
         const struct kith_modular_pair pair = {
             .received = b.wire, .sent = wire, .kept = kept, .out = read};
@@ -311,8 +312,8 @@ static void test_finds_together(void **state)
             if (meet(format, N_MAX) > 0)
                 first = round;
             average(N_MAX);
-            kith_modular_follow(N_MAX, a.apart, a.reach);
-            kith_modular_follow(N_MAX, b.apart, b.reach);
+            kith_modular_follow(N_MAX, a.apart, 1000, a.reach);
+            kith_modular_follow(N_MAX, b.apart, 1000, b.reach);
         }
         assert_in_range(first, 10, 40);
         for (size_t i = 0; i < N_MAX; i++)
@@ -323,6 +324,36 @@ static void test_finds_together(void **state)
     memset(a.x, 0, sizeof a.x);
     kith_modular_start(host(), N_MAX, a.x, NULL, a.reach);
     assert_true(a.reach[0] > 0);
+}
+
+/* What a member that lies may have made of our grids: nobody is moved by a step
+ * that is larger than all values, nor taught to reach so far, and it passes. */
+static void test_too_coarse(void **state)
+{
+    (void)state;
+    kith_rng_init(&rng, 8, KITH_STREAM_TEST, 0);
+    for (unsigned f = 0; f < FORMATS; f++) {
+        const struct kith_format *format = kith_format_find(names[f]);
+        unsigned last = 0;
+        draw(N_MAX, 0.1, 0.001);
+        for (size_t i = 0; i < BLOCKS; i++) {
+            a.reach[i] = 0x1p30f;
+            b.reach[i] = 0.001f;
+        }
+        for (unsigned round = 0; round < 300; round++) {
+            const size_t left_out = meet(format, N_MAX);
+            assert_true(passes(format, N_MAX, a.wire));
+            last = left_out > 0 ? round : last;
+            (void)check_agreement(N_MAX);
+            for (size_t i = 0; i < N_MAX; i++)
+                assert_true(a.apart[i / KITH_RESIDUE_BLOCK] < 0 ||
+                            fabs((double)a.read[i] - (double)b.x[i]) <= 0.06);
+            kith_modular_follow(N_MAX, a.apart, 0.1f, a.reach);
+            kith_modular_follow(N_MAX, b.apart, 0.1f, b.reach);
+        }
+        assert_in_range(last, 1, 200);
+        assert_true(a.reach[0] < 0.01f && b.reach[0] < 0.01f);
+    }
 }
 
 static void test_bytes(void **state)
@@ -348,6 +379,7 @@ int main(void)
         cmocka_unit_test(test_wide),
         cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_finds_together),
+        cmocka_unit_test(test_too_coarse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,26 +202,30 @@ static struct place place_of(const struct kith_modular_cover *cover,
                           .count = left < BLOCK ? left : BLOCK};
 }
 
-void kith_modular_pack(const struct kith_format *format,
-                       const struct kith_backend *host,
-                       const struct kith_modular_cover *cover, const void *v,
-                       const float *reach, void *wire, void *kept)
+float kith_modular_pack(const struct kith_format *format,
+                        const struct kith_backend *host,
+                        const struct kith_modular_cover *cover, const void *v,
+                        const float *reach, void *wire, void *kept)
 {
     const struct kith_residues *const kernels = host->residues();
     const unsigned bits = format->residue_bits;
     uint32_t *const heads = wire;
     uint8_t *const residues = (uint8_t *)(heads + cover->count);
     struct kith_residue_block block;
+    float most = 0;
     if (cover->blocks != NULL)
         memcpy(kept, v, cover->n * host->element_bytes);
     for (size_t j = 0; j < cover->count; j++) {
         const struct place place = place_of(cover, host, j);
         read_block(host, place.count, (const char *)v + place.at, &block);
         const float fine = step_of_reach(bits, reach[place.block]);
+        const float here = kernels->largest(&block);
         /* Twice, as the largest must stay below it when it is rounded. */
-        const float least =
-            2 * kernels->largest(&block) / KITH_RESIDUE_NUMBERS_BELOW;
-        const uint32_t number = step_for(larger(fine, least));
+        const float least = 2 * here / KITH_RESIDUE_NUMBERS_BELOW;
+        /* Whatever others make us reach for, values alone are refused. */
+        const uint32_t number = step_for(larger(
+            fine < step_of(STEPS_MAX) ? fine : step_of(STEPS_MAX), least));
+        most = here < INFINITY ? larger(here, most) : most;
         if (number == NO_STEP)
             memset(&block, 0, sizeof block);
         heads[j] =
@@ -229,6 +233,7 @@ void kith_modular_pack(const struct kith_format *format,
                                          residues + j * residues_bytes(bits));
         write_block(host, place.count, &block, (char *)kept + place.at);
     }
+    return most;
 }
 
 /* What does not travel, or cannot be read, is what we kept. */
@@ -237,7 +242,7 @@ static void keep_others(const struct kith_backend *host, size_t n,
 {
     memcpy(pair->out, pair->kept, n * host->element_bytes);
     for (size_t b = 0; b < blocks_of(n); b++)
-        apart[b] = KITH_RESIDUE_UNREAD;
+        apart[b] = NAN;
 }
 
 static double distance_squared(const struct kith_residue_block *a,
@@ -249,6 +254,15 @@ static double distance_squared(const struct kith_residue_block *a,
         sum += off * off;
     }
     return sum;
+}
+
+/* Where neither reads the other the finer of both grids grows, and where one is
+ * coarser than any value it shrinks. */
+static float grid_of(unsigned bits, float found, float own, float theirs)
+{
+    if (found == KITH_RESIDUE_COARSE)
+        return own >= theirs ? found : KITH_RESIDUE_UNREAD;
+    return own <= theirs ? -GROWTH * reach_of(bits, own) : found;
 }
 
 struct kith_modular_seen
@@ -274,28 +288,35 @@ kith_modular_unpack(const struct kith_format *format,
         const float found =
             kernels->unpack(bits, &head, residues + j * residues_bytes(bits),
                             &sender, &ours, &theirs);
-        const bool both = found >= 0, read = found > KITH_RESIDUE_UNREAD;
+        const bool both = found >= 0, read = found > KITH_RESIDUE_COARSE;
         seen.read += read;
         if (read && !both)
             seen.beyond += distance_squared(&theirs, &ours);
-        /* Where neither reads the other, the finer of both grids grows. */
-        apart[place.block] = read || sender.step > head.step
-                                 ? found
-                                 : -GROWTH * reach_of(bits, sender.step);
+        apart[place.block] =
+            read ? found : grid_of(bits, found, sender.step, head.step);
         write_block(host, place.count, both ? &theirs : &ours,
                     (char *)pair->out + place.at);
     }
     return seen;
 }
 
-void kith_modular_follow(size_t n, const float *apart, float *reach)
+void kith_modular_follow(size_t n, const float *apart, float most, float *reach)
 {
     for (size_t b = 0; b < blocks_of(n); b++) {
         float next = reach[b];
+        if (isnan(apart[b]))
+            continue; /* it did not travel */
         if (apart[b] >= 0)
             next = larger(DECAY * next, apart[b]);
-        else if (apart[b] > KITH_RESIDUE_UNREAD)
+        else if (apart[b] == KITH_RESIDUE_UNREAD)
+            next *= DECAY;
+        else if (apart[b] == KITH_RESIDUE_COARSE)
+            next /= 2;
+        else
             next = larger(next, -apart[b]);
+        /* Two models of one size are no further apart than twice that. */
+        if (most > 0 && next > 3 * most)
+            next = 3 * most;
         reach[b] = larger(next, REACH_LEAST);
     }
 }

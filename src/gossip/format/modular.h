@@ -14,7 +14,7 @@
  *   theirs = read(residues, step of theirs, Q(ours))
  *   merged where both can read each other: there both have the same two
  *   numbers, Q(theirs) and Q(ours), and deltas are exact opposites; left out on
- *   both sides elsewhere.
+ *   both sides elsewhere, and where a step is above all values.
  *
  * Whether the other end could read ours follows from theirs, once that is read.
  * That theirs was misread is told by a hash of the upper bits, linear in them
@@ -30,6 +30,8 @@
  *                                                          is not
  *   reach <- 1.5 reach                                     neither is, and our
  *                                                          grid is the finer
+ *   reach <- reach / 2                                     our step is above
+ *                                                          all values of both
  *
  * It begins as the model's own movement, which is as far as others have moved
  * from the same place; without one, at 1/64 of the largest value. Where neither

@@ -157,6 +157,17 @@ static float residue_furthest(const struct kith_residue_block *a,
     return residue_largest(&difference);
 }
 
+/* Rounding would take more than there is. Where both ends read each other both
+ * have the same four numbers. */
+static bool residue_is_coarse(const struct kith_residue_head *head,
+                              const struct kith_residue_head *own,
+                              const struct kith_residue_block *ours,
+                              const struct kith_residue_block *theirs)
+{
+    const float step = head->step > own->step ? head->step : own->step;
+    return residue_largest(ours) < step && residue_largest(theirs) < step;
+}
+
 static uint32_t residue_pack(unsigned bits, float step,
                              struct kith_residue_block *block, uint8_t *rests)
 {
@@ -175,6 +186,8 @@ static float residue_unpack(unsigned bits, const struct kith_residue_head *head,
 {
     if (!residue_read_theirs(bits, head, rests, ours, theirs))
         return KITH_RESIDUE_UNREAD;
+    if (residue_is_coarse(head, own, ours, theirs))
+        return KITH_RESIDUE_COARSE;
     const float apart = residue_furthest(theirs, ours);
     return residue_reads_ours(bits, own, ours, theirs) ? apart : -apart;
 }

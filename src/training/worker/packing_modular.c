@@ -108,9 +108,9 @@ void kith_worker_residues_pack(struct kith_worker *worker,
         kith_modular_start(worker->backend->host, cover.n, values,
                            residues->origin, residues->reach);
     residues->started = true;
-    kith_modular_pack(worker->packing.format, worker->backend->host, &cover,
-                      values, residues->reach, worker->slots[slot],
-                      residues->kept[slot]);
+    residues->most = kith_modular_pack(
+        worker->packing.format, worker->backend->host, &cover, values,
+        residues->reach, worker->slots[slot], residues->kept[slot]);
 }
 
 void kith_worker_residues_unpack(struct kith_worker *worker,
@@ -156,5 +156,5 @@ void kith_worker_residues_follow(struct kith_worker *worker, uint32_t index)
         return;
     kith_modular_follow(values_of(worker),
                         residues->apart + index * residues->blocks,
-                        residues->reach);
+                        residues->most, residues->reach);
 }

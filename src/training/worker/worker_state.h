@@ -73,6 +73,7 @@ struct kith_reading {
     size_t carried;   /* of them that an exchange carries */
     uint32_t *chosen; /* (carried) those of the item; NULL: all are */
     bool started;     /* reach is known */
+    float most;       /* the largest value that was packed last */
     void *origin;     /* x at first, until reach is known; NULL: not kept */
 };
 
