@@ -466,7 +466,7 @@ static void test_second_lapse_costs_more(void **state)
 static void test_unlucky_has_its_turn(void **state)
 {
     (void)state;
-    open_node("sgp", "complete", 4, 0, false);
+    open_node("sgp", "star", 4, 0, false);
     config.steps = 0;
     start();
     struct kith_message request = {.kind = KITH_MESSAGE_REQUEST,

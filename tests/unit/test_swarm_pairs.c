@@ -67,6 +67,8 @@ static void test_turn(void **state)
     heals(false, 17, 6794);
     heals(false, 47, 7250);
     heals(false, 73, 1206);
+    heals(false, 139, 393);
+    heals(false, 139, 2991);
 }
 
 /* The same, and some of those who ask are silent then. */

@@ -154,75 +154,63 @@ static bool holds_share(const struct kith_node *node, kith_id from,
                          kith_exchange_is_single(node, from)));
 }
 
-/* Peers in step may find us serving others for ever. Of those that we refuse
- * for want of a record one is followed at a time, the one whose rank comes next
- * after the last: once it was refused so often, the next record is kept for it,
- * until others might have asked twice. A peer that starts over goes first. */
-static uint32_t refusals(const struct kith_node *node)
+/* Peers in step may find us serving the same ones for ever. So there are turns:
+ * whoever was refused three times for want of a record is owed one, and until
+ * it has it those that had one in this turn are refused. A turn ends when
+ * nobody is owed one any more, or when they should have asked: the more often
+ * others did meanwhile, the fewer neighbours they have. A peer that starts over
+ * waits for no turn. */
+static uint32_t bit_of(kith_id peer)
+{
+    KITH_ASSERT(peer != KITH_NOBODY);
+    return UINT32_C(1) << peer % 32; /* ranks that share one take turns, too */
+}
+
+static uint32_t owed(const struct kith_node *node)
 {
     KITH_ASSERT(node->config->topology->peers > 1);
-    /* Whoever may ask anybody asks another one. */
-    return kith_topology_is_any_pair(node->config->topology->kind) ? 4 : 3;
+    return node->refused_low & node->refused_high & ~node->had;
 }
 
-static uint16_t ranks_after_lucky(const struct kith_node *node, uint16_t peer)
-{
-    KITH_ASSERT(node->unlucky_count <= refusals(node));
-    return (uint16_t)(peer - node->lucky - 1u);
-}
-
-/* Whoever is followed has had its turn, or is not heard of. */
-static void end_turn(struct kith_node *node)
-{
-    KITH_ASSERT(node->unlucky_count > 0);
-    node->lucky = node->unlucky;
-    node->unlucky_count = 0;
-}
-
-/* Another one is refused. */
-static void pass_over(struct kith_node *node)
-{
-    KITH_ASSERT(node->unlucky_count > 0 &&
-                node->unlucky_count <= refusals(node));
-    const uint32_t degree =
-        kith_topology_degree(node->config->topology, node->self);
-    const bool is_kept = node->unlucky_count == refusals(node) && degree > 0;
-    const uint32_t most =
-        is_kept && degree < UINT8_MAX / 2 ? 2 * degree : UINT8_MAX;
-    if (node->unlucky_others >= most)
-        end_turn(node);
-    else
-        node->unlucky_others++;
-}
-
+/* A count of 0 to 3 by peer, in two words. */
 static void note_refused(struct kith_node *node, kith_id from)
 {
-    const uint16_t peer = (uint16_t)from;
-    KITH_ASSERT(node->unlucky_count <= refusals(node));
-    if (node->unlucky_count == 0 ||
-        (node->unlucky_count == 1 &&
-         ranks_after_lucky(node, peer) <
-             ranks_after_lucky(node, node->unlucky))) {
-        node->unlucky = peer;
-        node->unlucky_count = 0;
-    } else if (node->unlucky != peer) {
-        pass_over(node);
-        return;
-    }
-    node->unlucky_others = 0;
-    if (node->unlucky_count < refusals(node))
-        node->unlucky_count++;
+    const uint32_t bit =
+        bit_of(from) & ~(node->refused_low & node->refused_high);
+    node->refused_high |= node->refused_low & bit;
+    node->refused_low ^= bit;
+    KITH_ASSERT(((node->refused_low | node->refused_high) & bit_of(from)) != 0);
 }
 
-/* Is the record kept for another one? */
+static void note_served(struct kith_node *node, kith_id from)
+{
+    const uint32_t bit = bit_of(from);
+    node->refused_low &= ~bit;
+    node->refused_high &= ~bit;
+    if (owed(node) == 0)
+        node->had = 0;
+    node->had |= bit;
+    node->passed = 0;
+    KITH_ASSERT((owed(node) & bit) == 0);
+}
+
+/* Is the record kept for others? Whoever may ask anybody asks another one. */
 static bool is_kept(struct kith_node *node, kith_id from)
 {
     KITH_ASSERT(from != node->self);
-    if (node->unlucky_count > 0 && node->unlucky == (uint16_t)from)
-        end_turn(node);
-    else if (node->unlucky_count == refusals(node))
-        pass_over(node);
-    return node->unlucky_count == refusals(node);
+    KITH_ASSERT(node->had != 0 || node->passed == 0);
+    if ((node->had & bit_of(from)) == 0 || owed(node) == 0)
+        return false;
+    const struct kith_topology *topology = node->config->topology;
+    const uint32_t theirs = kith_topology_degree(topology, from);
+    const uint32_t most =
+        theirs > 0 ? kith_topology_degree(topology, node->self) / theirs : 0;
+    if (node->passed < most && node->passed < UINT8_MAX) {
+        node->passed++;
+        return true;
+    }
+    node->had = node->passed = 0;
+    return false;
 }
 
 static void step_request(struct kith_node *node, kith_id from,
@@ -248,6 +236,7 @@ static void step_request(struct kith_node *node, kith_id from,
     if (ready)
         node->prepared = 0;
     begin(node, exchange, from, message);
+    note_served(node, from);
     node->served++;
     kith_node_mark(node, KITH_MARK_SERVING, exchange, from, message->pattern,
                    0);

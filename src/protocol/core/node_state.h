@@ -50,31 +50,31 @@ struct kith_node {
     kith_ns exchange_ns; /* the earliest deadline of an exchange */
     bool leaving : 1, adopting : 1, trigger_due : 1, saving_due : 1;
     uint8_t owner;
-    uint8_t exchange_mask;  /* bit i: exchanges[i] is in use, or will wake us */
-    uint8_t pulls;          /* failed pulls while adopting */
-    uint8_t charged;        /* bit s: suspects[s] wasted our time */
-    uint8_t warned;         /* bit s: lately */
-    uint8_t unlucky_count;  /* how often `unlucky` (below) was refused */
-    uint8_t unlucky_others; /* refused since it was */
-    kith_ns blocked_ns; /* training held back since, KITH_NEVER: it is not */
-    kith_ns waited_ns;  /* so long in all */
-    kith_ns save_ns;    /* next SAVE */
+    uint8_t exchange_mask; /* bit i: exchanges[i] is in use, or will wake us */
+    uint8_t pulls;         /* failed pulls while adopting */
+    uint8_t charged;       /* bit s: suspects[s] wasted our time */
+    uint8_t warned;        /* bit s: lately */
+    uint8_t passed;        /* refused in favour of others in this turn */
+    kith_ns blocked_ns;    /* training held back since, KITH_NEVER: it is not */
+    kith_ns waited_ns;     /* so long in all */
+    kith_ns save_ns;       /* next SAVE */
     kith_id self;
     uint32_t draws; /* partners drawn: the position in that stream */
     uint32_t incarnation;
-    uint16_t lucky;              /* rank: who was `unlucky` before */
+    uint16_t asked_step; /* modulo 2^16: when a swap was last asked of us */
     unsigned exchange_limit : 4; /* records of each side in the table */
     unsigned late_answers : 4;   /* in a row, of asks given up, <= TRIES_MAX */
-    unsigned late_turns : 4;     /* of models that came when nobody waited any
-                                    more, since the last turn, <= TRIES_MAX */
-    unsigned prepared : 4; /* the record whose snapshot the TRAIN that is out
-                        began with; 0: none */
+    unsigned late_turns : 4; /* of models that came when nobody waited any more,
+                                since the last turn, <= TRIES_MAX */
+    unsigned prepared : 4;   /* the record whose snapshot the TRAIN that is out
+                                began with; 0: none */
     struct kith_suspect suspects[KITH_SUSPECTS_MAX];
     struct kith_estimate control, turn; /* REQUEST -> ACCEPT; MODEL -> answer */
     uint64_t next_counter;              /* of our next exchange */
-    uint64_t outcomes;   /* bit k: the (k + 1)-th last exchange merged */
-    uint16_t asked_step; /* modulo 2^16: when a swap was last asked of us */
-    uint16_t unlucky;    /* rank, likewise: one that we refuse */
+    uint64_t outcomes; /* bit k: the (k + 1)-th last exchange merged */
+    /* Bit r: ranks r modulo 32. How often they were refused a record since they
+     * had one, up to 3; who had one in this turn. */
+    uint32_t refused_low, refused_high, had;
 #define KITH_X(name) uint32_t name;
     KITH_NODE_COUNTS(KITH_X)
 #undef KITH_X
