@@ -174,7 +174,10 @@ void kith_cast_probe(struct kith_node *node, struct kith_round_edge *edge,
     if (begun)
         edge = kith_round_find(kith_round_current(node), from);
     const bool made = edge != NULL && edge->flags & EDGE_MADE;
-    if (number < at || (begun && !made) || !kith_round_comes(node, number))
+    /* Numbers of a mailbox say nothing of who is further: any answer will do.
+     */
+    if (number < at || (begun && !made) || !node->mode->says_round ||
+        !kith_round_comes(node, number))
         kith_round_tell(node, from, KITH_MESSAGE_ABORT, number);
     else if (kith_round_phases(node) > 1)
         kith_round_tell(node, from, KITH_MESSAGE_ACCEPT, number);
