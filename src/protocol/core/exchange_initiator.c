@@ -180,6 +180,9 @@ static void give_up_on(struct kith_node *node, struct kith_exchange *exchange)
     KITH_ASSERT(exchange->edge.peer != KITH_NOBODY);
     if (kith_exchange_brings(exchange))
         kith_exchange_warn(node, exchange);
+    /* Training waits for a pull: one that lapses counts for two. */
+    if (!kith_exchange_gives(exchange) && node->pulls < KITH_PULLS_MAX)
+        node->pulls++;
     abort_exchange(node, exchange);
 }
 
