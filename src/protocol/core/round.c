@@ -110,7 +110,7 @@ void kith_round_open(struct kith_node *node)
                    0);
     if (kith_round_phases(node) > 1) {
         kith_round_list_review(node);
-        if (round->empty > BARREN && !(round->noted & NOTED_JUMP))
+        if (round->barren > BARREN && !(round->noted & NOTED_JUMP))
             kith_round_turn_back(node);
     }
     reopen(node);
@@ -188,8 +188,6 @@ void kith_round_close(struct kith_node *node)
     round->round += !round->deserted;
     if (round->barren < BARREN_MAX && kith_round_is_first(node))
         round->barren++;
-    if (round->empty < BARREN_MAX && kith_round_is_first(node))
-        round->empty++;
     if (node->mode->closed != NULL)
         node->mode->closed(node, missed);
 }

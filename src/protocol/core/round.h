@@ -124,7 +124,6 @@ struct kith_round {
     uint8_t noted;    /* NOTED_JUMP | NOTED_QUESTION */
     uint8_t patience; /* rounds in a row that lapsed, where neighbours change */
     uint8_t barren;   /* cycles in a row of which nothing came */
-    uint8_t empty;    /* cycles in a row that brought no model */
     uint8_t wary;     /* rounds in which what is missing is asked for */
     uint8_t longer;   /* so often the open round's deadline was doubled */
     uint32_t early_count;

@@ -94,7 +94,6 @@ void kith_edge_commit(struct kith_node *node, struct kith_round_edge *edge)
     edge->decision = EDGE_COMMITTED;
     node->round->barren = 0;
     if (edge->flags & EDGE_IN) {
-        node->round->empty = 0;
         node->round->met = node->round->round;
         node->round->behind = 0;
         node->round->came_ns = node->now_ns;

@@ -257,7 +257,7 @@ void kith_round_turn_back(struct kith_node *node)
     round->led_by = KITH_NOBODY;
     round->furthest_by = KITH_NOBODY;
     round->furthest = round->second = round->behind = 0;
-    round->barren = round->empty = 0;
+    round->barren = 0;
     KITH_ASSERT(number > round->met);
     kith_round_rejoin(node, number);
 }
