@@ -19,7 +19,9 @@
  *
  *   plausible(now) = 4 (first round + phases triggers work / work then) + 64
  *
- * which nobody reaches honestly whose rounds take a quarter of ours or more.
+ * which nobody reaches honestly whose rounds take a quarter of ours or more
+ * (16 in place of 4, a sixteenth: of a reduction that was split one part may
+ * wait for the missing in each cycle, and the other one have none missing).
  * Work is our clock's time but for what training waited, which a liar may draw
  * out; then: when the last round was closed. Peers that wait for each other had
  * as many triggers, so they reckon alike, and who follows a claim is followed;
@@ -44,9 +46,10 @@
 /* The fastest plausible peer's rounds to ours; and what the first rounds, of
  * which nothing is known, may be off. */
 #define FASTER 4u
+#define FASTER_CYCLES 16u
 #define SLACK KITH_OUTCOMES
 #define STRETCH 8u
-#define START_MAX (KITH_ROUND_NUMBER_MAX / 16)
+#define START_MAX (KITH_ROUND_NUMBER_MAX / FASTER_CYCLES)
 /* No mailbox's round is shorter: nobody waits there, so that periods differ. */
 #define MAILBOX_ROUND_NS KITH_US
 
@@ -82,12 +85,14 @@ uint64_t kith_round_plausible(const struct kith_node *node)
     const struct kith_round *round = node->round;
     KITH_ASSERT(round->begun_ns <= node->now_ns);
     const uint64_t start = round->start < START_MAX ? round->start : START_MAX;
+    const uint64_t faster =
+        kith_round_phases(node) > 1 ? FASTER_CYCLES : FASTER;
     uint64_t most = start + SLACK;
     if (!node->mode->says_round)
         most += (uint64_t)(node->now_ns - round->begun_ns) / MAILBOX_ROUND_NS;
     else if (round->closed_ns > 0)
-        most += (FASTER - 1) * start +
-                FASTER * kith_round_phases(node) * triggers(node);
+        most += (faster - 1) * start +
+                faster * kith_round_phases(node) * triggers(node);
     return most < KITH_ROUND_NUMBER_MAX ? most : KITH_ROUND_NUMBER_MAX;
 }
 
