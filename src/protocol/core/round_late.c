@@ -195,6 +195,7 @@ static bool may_wait(const struct kith_node *node,
     return kith_round_phases(node) > 1 &&
            node->config->round_deadline_ns == 0 && !node->leaving &&
            !(edge->flags & (EDGE_TOLD_READY | EDGE_DOWN)) &&
+           edge->peer != node->round->misled_by &&
            !kith_edge_is_past(node, edge) &&
            node->round->longer < KITH_PATIENCE_MAX &&
            spent(node) < bound(node) >> vain;
