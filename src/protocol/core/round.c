@@ -444,6 +444,17 @@ static void give_up(struct kith_node *node, kith_id peer)
                    kith_node_turn_timeout(node, KITH_PATIENCE_MAX + 2));
 }
 
+void kith_round_lapse(struct kith_node *node,
+                      const struct kith_round_edge *edge)
+{
+    KITH_ASSERT(edge->decision != EDGE_OPEN);
+    node->round->left_out |= LEFT_LATE;
+    const bool vain = kith_late_lapse(node, edge);
+    count_silent(node, edge);
+    if (vain)
+        give_up(node, edge->peer);
+}
+
 /* The edge did not end in time: it is left out (false: it is in doubt). */
 static bool settle(struct kith_node *node, struct kith_round_edge *edge)
 {
@@ -451,14 +462,9 @@ static bool settle(struct kith_node *node, struct kith_round_edge *edge)
      * weight alone. */
     const bool settled = node->mode->settle(node, edge);
     KITH_ASSERT(settled == (edge->decision != EDGE_OPEN));
-    if (!settled)
-        return false;
-    node->round->left_out |= LEFT_LATE;
-    const bool vain = kith_late_lapse(node, edge);
-    count_silent(node, edge);
-    if (vain)
-        give_up(node, edge->peer);
-    return true;
+    if (settled)
+        kith_round_lapse(node, edge);
+    return settled;
 }
 
 /* Edges that are open at the deadline: who is missing is asked whether it

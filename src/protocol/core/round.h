@@ -78,12 +78,12 @@ struct kith_round_claim {
 
 /* A peer that let rounds lapse. */
 struct kith_round_late {
-    uint64_t who; /* twice its rank; and 1: it was to bring something */
-    uint8_t lapses;
+    uint64_t who;     /* twice its rank; and 1: it was to bring something */
     uint64_t trigger; /* the last one that it let lapse */
-    uint8_t vain;     /* in a row, none in time */
-    bool is_out;      /* of the rest of that trigger's cycle */
+    uint64_t out;     /* the trigger in whose cycle it is left out */
     kith_ns since_ns; /* the first one opened; 0: it was heard since */
+    uint8_t lapses;
+    uint8_t vain; /* in a row, none in time */
 };
 #define KITH_LATE_MAX 16u
 /* Deadlines are doubled so often at most, and within the bound on waiting. */
@@ -271,7 +271,10 @@ uint32_t kith_late_doublings(const struct kith_node *node,
 /* It let the open round lapse. Again, in spite of all patience? */
 bool kith_late_lapse(struct kith_node *node,
                      const struct kith_round_edge *edge);
-/* It let a round of the cycle at hand lapse: the rest goes on without it. */
+/* It is left out of a round; of the cycle at hand: the rest goes on without it.
+ */
+void kith_late_leave_out(struct kith_node *node,
+                         const struct kith_round_edge *edge);
 bool kith_late_is_out(const struct kith_node *node, kith_id peer);
 /* Two triggers in a row, and not a word since the first one. */
 bool kith_late_is_silent(const struct kith_node *node,
@@ -401,6 +404,9 @@ struct kith_round_edge *kith_round_take(struct kith_node *node,
 bool kith_round_store(struct kith_node *node, struct kith_round_edge *edge,
                       uint32_t inbox, const struct kith_message *message);
 void kith_round_try_close(struct kith_node *node);
+/* An edge that was waited for ended without a merge: its peer is charged. */
+void kith_round_lapse(struct kith_node *node,
+                      const struct kith_round_edge *edge);
 void kith_round_worked(struct kith_node *node, enum kith_work_kind kind);
 /* Holds after every event. */
 void kith_round_check(const struct kith_node *node);

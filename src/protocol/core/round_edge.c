@@ -189,6 +189,8 @@ void kith_edge_open(struct kith_node *node, struct kith_round_edge *edge)
         kith_edge_send(node, edge);
     else
         node->mode->unsent(node, edge);
+    if (edge->flags & EDGE_DOWN)
+        kith_late_leave_out(node, edge);
     /* Two that have left each other out would do so for good. */
     if (edge->flags & EDGE_DOWN && node->round->asks)
         kith_round_tell(node, edge->peer, question(node, edge),

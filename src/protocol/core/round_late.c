@@ -10,14 +10,15 @@
  * that are in time, and nobody has to guess how late an honest peer is. A liar
  * that says so for ever is waited for as long as the bound, and after VAIN_MAX
  * triggers in vain it is left out for a while whatever it says; from then on
- * after half as many, until one round with it ends well. Within a cycle whoever
- * let one round lapse is out of the rest, and is waited for half as long in the
- * next one.
+ * after half as many, until one round with it ends well. So is one that takes
+ * its word back. Within a cycle whoever is left out of one round is out of the
+ * rest; one that let it lapse is waited for half as long in the next one.
  *
  * How often the deadline of a round with a peer is doubled from the start:
  *
- *   one more      it let a round lapse without a word
- *   as needed     it comes so long after the first of those was opened
+ *   one more      it let a round lapse; of a cycle: and said nothing
+ *   as needed     it comes so long after the first of those was opened; of a
+ *                 cycle it is asked instead
  *   one less      it was in time, and less would do, too
  *
  * Kept by peer, not by edge: of a graph that changes two meet every few rounds,
@@ -225,6 +226,15 @@ bool kith_late_waits(const struct kith_node *node, struct kith_round_edge *edge)
     return true;
 }
 
+/* In a cycle: it was asked, and said nothing. */
+static bool is_silent(const struct kith_node *node,
+                      const struct kith_round_edge *edge)
+{
+    KITH_ASSERT(edge->peer != node->self);
+    return kith_round_phases(node) == 1 ||
+           (edge->flags & (EDGE_ASKED | EDGE_COMING)) == EDGE_ASKED;
+}
+
 bool kith_late_lapse(struct kith_node *node, const struct kith_round_edge *edge)
 {
     struct kith_round_late *late = place_of(node, edge);
@@ -233,9 +243,10 @@ bool kith_late_lapse(struct kith_node *node, const struct kith_round_edge *edge)
     if (late->since_ns == 0)
         late->since_ns = node->round->opened_ns;
     KITH_ASSERT(late->since_ns <= node->now_ns);
-    if (!(edge->flags & EDGE_COMING) && late->lapses < KITH_PATIENCE_MAX)
+    if (is_silent(node, edge) && late->lapses < KITH_PATIENCE_MAX)
         late->lapses++;
-    late->is_out = kith_round_phases(node) > 1;
+    if (kith_round_phases(node) > 1)
+        late->out = node->attempts;
     /* A cycle may meet it in every round. */
     if (late->trigger == node->attempts)
         return false;
@@ -247,14 +258,23 @@ bool kith_late_lapse(struct kith_node *node, const struct kith_round_edge *edge)
     return true;
 }
 
+void kith_late_leave_out(struct kith_node *node,
+                         const struct kith_round_edge *edge)
+{
+    struct kith_round_late *late = place_of(node, edge);
+    KITH_ASSERT(edge->flags & EDGE_DOWN);
+    if (kith_round_phases(node) > 1 && late->who == who(edge))
+        late->out = node->attempts;
+}
+
 bool kith_late_is_out(const struct kith_node *node, kith_id peer)
 {
     const struct kith_round_late *late = node->round->late;
     bool is_out = false;
     KITH_ASSERT(peer != node->self);
     for (uint32_t i = 0; i < KITH_LATE_MAX; i++)
-        is_out |= late[i].who >> 1 == peer && late[i].is_out &&
-                  late[i].trigger == node->attempts;
+        is_out |= late[i].who >> 1 == peer && late[i].out > 0 &&
+                  late[i].out == node->attempts;
     return is_out;
 }
 
@@ -274,7 +294,7 @@ void kith_late_hear(struct kith_node *node, kith_id peer)
         if (late->who >> 1 != peer || late->since_ns == 0)
             continue;
         const uint8_t needed = enough(node, node->now_ns - late->since_ns);
-        if (needed > late->lapses)
+        if (kith_round_phases(node) == 1 && needed > late->lapses)
             late->lapses = needed;
         late->since_ns = 0;
     }

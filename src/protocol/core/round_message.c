@@ -160,6 +160,8 @@ void kith_round_message(struct kith_node *node, kith_id from,
     const uint64_t number = message->id.counter;
     struct kith_round_edge *edge =
         kith_edge_is_open(node, known, number) ? known : NULL;
+    const bool awaited = kith_edge_is_open(node, known, node->round->round) &&
+                         node->round->longer > 0;
     switch (message->kind) {
     case KITH_MESSAGE_MODEL:
         mode->model(node, known, from, message);
@@ -195,5 +197,10 @@ void kith_round_message(struct kith_node *node, kith_id from,
     }
     if (mode->heard != NULL && known != NULL)
         mode->heard(node, known);
+    /* It was waited for on its word, and took it back. */
+    if (awaited && known->decision == EDGE_DROPPED) {
+        known->flags |= EDGE_COMING;
+        kith_round_lapse(node, known);
+    }
     kith_round_try_close(node);
 }
