@@ -279,6 +279,46 @@ static void test_jumps_over(void **state)
     heals(true, 83, 7112);
 }
 
+/* A liar said that it comes, and in the end that it does not, or went on:
+ * every cycle waited for it as long as for the first time. */
+static void test_breaks_its_word(void **state)
+{
+    (void)state;
+    heals(true, 149, 3357);
+    heals(true, 149, 4982);
+    heals(true, 101, 4883);
+}
+
+/* It only reads from a liar, took itself for alone beside those that it sends
+ * to, and went back a cycle. */
+static void test_is_read(void **state)
+{
+    (void)state;
+    heals(true, 103, 7701);
+}
+
+/* Two peers that were cut off had gone through more cycles than the others
+ * believed. */
+static void test_apart(void **state)
+{
+    (void)state;
+    heals(true, 131, 7278);
+}
+
+/* Training waited for eight pulls from a donor that sends nothing. */
+static void test_silent_donor(void **state)
+{
+    (void)state;
+    heals(true, 131, 6973);
+}
+
+/* Left out by a mailbox, and asked in words that wanted no answer. */
+static void test_mailbox_answers(void **state)
+{
+    (void)state;
+    heals(true, 139, 895);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -313,6 +353,11 @@ int main(void)
         cmocka_unit_test(test_takes_back_its_word),
         cmocka_unit_test(test_tries_where_it_went),
         cmocka_unit_test(test_jumps_over),
+        cmocka_unit_test(test_breaks_its_word),
+        cmocka_unit_test(test_is_read),
+        cmocka_unit_test(test_apart),
+        cmocka_unit_test(test_silent_donor),
+        cmocka_unit_test(test_mailbox_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
