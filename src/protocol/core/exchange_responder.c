@@ -194,7 +194,7 @@ static void note_served(struct kith_node *node, kith_id from)
     KITH_ASSERT((owed(node) & bit) == 0);
 }
 
-/* Is the record kept for others? Whoever may ask anybody asks another one. */
+/* Is the record kept for others? */
 static bool is_kept(struct kith_node *node, kith_id from)
 {
     KITH_ASSERT(from != node->self);
@@ -204,7 +204,7 @@ static bool is_kept(struct kith_node *node, kith_id from)
     const struct kith_topology *topology = node->config->topology;
     const uint32_t theirs = kith_topology_degree(topology, from);
     const uint32_t most =
-        theirs > 0 ? kith_topology_degree(topology, node->self) / theirs : 0;
+        theirs > 0 ? kith_topology_degree(topology, node->self) / theirs : 1;
     if (node->passed < most && node->passed < UINT8_MAX) {
         node->passed++;
         return true;
