@@ -266,6 +266,14 @@ static void open_round(void)
 /* Who is alone counts no rounds: in no time its numbers would be beyond what
  * the others believe. Nor does it go on with the first that is heard, while
  * that one is still on its way. */
+/* Who is missing is asked, and says nothing; others are told that we wait. */
+static void expire_round(void)
+{
+    const uint64_t before = rounds();
+    for (int i = 0; i < 16 && rounds() == before; i++)
+        expire();
+}
+
 static void test_round_alone(void **state)
 {
     (void)state;
@@ -275,10 +283,9 @@ static void test_round_alone(void **state)
     start();
     open_round();
     const struct kith_send to0 = effects.sends[0], to2 = effects.sends[1];
-    expire();
+    expire_round();
     open_round();
-    expire(); /* it says that it is there */
-    expire();
+    expire_round();
     assert_int_equal(rounds(), 2);
     for (int i = 0; i < 100; i++)
         open_round();
@@ -365,7 +372,7 @@ static void test_round_patience_ends(void **state)
     }
     print_message("longest wait %.3f s, %u rounds with it\n",
                   1e-9 * (double)most_ns, waited);
-    assert_int_equal(most_ns, 64 * 100 * KITH_MS);
+    assert_in_range(most_ns, KITH_S, 64 * 100 * KITH_MS);
     assert_in_range(waited, 16, 30);
 }
 
@@ -408,8 +415,8 @@ static void test_round_measures_the_others(void **state)
     assert_true(effects.deadline_ns - now_ns < first_ns / 10);
 }
 
-/* One word of it says how late it is: the next round waits so long at once, and
- * goes on doing so while no less would have done. */
+/* Who is missing is asked, and waited for as long as it says that it comes.
+ * Found by kith swarm --random --seed 149 --run 4475. */
 static void test_round_late(void **state)
 {
     (void)state;
@@ -421,24 +428,20 @@ static void test_round_late(void **state)
     const kith_ns since_ns = now_ns;
     const struct kith_send to0 = effects.sends[0];
     const kith_ns first_ns = effects.deadline_ns - now_ns;
-    expire();
-    open_round();
-    struct kith_message word = about(&to0, KITH_MESSAGE_REQUEST);
-    expire(); /* nobody to tell that it is here */
-    now_ns = effects.deadline_ns - 1;
-    say(0, word); /* still in round 0 */
-    const kith_ns late_ns = now_ns - since_ns;
-    assert_true(late_ns > 2 * first_ns);
-    (void)lapse();
-    for (int i = 0; i < 3; i++) {
-        open_round();
-        const struct kith_send model = effects.sends[0];
-        now_ns += late_ns;
-        give_model(&model);
-        say(0, about(&model, KITH_MESSAGE_ACK));
-        worked(KITH_WORK_MERGE);
-        assert_true(marked(KITH_MARK_MERGED));
+    uint32_t asked = 0;
+    while (now_ns - since_ns < 2 * first_ns) {
+        expire();
+        assert_false(marked(KITH_MARK_ROUND));
+        asked += sent(KITH_MESSAGE_PROBE) != NULL;
+        if (sent(KITH_MESSAGE_PROBE) != NULL)
+            say(0, about(&to0, KITH_MESSAGE_ACCEPT));
     }
+    assert_in_range(asked, 1, 3);
+
+    give_model(&to0);
+    say(0, about(&to0, KITH_MESSAGE_ACK));
+    worked(KITH_WORK_MERGE);
+    assert_true(marked(KITH_MARK_MERGED));
 }
 
 /* The links to both neighbours broke at both ends, which leave each other out.

@@ -319,6 +319,17 @@ static void test_mailbox_answers(void **state)
     heals(true, 139, 895);
 }
 
+/* Beside a silent member, or with steps that differ: where neighbours change,
+ * or a tree passes on how late one was, those that wait for one who waits gave
+ * each other up. Whoever says that it comes is waited for in all rounds. */
+static void test_is_asked(void **state)
+{
+    (void)state;
+    heals(true, 149, 4475);
+    heals(true, 151, 2491);
+    heals(true, 151, 1523);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +369,7 @@ int main(void)
         cmocka_unit_test(test_apart),
         cmocka_unit_test(test_silent_donor),
         cmocka_unit_test(test_mailbox_answers),
+        cmocka_unit_test(test_is_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

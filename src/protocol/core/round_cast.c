@@ -14,9 +14,8 @@
  *   PROBE(r)    "where are you?"
  *   ABORT(r)    "further", "my share is done" or "there is none for you"
  *
- * and a sender whose model is under way says nothing, in a cycle ACCEPT
- * (round_late.c). Undirected edges need no such question: our own model asks
- * it. */
+ * and a sender whose model is under way says ACCEPT (round_late.c). Undirected
+ * edges need no such question: our own model asks it. */
 #include "src/protocol/core/round.h"
 
 /* A one-way edge that lapses: what came of it is merged all the same. */
@@ -179,7 +178,7 @@ void kith_cast_probe(struct kith_node *node, struct kith_round_edge *edge,
     if (number < at || (begun && !made) || !node->mode->says_round ||
         !kith_round_comes(node, number))
         kith_round_tell(node, from, KITH_MESSAGE_ABORT, number);
-    else if (kith_round_phases(node) > 1)
+    else
         kith_round_tell(node, from, KITH_MESSAGE_ACCEPT, number);
 }
 

@@ -1,7 +1,7 @@
 /* How long a round waits for whom.
  *
- * At the deadline of a round of a cycle who is missing is asked: PROBE. One
- * that is alive says where it is,
+ * At the deadline of a round that training waits for who is missing is asked:
+ * PROBE. One that is alive says where it is,
  *
  *   ACCEPT   on its way to this round: the deadline is doubled, and so on
  *   ABORT    it will not come
@@ -16,9 +16,7 @@
  *
  * How often the deadline of a round with a peer is doubled from the start:
  *
- *   one more      it let a round lapse; of a cycle: and said nothing
- *   as needed     it comes so long after the first of those was opened; of a
- *                 cycle it is asked instead
+ *   one more      it let a round lapse, was asked and said nothing
  *   one less      it was in time, and less would do, too
  *
  * Kept by peer, not by edge: of a graph that changes two meet every few rounds,
@@ -185,17 +183,15 @@ kith_ns kith_late_longer(struct kith_node *node)
     return kith_late_wait(node, patience(node) + ++node->round->longer);
 }
 
-/* In a cycle. A READY of ours is in doubt: what is asked about it is how it
- * ended. */
+/* A READY of ours is in doubt: what is asked about it is how it ended. */
 static bool may_wait(const struct kith_node *node,
                      const struct kith_round_edge *edge)
 {
     const struct kith_round_late *late = place_of(node, edge);
     const uint32_t vain = late->who == who(edge) ? late->vain : 0;
     KITH_ASSERT(vain <= VAIN_MAX && edge->decision == EDGE_OPEN);
-    return kith_round_phases(node) > 1 &&
-           node->config->round_deadline_ns == 0 && !node->leaving &&
-           !(edge->flags & (EDGE_TOLD_READY | EDGE_DOWN)) &&
+    return node->mode->says_round && node->config->round_deadline_ns == 0 &&
+           !node->leaving && !(edge->flags & (EDGE_TOLD_READY | EDGE_DOWN)) &&
            edge->peer != node->round->misled_by &&
            !kith_edge_is_past(node, edge) &&
            node->round->longer < KITH_PATIENCE_MAX &&
@@ -226,12 +222,12 @@ bool kith_late_waits(const struct kith_node *node, struct kith_round_edge *edge)
     return true;
 }
 
-/* In a cycle: it was asked, and said nothing. */
+/* It was asked, and said nothing; a mailbox asks nobody. */
 static bool is_silent(const struct kith_node *node,
                       const struct kith_round_edge *edge)
 {
     KITH_ASSERT(edge->peer != node->self);
-    return kith_round_phases(node) == 1 ||
+    return !node->mode->says_round ||
            (edge->flags & (EDGE_ASKED | EDGE_COMING)) == EDGE_ASKED;
 }
 
@@ -291,12 +287,8 @@ void kith_late_hear(struct kith_node *node, kith_id peer)
     KITH_ASSERT(peer != node->self);
     for (uint32_t i = 0; i < KITH_LATE_MAX; i++) {
         struct kith_round_late *late = &node->round->late[i];
-        if (late->who >> 1 != peer || late->since_ns == 0)
-            continue;
-        const uint8_t needed = enough(node, node->now_ns - late->since_ns);
-        if (kith_round_phases(node) == 1 && needed > late->lapses)
-            late->lapses = needed;
-        late->since_ns = 0;
+        if (late->who >> 1 == peer)
+            late->since_ns = 0;
     }
 }
 

@@ -183,7 +183,7 @@ void kith_round_message(struct kith_node *node, kith_id from,
         step_request(node, edge, from, number);
         break;
     case KITH_MESSAGE_ACCEPT: /* it was asked whether it comes */
-        if (kith_round_phases(node) == 1)
+        if (!node->mode->says_round)
             kith_node_bad(node, NULL, from, message);
         else if (edge != NULL)
             edge->flags |= EDGE_COMING;

@@ -119,7 +119,7 @@ static void step_probe(struct kith_node *node, struct kith_round_edge *edge,
     if (kith_edge_decides(node, from) && edge == NULL && number <= at &&
         (number < at || kith_round_has_begun(node)))
         answer_query(node, from, number);
-    else if (kith_round_phases(node) > 1)
+    else
         kith_round_tell(node, from,
                         (edge == NULL && number < at) ||
                                 !kith_round_comes(node, number)
