@@ -28,7 +28,6 @@ libkith_backend_a_SOURCES = \
   src/training/backend/cpu_ops.h \
   src/training/backend/cpu_pools.c \
   src/training/backend/cpu_portable.c \
-  src/training/backend/cpu_residues.inc.h \
   src/training/backend/cpu_products.inc.h \
   src/training/backend/cpu_rms_norm.c \
   src/training/backend/cpu_rotary.c \
@@ -62,7 +61,8 @@ libkith_backend_a_SOURCES = \
   src/training/backend/pool.c \
   src/training/backend/pool.h \
   src/training/backend/products.c \
-  src/training/backend/products.h
+  src/training/backend/products.h \
+  src/training/backend/residues.inc.h
 
 noinst_LIBRARIES += libkith_model.a
 libkith_model_a_CFLAGS = $(C11)

@@ -65,7 +65,8 @@ static void read_beside(const struct kith_format *format,
         KITH_ASSERT(apart[i / KITH_RESIDUE_BLOCK] >= 0 || out[i] == kept[i]);
     kith_modular_follow(n, apart, most, reach);
     for (size_t b = 0; b < blocks; b++)
-        KITH_ASSERT(reach[b] > 0 && reach[b] < 0x1p40f);
+        KITH_ASSERT(reach[b] > 0 &&
+                    (reach[b] <= 3 * most || reach[b] < 0x1p36f));
     free(reach);
     free(apart);
     free(kept);

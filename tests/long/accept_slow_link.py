@@ -17,7 +17,7 @@ Settings beside KITH, OUT and SEEDS of accept.py:
 import os
 import statistics
 
-from accept import OUT, SEEDS, TOP, Table, kith, rows, summary
+from accept import OUT, SEEDS, TOP, Table, kith, summary
 
 PARTS = os.environ.get("PARTS", "sim,lab,loss").split(",")
 TEXT = os.environ.get("TEXT", os.path.join(
@@ -78,10 +78,7 @@ def times(table, world):
 
 
 def loss(path, seed, *settings):
-    result = kith("sim", path, f"seed={seed}", *settings)
-    last = rows(result, "SELECT loss, max(time_s) FROM series WHERE loss IS "
-                "NOT NULL AND peer >= 0 GROUP BY peer")
-    return statistics.fmean(value for value, _ in last)
+    return kith("sim", path, f"seed={seed}", *settings)["loss"]["mean"]
 
 
 def losses(table):

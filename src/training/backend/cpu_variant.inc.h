@@ -23,7 +23,7 @@
 
 #include "cpu_heads.inc.h"
 
-#include "cpu_residues.inc.h"
+#include "residues.inc.h"
 
 static const struct kith_cpu_image image = {
     .panel = LINE_2 > 0 ? 32 : 16,
