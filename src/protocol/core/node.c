@@ -194,9 +194,10 @@ kith_ns kith_node_first_timeout(const struct kith_node *node)
 kith_ns kith_node_turn_timeout(const struct kith_node *node, uint32_t tries)
 {
     static const struct kith_estimate unknown;
+    /* Training waits for a pull. */
+    const uint32_t late = node->adopting ? 0 : node->late_turns;
     return kith_estimate_timeout(pulls(node) ? &unknown : &node->turn,
-                                 kith_node_first_timeout(node),
-                                 tries + node->late_turns);
+                                 kith_node_first_timeout(node), tries + late);
 }
 
 void kith_node_turn_took(struct kith_node *node, kith_ns since_ns)
