@@ -54,7 +54,8 @@ size_t kith_worker_packing_bytes(const struct kith_worker *worker)
 {
     return worker->packing.format == NULL || streams(worker)
                ? 0
-               : vectors_of(worker) * worker->message;
+               : vectors_of(worker) * worker->message +
+                     kith_worker_residues_bytes(worker);
 }
 
 bool kith_worker_packing_open(struct kith_worker *worker, bool lies)

@@ -29,6 +29,22 @@ bool kith_worker_is_modular(const struct kith_worker *worker)
            worker->packing.format->residue_bits > 0;
 }
 
+/* Snapshots that something is sent from. */
+static bool keeps(const struct kith_worker *worker, uint32_t slot)
+{
+    return slot != KITH_SLOT_LIVE && !kith_slot_is_inbox(slot) &&
+           kith_worker_uses(worker, slot);
+}
+
+size_t kith_worker_residues_bytes(const struct kith_worker *worker)
+{
+    size_t bytes = 0;
+    for (uint32_t slot = 0; slot < KITH_SLOT_ROUND_EDGES; slot++)
+        if (kith_worker_is_modular(worker) && keeps(worker, slot))
+            bytes += worker->message;
+    return bytes;
+}
+
 bool kith_worker_residues_open(struct kith_worker *worker)
 {
     struct kith_reading *residues = &worker->packing.residues;
@@ -49,7 +65,7 @@ bool kith_worker_residues_open(struct kith_worker *worker)
         (residues->carried == residues->blocks || residues->chosen != NULL);
     const size_t bytes = (worker->message + 63) & ~(size_t)63;
     for (uint32_t slot = 1; slot < KITH_SLOT_ROUND_EDGES && enough; slot++) {
-        if (kith_slot_is_inbox(slot) || !kith_worker_uses(worker, slot))
+        if (!keeps(worker, slot))
             continue;
         residues->kept[slot] = aligned_alloc(64, bytes > 0 ? bytes : 64);
         enough = residues->kept[slot] != NULL;

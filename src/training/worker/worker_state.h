@@ -246,6 +246,8 @@ void kith_worker_unpack_end(struct kith_worker *worker,
 /* ---- packing_modular.c: where the format is modular */
 
 bool kith_worker_is_modular(const struct kith_worker *worker);
+/* What it keeps of snapshots. */
+size_t kith_worker_residues_bytes(const struct kith_worker *worker);
 KITH_MUST_CHECK bool kith_worker_residues_open(struct kith_worker *worker);
 void kith_worker_residues_close(struct kith_worker *worker);
 /* x is where others begin, too. */
