@@ -44,6 +44,9 @@ static const char *const settings[] = {
     "algorithm: adpsgd, every: 1, wire: int8, guard: clip",
     "algorithm: sgp, every: 1, wire: bfloat16",
     "algorithm: dpsgd, every: 1, topology: complete, wire: int8",
+    "algorithm: adpsgd, every: 1, wire: moniqua4, guard: clip",
+    "algorithm: dpsgd, every: 1, topology: complete, wire: moniqua8, "
+    "wire_share: 0.5",
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
