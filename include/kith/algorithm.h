@@ -226,15 +226,17 @@ kith_algorithm_gives_weight(const struct kith_algorithm *algorithm)
            (algorithm->flags & KITH_SPLITS_MASS) != 0;
 }
 
-/* Does `merge` add differences of what two ends sent, and is a coordinate
- * always at the same place of a message? */
+/* Does `merge` add differences of what two ends sent, with a coordinate always
+ * at the same place of a message, and does nothing go on from the sum? An outer
+ * step multiplies by its momentum what one neighbour's message left out: diloco
+ * on unlike data diverged with moniqua4. */
 static inline bool
 kith_algorithm_adds_differences(const struct kith_algorithm *algorithm)
 {
     const bool adds =
         (algorithm->flags & (KITH_MERGES_BESIDE | KITH_TAKES_GUARD)) != 0;
     return adds && !kith_algorithm_gives_weight(algorithm) &&
-           algorithm->slice == NULL;
+           algorithm->slice == NULL && algorithm->finish == NULL;
 }
 
 /* Does this round carry whole models? The first is number period - 1. */

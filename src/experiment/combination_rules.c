@@ -108,7 +108,8 @@ static enum kith_err match_residues(const struct tree *tree,
     if (!kith_algorithm_adds_differences(algorithm))
         return fail(tree, "gossip.wire", experiment, format->name,
                     "a wire of whole values (float32, bfloat16, int8): what it "
-                    "sends is not read beside a model of the receiver's");
+                    "sends is not read beside a model of the receiver's, or an "
+                    "outer step follows");
     if (experiment->gossip.topology->directed &&
         algorithm->pattern == KITH_PATTERN_ROUND)
         return kith_yaml_refuse(

@@ -57,6 +57,8 @@ refused "algorithm sgp needs a wire of whole values" \
     "algorithm: sgp, wire: moniqua4"
 refused "found 0.5, but gossip.wire is int8" \
     "algorithm: adpsgd, wire: int8, wire_share: 0.5"
+refused "algorithm diloco needs a wire of whole values" \
+    "algorithm: diloco, every: 20, topology: complete, wire: moniqua4"
 refused "needs an undirected graph" \
     "algorithm: dpsgd, topology: exponential, wire: moniqua4"
 finish

@@ -47,8 +47,9 @@ MOST = {"bfloat16": (0.3, 0.4), "int8": (0.3, 0.5), "moniqua8": (0.3, 0.5),
         "moniqua4": (0.3, 0.5),
         # and a share of its blocks
         "moniqua4 x 0.5": (0.5, 0.8), "moniqua4 x 0.25": (1.0, 2.0)}
-# A share that is given away is not read beside a model: refused.
-GIVES_SHARES = ("gosgd", "sgp")
+# Refused: a share that is given away is not read beside a model, and an outer
+# step multiplies what was left out.
+NOT_MODULAR = ("gosgd", "sgp", "diloco", "noloco")
 WORST_OFF = 2.0  # the worst peer below the mean
 
 
@@ -135,7 +136,7 @@ def main():
     runs = Runs()
     lines = [line(runs, algorithm, split, wire) for algorithm in ALGORITHMS
              for split in SPLITS for wire in WIRES
-             if not (wire.startswith("moniqua") and algorithm in GIVES_SHARES)]
+             if not (wire.startswith("moniqua") and algorithm in NOT_MODULAR)]
     lines = [one for one in lines if one]
     print(f"\n{WORLD}, {EPOCHS:g} epochs of {PEERS} peers\n\n| algorithm | data "
           "| wire | seeds | float32 | loss | allowed | worst peer below the "

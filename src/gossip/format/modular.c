@@ -71,15 +71,21 @@ static float step_of(uint32_t number)
     return quarters[number % 4] * octave;
 }
 
-/* Numbers on both sides of one's own are readable; twice the reach is. */
+/* How many times the reach is readable: at 4 bits a step is a good part of it,
+ * and what is seen of a distance errs on the far side; 8 bits leave room. */
+static float margin(unsigned bits)
+{
+    return bits == 4 ? 2 : 16;
+}
+
 static float step_of_reach(unsigned bits, float reach)
 {
-    return 2 * reach / (float)((1 << (bits - 1)) - 1);
+    return margin(bits) * reach / (float)((1 << (bits - 1)) - 1);
 }
 
 static float reach_of(unsigned bits, float step)
 {
-    return step * (float)((1 << (bits - 1)) - 1) / 2;
+    return step * (float)((1 << (bits - 1)) - 1) / margin(bits);
 }
 
 /* Of no number, a step beside which nothing is read. */

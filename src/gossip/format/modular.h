@@ -24,7 +24,7 @@
  * `reach` is what a grid is made for: the largest distance at any value of a
  * block lately,
  *
- *   step >= 2 reach / (2^(bits - 1) - 1)
+ *   step >= c reach / (2^(bits - 1) - 1)                   c = 2; 16 at 8 bits
  *   reach <- max(.97 reach, max |Q(theirs) - Q(ours)|)     merged
  *   reach <- max(reach, max |Q(theirs) - Q(ours)|)         theirs is read, ours
  *                                                          is not
