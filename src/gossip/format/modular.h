@@ -44,7 +44,8 @@
  *
  * Source: Lu and De Sa, "Moniqua: Modulo Quantized Communication in
  * Decentralized SGD", ICML 2020; grids, reach and hash as measured for pairs.
- * Test: unit/test_modular.c, unit/test_packing.c, fuzz/fuzz_format.c */
+ * Test: unit/test_modular.c, unit/test_packing_modular.c,
+ * fuzz/fuzz_format.c */
 #ifndef KITH_GOSSIP_FORMAT_MODULAR_H
 #define KITH_GOSSIP_FORMAT_MODULAR_H
 

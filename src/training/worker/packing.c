@@ -65,7 +65,8 @@ bool kith_worker_packing_open(struct kith_worker *worker, bool lies)
     const uint32_t count = vectors_of(worker);
     if (packing->format == NULL || packing->vectors != NULL)
         return true;
-    if (kith_worker_is_modular(worker) && !kith_worker_residues_open(worker))
+    if (kith_worker_is_modular(worker) && packing->residues.kept == NULL &&
+        !kith_worker_residues_open(worker))
         return false;
     if (packing->values == NULL)
         packing->values = calloc(worker->slot_count, sizeof *packing->values);

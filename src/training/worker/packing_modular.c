@@ -10,7 +10,7 @@
  * could read, as if the rest were like it; where that is nothing, nothing came.
  *
  * Memory: a message's vector more for each snapshot that may be under way.
- * Test: unit/test_packing.c. */
+ * Test: unit/test_packing_modular.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
