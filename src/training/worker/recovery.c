@@ -197,6 +197,24 @@ void kith_worker_judge_merge(struct kith_worker *worker,
     result->recovered = true;
 }
 
+/* An element's. While there is no good state its vector may hold zeros. */
+static double size_of(const struct kith_worker *worker, const void *vector)
+{
+    KITH_ASSERT(!worker->recovery.is_there && worker->recovery.good != NULL);
+    return distance(worker, vector);
+}
+
+bool kith_worker_is_spoilt(struct kith_worker *worker, const void *received)
+{
+    const struct kith_recovery *recovery = &worker->recovery;
+    KITH_ASSERT(received != NULL);
+    if (!recovery->is_on || recovery->is_there || recovery->good == NULL)
+        return false;
+    worker->backend->clear(worker->layout->gossiped, recovery->good);
+    return size_of(worker, received) > KITH_MODEL_FAR &&
+           size_of(worker, worker->slots[KITH_SLOT_LIVE]) <= KITH_MODEL_FAR;
+}
+
 bool kith_worker_is_stale(const struct kith_worker *worker, uint32_t sent)
 {
     KITH_ASSERT(sent != KITH_SLOT_LIVE);

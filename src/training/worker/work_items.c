@@ -448,7 +448,8 @@ void kith_worker_forget(struct kith_worker *worker)
 }
 
 /* A restarted peer takes its neighbour's z with weight 1 and forgets its own
- * momentum. delta_sum books what that changed. */
+ * momentum. delta_sum books what that changed: nothing where the donor's model
+ * is none, and its own, or its save's, is one. */
 static void run_adopt(struct kith_worker *worker, struct kith_work *work)
 {
     KITH_ASSERT(work->edge_count == 1);
@@ -459,6 +460,9 @@ static void run_adopt(struct kith_worker *worker, struct kith_work *work)
     (void)kith_worker_own_live(worker, false);
     struct kith_algebra algebra = kith_worker_edge_algebra(worker, work, edge);
     KITH_ASSERT(algebra.received != NULL);
+    edge->delta_sum = 0;
+    if (kith_worker_is_spoilt(worker, algebra.received))
+        return;
     backend->copy(algebra.dim, algebra.live, algebra.received);
     if (worker->algorithm->factor != NULL)
         backend->scale(algebra.dim,

@@ -198,6 +198,8 @@ void kith_worker_judge_merge(struct kith_worker *worker,
 bool kith_worker_is_far(struct kith_worker *worker,
                         struct kith_work_edge *edge);
 bool kith_worker_is_stale(const struct kith_worker *worker, uint32_t sent);
+/* A donor's model is larger than any honest one, and x, of a save, is not. */
+bool kith_worker_is_spoilt(struct kith_worker *worker, const void *received);
 
 /* ---- lying.c */
 
