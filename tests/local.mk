@@ -112,6 +112,7 @@ UNIT = \
   tests/unit/test_suite \
   tests/unit/test_swarm_finds \
   tests/unit/test_swarm_healed \
+  tests/unit/test_swarm_cycles \
   tests/unit/test_swarm_pairs \
   tests/unit/test_taxonomy_bias \
   tests/unit/test_taxonomy_choco \

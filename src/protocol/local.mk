@@ -57,6 +57,7 @@ libkith_core_a_SOURCES = \
   src/protocol/core/exchange_initiator.c \
   src/protocol/core/exchange_partner.c \
   src/protocol/core/exchange_responder.c \
+  src/protocol/core/exchange_turns.c \
   src/protocol/core/mark_names.c \
   src/protocol/core/mode.h \
   src/protocol/core/node.c \

@@ -428,6 +428,32 @@ static void test_exclusive(void **state)
     say(2 - asked, request);
     assert_non_null(sent(KITH_MESSAGE_BUSY));
     assert_null(sent(KITH_MESSAGE_ACCEPT));
+    /* Two that ask each other: the lower rank's question stands. */
+    request.id.counter++;
+    request.overlap = 1;
+    say(asked, request);
+    assert_non_null(sent(asked == 0 ? KITH_MESSAGE_ACCEPT : KITH_MESSAGE_BUSY));
+}
+
+/* A sender asks its reader, whose round has just begun: it comes. Found by kith
+ * swarm --random --seed 202 --run 805. */
+static void test_reader_is_asked(void **state)
+{
+    (void)state;
+    open_node("allreduce-tree", "collective-tree", 4, 0, false);
+    config.phases = (uint32_t)kith_topology_period(&topology);
+    free(node);
+    node = kith_node_init(calloc(1, kith_node_size(&config)), &config, 0, 0, 0,
+                          false);
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_null(sent(KITH_MESSAGE_MODEL)); /* it only reads, from 1 */
+    say(1, (struct kith_message){.kind = KITH_MESSAGE_PROBE,
+                                 .pattern = KITH_PATTERN_ROUND,
+                                 .mine = false,
+                                 .slot = KITH_SLOT_NONE});
+    assert_non_null(sent(KITH_MESSAGE_ACCEPT));
 }
 
 /* In an all-reduce: who is missing at the deadline is asked, and waited for as
@@ -481,6 +507,7 @@ int main(void)
         cmocka_unit_test(test_mailbox_goes_on),
         cmocka_unit_test(test_mailbox_catches_up),
         cmocka_unit_test(test_exclusive),
+        cmocka_unit_test(test_reader_is_asked),
         cmocka_unit_test(test_round_asks_who_is_missing),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,7 +72,7 @@ static void test_adopts_in_a_later_round(void **state)
 {
     (void)state;
     open_node("allreduce-doubling", "collective-doubling", 3, 1, true);
-    config.phases = kith_topology_period(&topology);
+    config.phases = (uint32_t)kith_topology_period(&topology);
     free(node);
     node = kith_node_init(calloc(1, kith_node_size(&config)), &config, 1, 0, 0,
                           true);
@@ -80,6 +80,44 @@ static void test_adopts_in_a_later_round(void **state)
     assert_non_null(sent(KITH_MESSAGE_REQUEST));
     assert_int_equal(sent(KITH_MESSAGE_REQUEST)->to, 0);
     assert_false(effects.has_work);
+}
+
+/* A donor that was alone has taken more steps than it counted rounds: its
+ * ACCEPT says in which round it is, and until then the peer is in none. Found
+ * by kith swarm --random --seed 208 --run 1376. */
+static void test_takes_its_donors_place(void **state)
+{
+    (void)state;
+    open_node("dpsgd", "ring", 3, 1, true);
+    config.steps = 1000;
+    free(node);
+    node = kith_node_init(calloc(1, kith_node_size(&config)), &config, 1, 0, 30,
+                          true);
+    start();
+    const struct kith_send request = *sent(KITH_MESSAGE_REQUEST);
+    const kith_id other = 2 - request.to;
+    say(other, (struct kith_message){.kind = KITH_MESSAGE_PROBE,
+                                     .pattern = KITH_PATTERN_ROUND,
+                                     .id = {.counter = 5},
+                                     .mine = other < 1,
+                                     .step = 5,
+                                     .slot = KITH_SLOT_NONE});
+    assert_int_equal(effects.sends[0].message.step, 0);
+    struct kith_message accept = about(&request, KITH_MESSAGE_ACCEPT);
+    accept.step = 7;
+    say(request.to, accept);
+    struct kith_message model = about(&request, KITH_MESSAGE_MODEL);
+    model.step = 40;
+    model.slot = kith_node_inbox(node, request.to, &model);
+    say(request.to, model);
+    assert_int_equal(effects.work.kind, KITH_WORK_ADOPT);
+    worked(KITH_WORK_ADOPT);
+    assert_int_equal(node->steps, 40);
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_non_null(sent(KITH_MESSAGE_MODEL));
+    assert_int_equal(sent(KITH_MESSAGE_MODEL)->message.id.counter, 7);
+    assert_int_equal(sent(KITH_MESSAGE_MODEL)->message.step, 7);
 }
 
 static void test_nobody_to_adopt_from(void **state)
@@ -236,6 +274,7 @@ int main(void)
         cmocka_unit_test(test_donor_forgets_what_is_adopted),
         cmocka_unit_test(test_slow_donor_charges_nobody),
         cmocka_unit_test(test_adopts_in_a_later_round),
+        cmocka_unit_test(test_takes_its_donors_place),
         cmocka_unit_test(test_nobody_to_adopt_from),
         cmocka_unit_test(test_busy_donors_are_asked_again),
         cmocka_unit_test(test_pull_is_served),

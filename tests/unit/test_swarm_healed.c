@@ -330,6 +330,69 @@ static void test_is_asked(void **state)
     heals(true, 151, 1523);
 }
 
+/* A liar says that it comes: those beside it were late because they waited for
+ * it, and were waited for half as long each time. */
+static void test_in_vain(void **state)
+{
+    (void)state;
+    heals(true, 163, 8105);
+    heals(true, 151, 6950);
+    heals(true, 201, 9879);
+    heals(true, 203, 5407);
+    heals(true, 217, 542);
+}
+
+/* All were late because all waited, measured that, and waited as long. */
+static void test_circle(void **state)
+{
+    (void)state;
+    heals(true, 206, 7304);
+    heals(true, 209, 4148);
+    heals(true, 212, 6466);
+}
+
+/* Whose place is to be its donor's said where it would be without one, and was
+ * taken for a liar. */
+static void test_nowhere(void **state)
+{
+    (void)state;
+    heals(true, 215, 707);
+    heals(true, 213, 8831);
+    heals(true, 214, 4436);
+}
+
+/* Several rounds behind, of ten times slower peers. */
+static void test_comes_nearer(void **state)
+{
+    (void)state;
+    heals(true, 214, 125);
+    heals(true, 214, 2084);
+    heals(true, 216, 5102);
+}
+
+/* Left out by a mailbox that asks at every eighth trigger: each was skipped. */
+static void test_skipped(void **state)
+{
+    (void)state;
+    heals(true, 216, 7957);
+}
+
+/* The only neighbour was charged because its model came late. */
+static void test_first_pull(void **state)
+{
+    (void)state;
+    heals(true, 204, 3317);
+}
+
+/* Training stood still for those that came nearer. */
+static void test_standstill(void **state)
+{
+    (void)state;
+    heals(true, 217, 237);
+    heals(true, 217, 2923);
+    heals(true, 222, 1065);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +433,13 @@ int main(void)
         cmocka_unit_test(test_silent_donor),
         cmocka_unit_test(test_mailbox_answers),
         cmocka_unit_test(test_is_asked),
+        cmocka_unit_test(test_in_vain),
+        cmocka_unit_test(test_circle),
+        cmocka_unit_test(test_nowhere),
+        cmocka_unit_test(test_comes_nearer),
+        cmocka_unit_test(test_skipped),
+        cmocka_unit_test(test_first_pull),
+        cmocka_unit_test(test_standstill),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,13 +79,72 @@ static void test_turn_with_liars(void **state)
     heals(false, 17, 8176);
 }
 
+/* A turn ended before those that ask less often could have had it, and peers in
+ * step had the next one in the same order. */
+static void test_slower_turn(void **state)
+{
+    (void)state;
+    heals(false, 163, 4073);
+    heals(false, 151, 3926);
+}
+
+/* It had its turn, and the word of that came too late. */
+static void test_turn_lost(void **state)
+{
+    (void)state;
+    heals(false, 202, 9191);
+    heals(false, 201, 5225);
+}
+
+/* The middle of a star asks more often than it answers. */
+static void test_asked_in_turn(void **state)
+{
+    (void)state;
+    heals(false, 208, 5081);
+    heals(false, 206, 9135);
+    heals(false, 209, 7285);
+}
+
+/* Two that make one exchange at a time asked each other, and refused. */
+static void test_both_ask(void **state)
+{
+    (void)state;
+    heals(false, 157, 9241);
+    heals(false, 206, 6167);
+}
+
+/* Who adopts refuses those that ask it, and its donor sent nothing. */
+static void test_silent_donor(void **state)
+{
+    (void)state;
+    heals(false, 202, 1619);
+    heals(false, 213, 5844);
+    heals(false, 216, 3538);
+}
+
+/* Charged for longer than it takes to settle, for a link that was cut. */
+static void test_charged_long(void **state)
+{
+    (void)state;
+    heals(false, 208, 5968);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in_doubt),        cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_charged_on),      cmocka_unit_test(test_swings),
-        cmocka_unit_test(test_sent_again),      cmocka_unit_test(test_turn),
+        cmocka_unit_test(test_in_doubt),
+        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_charged_on),
+        cmocka_unit_test(test_swings),
+        cmocka_unit_test(test_sent_again),
+        cmocka_unit_test(test_turn),
         cmocka_unit_test(test_turn_with_liars),
+        cmocka_unit_test(test_slower_turn),
+        cmocka_unit_test(test_turn_lost),
+        cmocka_unit_test(test_asked_in_turn),
+        cmocka_unit_test(test_both_ask),
+        cmocka_unit_test(test_silent_donor),
+        cmocka_unit_test(test_charged_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,9 +9,11 @@
  * the record that an event is about. A peer whose model another one waits for
  * serves first, so records that it answers come before those it initiates. */
 #include "src/protocol/core/mode.h"
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round.h"
 
 #include <string.h>
+
+#define CHARGE_NS (40 * KITH_TIMEOUT_MIN_NS)
 
 _Static_assert(OWNER_EXCHANGE + 2 * KITH_EXCHANGES_LIMIT <= UINT8_MAX,
                "the owner of an item names its exchange in one byte");
@@ -125,9 +127,24 @@ uint32_t kith_exchange_overlap(const struct kith_node *node)
 void kith_exchange_warn(struct kith_node *node,
                         const struct kith_exchange *exchange)
 {
+    const kith_ns half_ns = kith_node_turn_timeout(node, KITH_TRIES_MAX);
     KITH_ASSERT(exchange->edge.peer != KITH_NOBODY);
-    kith_node_warn(node, exchange->edge.peer, kith_node_turn_timeout(node, 2),
-                   kith_node_turn_timeout(node, KITH_TRIES_MAX + 1));
+    /* Ten times as long as a record is held at least. */
+    const kith_ns long_ns = half_ns > CHARGE_NS
+                                ? half_ns
+                                : kith_node_earliest(2 * half_ns, CHARGE_NS);
+    kith_node_warn(node, exchange->edge.peer,
+                   kith_node_earliest(kith_node_turn_timeout(node, 2), long_ns),
+                   long_ns);
+}
+
+/* A donor's steps say nothing of its round: who is alone counts none. */
+static bool is_place(const struct kith_node *node, enum kith_pattern pattern,
+                     enum kith_message_kind kind)
+{
+    KITH_ASSERT(pattern != KITH_PATTERN_ROUND);
+    return pattern == KITH_PATTERN_PULL && kind == KITH_MESSAGE_ACCEPT &&
+           node->round != NULL && node->mode->says_round;
 }
 
 void kith_exchange_tell(const struct kith_node *node,
@@ -153,7 +170,8 @@ void kith_exchange_tell(const struct kith_node *node,
         .id = {.counter = exchange->counter,
                .incarnation = exchange->incarnation},
         .mine = ours,
-        .step = node->steps,
+        .step =
+            is_place(node, pattern, kind) ? node->round->round : node->steps,
         .payload_bytes =
             sized ? kith_node_payload(node->config, pattern, exchange->counter)
                   : 0,
@@ -342,10 +360,9 @@ bool kith_exchange_is_quiet(const struct kith_node *node)
     return used(node, KITH_EXCHANGES_OURS | KITH_EXCHANGES_THEIRS) == 0;
 }
 
-/* One exchange at a time: what is answered comes first. */
-static bool defers_trigger(const struct kith_node *node)
+bool kith_exchange_defers(const struct kith_node *node)
 {
-    KITH_ASSERT(node->round == NULL);
+    KITH_ASSERT(node->round == NULL || node->adopting);
     return kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE) &&
            used(node, KITH_EXCHANGES_THEIRS) > 0;
 }
@@ -479,5 +496,5 @@ kith_ns kith_exchange_deadline(struct kith_node *node)
 const struct kith_mode kith_mode_exchange = {
     .trigger = trigger,
     .is_open = is_open,
-    .defers_trigger = defers_trigger,
+    .defers_trigger = kith_exchange_defers,
 };

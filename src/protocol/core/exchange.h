@@ -3,7 +3,8 @@
  *   exchange.c            the table; what both sides share
  *   exchange_partner.c    whom this peer asks
  *   exchange_initiator.c  the side that asks
- *   exchange_responder.c  the side that is asked */
+ *   exchange_responder.c  the side that is asked
+ *   exchange_turns.c      whose turn it is where many ask */
 #ifndef KITH_PROTOCOL_CORE_EXCHANGE_H
 #define KITH_PROTOCOL_CORE_EXCHANGE_H
 
@@ -131,6 +132,8 @@ uint32_t kith_exchange_overlap(const struct kith_node *node);
 /* Its slots are free again. */
 void kith_exchange_end(const struct kith_node *node,
                        struct kith_exchange *exchange);
+/* One exchange at a time: what is answered comes first. */
+bool kith_exchange_defers(const struct kith_node *node);
 /* Who takes part in one exchange at a time answers nobody while it asks: it
  * listens about as long as it asked before it asks again, or neighbours whose
  * steps are short beside a round trip would all ask and none answer. */
@@ -171,6 +174,18 @@ struct kith_exchange_side {
     uint32_t is_ahead;     /* bit s: our half is still to be merged */
 };
 extern const struct kith_exchange_side kith_initiator, kith_responder;
+
+/* exchange_turns.c: a peer was refused a record in favour of others; had one,
+ * or was asked by us; gave it up. */
+void kith_turn_refused(struct kith_node *node, kith_id from);
+void kith_turn_served(struct kith_node *node, kith_id peer);
+void kith_turn_given_up(struct kith_node *node,
+                        const struct kith_exchange *exchange);
+/* Is the record kept for others? */
+bool kith_turn_is_others(struct kith_node *node, kith_id from);
+/* A neighbour that is owed one and not to be avoided, else KITH_NOBODY. */
+kith_id kith_turn_owed(struct kith_node *node, const kith_id *avoid,
+                       uint32_t count);
 
 /* exchange_partner.c: dials the partners of the first draws. */
 void kith_exchange_start(struct kith_node *node);

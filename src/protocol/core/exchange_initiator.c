@@ -43,10 +43,12 @@ void kith_exchange_open(struct kith_node *node, enum kith_pattern pattern)
     struct kith_exchange *exchange = &node->exchanges[index];
     node->exchange_mask |= (uint8_t)(1u << index);
     const uint32_t retries = node->config->retries;
+    /* Not the donor again that has just made nothing of it. */
+    const bool again = pattern == KITH_PATTERN_PULL && node->pulls > 1;
     *exchange = (struct kith_exchange){
         .deadline_ns = KITH_NEVER,
         .pattern = pattern & 7u,
-        .edge = {.peer = KITH_NOBODY,
+        .edge = {.peer = again ? exchange->edge.peer : KITH_NOBODY,
                  .sent = KITH_SLOT_INITIATED_SENT + slots,
                  .inbox = KITH_SLOT_INITIATED_INBOX + slots}};
     const bool found = kith_exchange_draw(node, exchange);
@@ -121,7 +123,8 @@ static void finish(struct kith_node *node, struct kith_exchange *exchange,
 static void try_another(struct kith_node *node, struct kith_exchange *exchange)
 {
     KITH_ASSERT(exchange->state == INITIATOR_ASKED);
-    if (exchange->retries > 0 && !node->leaving) {
+    if (exchange->retries > 0 && !node->leaving &&
+        !kith_exchange_defers(node)) {
         const kith_id before = exchange->edge.peer;
         /* A BUSY or a silent partner costs a request, not a trigger; without
          * a bound a crowded cluster would only ask. */
@@ -178,11 +181,14 @@ static void abort_exchange(struct kith_node *node,
 static void give_up_on(struct kith_node *node, struct kith_exchange *exchange)
 {
     KITH_ASSERT(exchange->edge.peer != KITH_NOBODY);
-    if (kith_exchange_brings(exchange))
+    if (kith_exchange_brings(exchange) &&
+        (kith_exchange_gives(exchange) || node->pulls > 1))
         kith_exchange_warn(node, exchange);
-    /* Training waits for a pull: one that lapses counts for two. */
-    if (!kith_exchange_gives(exchange) && node->pulls < KITH_PULLS_MAX)
-        node->pulls++;
+    /* Training waits for a pull, and those that ask us do: one that lapses
+     * counts for four. */
+    if (!kith_exchange_gives(exchange))
+        for (unsigned k = 1; k < 4 && node->pulls < KITH_PULLS_MAX; k++)
+            node->pulls++;
     abort_exchange(node, exchange);
 }
 
@@ -238,6 +244,8 @@ static void complete(struct kith_node *node, struct kith_exchange *exchange)
 {
     KITH_ASSERT(!exchange->abort_due);
     kith_exchange_tell(node, exchange, KITH_MESSAGE_ACK);
+    if (exchange->pattern == KITH_PATTERN_SWAP)
+        kith_turn_served(node, exchange->edge.peer);
     finish(node, exchange, true);
 }
 
@@ -309,6 +317,8 @@ static void step_accept(struct kith_node *node, struct kith_exchange *exchange,
                         const struct kith_message *message)
 {
     KITH_ASSERT(exchange->probes <= KITH_PROBES_MAX);
+    if (!kith_exchange_gives(exchange) && node->round != NULL)
+        node->round->donor = message->step;
     if (exchange->state == INITIATOR_ASKED) {
         if (exchange->pattern == KITH_PATTERN_SWAP &&
             !kith_exchange_weigh(node, exchange, message->overlap)) {
@@ -375,6 +385,29 @@ static void step_ack(struct kith_node *node, struct kith_exchange *exchange)
     }
 }
 
+/* The donor's place: its steps, and the next of its rounds that begins a cycle.
+ * Who has closed rounds of its own goes back in none. */
+static void take_place(struct kith_node *node, uint64_t steps)
+{
+    struct kith_round *round = node->round;
+    const uint64_t most = node->config->steps;
+    const bool ahead = steps > node->steps;
+    KITH_ASSERT(node->adopting);
+    if (ahead)
+        node->steps = steps < most ? steps : most;
+    if (!node->mode->says_round) {
+        round->donor = kith_round_after(node, steps);
+        if (!ahead)
+            return;
+    }
+    const uint64_t number = kith_round_begins(node, round->donor);
+    if (round->donor > KITH_ROUND_NUMBER_MAX || number == round->round ||
+        (round->closed_ns > 0 && number < round->round))
+        return;
+    round->start = number;
+    kith_round_rejoin(node, number);
+}
+
 static void step_model(struct kith_node *node, struct kith_exchange *exchange,
                        const struct kith_message *message)
 {
@@ -387,14 +420,8 @@ static void step_model(struct kith_node *node, struct kith_exchange *exchange,
         abort_exchange(node, exchange);
         return;
     }
-    if (!kith_exchange_gives(exchange) && message->step > node->steps &&
-        node->round != NULL) {
-        /* Rounds are numbered by steps: take the donor's place in them. */
-        node->steps = message->step < node->config->steps ? message->step
-                                                          : node->config->steps;
-        node->round->start = kith_round_after(node, message->step);
-        kith_round_rejoin(node, node->round->start);
-    }
+    if (!kith_exchange_gives(exchange) && node->round != NULL)
+        take_place(node, message->step);
     /* No deadline either: the worker is ours. */
     exchange->state = INITIATOR_MERGE;
 }
@@ -472,18 +499,25 @@ static void give_up(struct kith_node *node, struct kith_exchange *exchange)
     finish(node, exchange, false);
 }
 
-/* Whoever only ever answers "soon" must not hold a pull, for which training
- * waits, nor a record of the table: four times as long as the slowest turn
- * should take is enough. Where no turn was measured yet patience is a probe's.
- */
+/* Whoever only ever answers "soon" must not hold a record of the table: four
+ * times as long as the slowest turn should take is enough. Where no turn was
+ * measured yet patience is a probe's. Training waits for a pull: where the
+ * first one takes long another neighbour is asked, before anybody is waited for
+ * longer or charged; and who says that it has not sent it yet is waited for
+ * less. */
 static bool is_late(const struct kith_node *node,
                     const struct kith_exchange *exchange)
 {
+    const uint32_t doublings = kith_exchange_gives(exchange) ? 2
+                               : node->pulls <= 1            ? 0
+                               : exchange->probes > 0        ? 1
+                                                             : 2;
     KITH_ASSERT(exchange->deadline_ns <= node->now_ns);
     return kith_exchange_brings(exchange) &&
            !kith_exchange_overslept(node, exchange) &&
            (!kith_exchange_gives(exchange) || node->turn.mean_us > 0) &&
-           node->now_ns - exchange->since_ns >= kith_node_turn_timeout(node, 2);
+           node->now_ns - exchange->since_ns >=
+               kith_node_turn_timeout(node, doublings);
 }
 
 /* No answer to a REQUEST, over a link that stands or one that broke. */
@@ -512,11 +546,13 @@ static void wake(struct kith_node *node, struct kith_exchange *exchange)
             give_up_on(node, exchange);
         } else {
             /* Waiting longer each time: a slow peer is not asked more often
-             * than it can answer. */
+             * than it can answer. A pull is over soon. */
             exchange->tries++;
             kith_exchange_tell(node, exchange, KITH_MESSAGE_PROBE);
             exchange->deadline_ns =
-                node->now_ns + kith_node_turn_timeout(node, exchange->tries);
+                node->now_ns +
+                kith_node_turn_timeout(
+                    node, kith_exchange_gives(exchange) ? exchange->tries : 0);
         }
         break;
     case INITIATOR_ABORTING:

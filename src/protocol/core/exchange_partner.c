@@ -114,6 +114,14 @@ bool kith_exchange_draw(struct kith_node *node, struct kith_exchange *exchange)
     if (exchange->edge.peer != KITH_NOBODY)
         avoid[count++] = exchange->edge.peer;
     count += partners(node, exchange, avoid + count);
+    if (exchange->pattern == KITH_PATTERN_SWAP) {
+        exchange->edge.peer = kith_turn_owed(node, avoid, count);
+        exchange->edge.weight = 0.5;
+        if (exchange->edge.peer != KITH_NOBODY) {
+            node->draws++;
+            return !repeats(node, exchange);
+        }
+    }
 
     /* Where any two may meet, whoever is left out is passed over: the next one
      * was dialled ahead, too. */

@@ -59,9 +59,20 @@ void kith_exchange_prepare(struct kith_node *node)
         }
 }
 
+/* Two that ask each other at once would both be refused: the lower rank's
+ * question stands. */
+static bool yields(const struct kith_node *node,
+                   const struct kith_exchange *exchange, kith_id from)
+{
+    KITH_ASSERT(from != node->self);
+    return exchange->state == INITIATOR_ASKED &&
+           exchange->pattern == KITH_PATTERN_SWAP &&
+           exchange->edge.peer == from && node->self > from;
+}
+
 /* Is an exchange of ours going its way? What became of one that is in doubt,
  * its partner dead or worse, may take seconds to learn. */
-static bool asks(const struct kith_node *node)
+static bool asks(const struct kith_node *node, kith_id from)
 {
     KITH_ASSERT(node->exchange_limit == 1);
     for (uint32_t mask = node->exchange_mask & KITH_EXCHANGES_OURS;
@@ -70,16 +81,16 @@ static bool asks(const struct kith_node *node)
             &node->exchanges[kith_exchange_next(&mask)];
         if (exchange->state != INITIATOR_IDLE &&
             exchange->state < INITIATOR_ABORTING && exchange->tries == 0 &&
-            exchange->probes == 0)
+            exchange->probes == 0 && !yields(node, exchange, from))
             return true;
     }
     return false;
 }
 
 /* A free record, unless an algorithm wants its exchanges one at a time. */
-static struct kith_exchange *take_record(struct kith_node *node)
+static struct kith_exchange *take_record(struct kith_node *node, kith_id from)
 {
-    if (kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE) && asks(node))
+    if (kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE) && asks(node, from))
         return NULL;
     if (node->prepared > 0)
         return &node->exchanges[node->prepared];
@@ -154,65 +165,6 @@ static bool holds_share(const struct kith_node *node, kith_id from,
                          kith_exchange_is_single(node, from)));
 }
 
-/* Peers in step may find us serving the same ones for ever. So there are turns:
- * whoever was refused three times for want of a record is owed one, and until
- * it has it those that had one in this turn are refused. A turn ends when
- * nobody is owed one any more, or when they should have asked: the more often
- * others did meanwhile, the fewer neighbours they have. A peer that starts over
- * waits for no turn. */
-static uint32_t bit_of(kith_id peer)
-{
-    KITH_ASSERT(peer != KITH_NOBODY);
-    return UINT32_C(1) << peer % 32; /* ranks that share one take turns, too */
-}
-
-static uint32_t owed(const struct kith_node *node)
-{
-    KITH_ASSERT(node->config->topology->peers > 1);
-    return node->refused_low & node->refused_high & ~node->had;
-}
-
-/* A count of 0 to 3 by peer, in two words. */
-static void note_refused(struct kith_node *node, kith_id from)
-{
-    const uint32_t bit =
-        bit_of(from) & ~(node->refused_low & node->refused_high);
-    node->refused_high |= node->refused_low & bit;
-    node->refused_low ^= bit;
-    KITH_ASSERT(((node->refused_low | node->refused_high) & bit_of(from)) != 0);
-}
-
-static void note_served(struct kith_node *node, kith_id from)
-{
-    const uint32_t bit = bit_of(from);
-    node->refused_low &= ~bit;
-    node->refused_high &= ~bit;
-    if (owed(node) == 0)
-        node->had = 0;
-    node->had |= bit;
-    node->passed = 0;
-    KITH_ASSERT((owed(node) & bit) == 0);
-}
-
-/* Is the record kept for others? */
-static bool is_kept(struct kith_node *node, kith_id from)
-{
-    KITH_ASSERT(from != node->self);
-    KITH_ASSERT(node->had != 0 || node->passed == 0);
-    if ((node->had & bit_of(from)) == 0 || owed(node) == 0)
-        return false;
-    const struct kith_topology *topology = node->config->topology;
-    const uint32_t theirs = kith_topology_degree(topology, from);
-    const uint32_t most =
-        theirs > 0 ? kith_topology_degree(topology, node->self) / theirs : 1;
-    if (node->passed < most && node->passed < UINT8_MAX) {
-        node->passed++;
-        return true;
-    }
-    node->had = node->passed = 0;
-    return false;
-}
-
 static void step_request(struct kith_node *node, kith_id from,
                          const struct kith_message *message)
 {
@@ -222,13 +174,15 @@ static void step_request(struct kith_node *node, kith_id from,
         kith_exchange_reply(node, from, message, KITH_MESSAGE_BUSY);
         return;
     }
-    struct kith_exchange *exchange = take_record(node);
+    struct kith_exchange *exchange = take_record(node, from);
     const bool is_charged = kith_node_is_charged(node, from);
-    if (exchange == NULL && !is_charged)
-        note_refused(node, from);
-    if (exchange == NULL || node->leaving || node->adopting || is_charged ||
-        holds_share(node, from, message->pattern) ||
-        (message->pattern != KITH_PATTERN_PULL && is_kept(node, from))) {
+    const bool is_other =
+        exchange == NULL || (message->pattern != KITH_PATTERN_PULL &&
+                             kith_turn_is_others(node, from));
+    if (is_other && !is_charged)
+        kith_turn_refused(node, from);
+    if (is_other || node->leaving || node->adopting || is_charged ||
+        holds_share(node, from, message->pattern)) {
         kith_exchange_reply(node, from, message, KITH_MESSAGE_BUSY);
         return;
     }
@@ -236,7 +190,7 @@ static void step_request(struct kith_node *node, kith_id from,
     if (ready)
         node->prepared = 0;
     begin(node, exchange, from, message);
-    note_served(node, from);
+    kith_turn_served(node, from);
     node->served++;
     kith_node_mark(node, KITH_MARK_SERVING, exchange, from, message->pattern,
                    0);
@@ -281,6 +235,7 @@ static void step_abort(struct kith_node *node, struct kith_exchange *exchange)
         /* What was added stays: its sender learns that it arrived. */
         kith_exchange_tell(node, exchange, KITH_MESSAGE_ACK);
     } else if (exchange->state != RESPONDER_UNDO) {
+        kith_turn_given_up(node, exchange);
         kith_exchange_tell(node, exchange, KITH_MESSAGE_ABORTED);
         kith_exchange_end(node, exchange);
     }

@@ -54,6 +54,7 @@ struct kith_node {
     uint8_t pulls;         /* failed pulls while adopting */
     uint8_t charged;       /* bit s: suspects[s] wasted our time */
     uint8_t warned;        /* bit s: lately */
+    uint8_t at_once;       /* records given up at once in this turn */
     uint8_t passed;        /* refused in favour of others in this turn */
     kith_ns blocked_ns;    /* training held back since, KITH_NEVER: it is not */
     kith_ns waited_ns;     /* so long in all */
@@ -73,8 +74,8 @@ struct kith_node {
     uint64_t next_counter;              /* of our next exchange */
     uint64_t outcomes; /* bit k: the (k + 1)-th last exchange merged */
     /* Bit r: ranks r modulo 32. How often they were refused a record since they
-     * had one, up to 3; who had one in this turn. */
-    uint32_t refused_low, refused_high, had;
+     * had one, up to 3; who had one in this turn, and is owed another. */
+    uint32_t refused_low, refused_high, had, had_again;
 #define KITH_X(name) uint32_t name;
     KITH_NODE_COUNTS(KITH_X)
 #undef KITH_X

@@ -129,13 +129,26 @@ void kith_round_open(struct kith_node *node)
     round->noted &= (uint8_t)~NOTED_JUMP;
 }
 
+/* Nothing came of the cycle that has just ended, nobody took anything, and
+ * nobody is known to be further: it does not count, or who is alone would soon
+ * be cycles ahead of those that are on their way to it. */
+static bool is_in_vain(const struct kith_node *node)
+{
+    const struct kith_round *round = node->round;
+    KITH_ASSERT(round->state == ROUND_CLOSED);
+    return kith_round_phases(node) > 1 && kith_round_is_first(node) &&
+           round->barren > 1 && round->furthest < round->round;
+}
+
 void kith_round_go_on(struct kith_node *node, bool catches_up)
 {
     struct kith_round *round = node->round;
     KITH_ASSERT(round->state == ROUND_CLOSED);
     /* A neighbour may be in the next round already: its model needs an
      * inbox. */
-    if (!round->deserted)
+    if (!round->deserted && is_in_vain(node))
+        kith_round_jump(node, round->round - kith_round_phases(node));
+    else if (!round->deserted)
         kith_round_list_fill(node, round->round + 1);
     else if (!node->config->topology->kind->is_static)
         kith_round_list_review(node);

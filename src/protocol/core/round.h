@@ -34,6 +34,7 @@ enum edge_flag {
     EDGE_COMES = 1u << 8,       /* down, and heard on its way to us */
     EDGE_ASKED = 1u << 9,       /* at the deadline: does it still come? */
     EDGE_COMING = 1u << 10,     /* it says so */
+    EDGE_AGAIN = 1u << 11,      /* as in the round before, where they change */
 };
 
 /* One neighbour of one round. */
@@ -43,6 +44,7 @@ struct kith_round_edge {
     double split;                     /* what that took from the sum of x */
     double scalars[KITH_SCALARS_MAX]; /* received */
     uint64_t said;                    /* the furthest round it spoke of */
+    uint64_t began;                   /* that when the open round began */
     kith_id peer;
     uint32_t incarnation; /* whose model it is */
     uint32_t flags;       /* edge_flag */
@@ -82,8 +84,10 @@ struct kith_round_late {
     uint64_t trigger; /* the last one that it let lapse */
     uint64_t out;     /* the trigger in whose cycle it is left out */
     kith_ns since_ns; /* the first one opened; 0: it was heard since */
+    kith_ns spare_ns; /* until then it is not waited for on its word */
     uint8_t lapses;
-    uint8_t vain; /* in a row, none in time */
+    uint8_t vain;  /* in a row, none in time */
+    uint8_t brief; /* the same, while it was waited for less */
 };
 #define KITH_LATE_MAX 16u
 /* Deadlines are doubled so often at most, and within the bound on waiting. */
@@ -115,6 +119,7 @@ struct kith_round {
     kith_ns speak_ns;  /* it waits so long that others take it for dead */
     kith_ns prompt_ns; /* the last one before anybody was asked */
     kith_ns ask_ns;    /* who is left out may have answered by then */
+    uint64_t asked;    /* the trigger at which it was asked last */
     uint8_t state;
     bool merged;      /* mailbox: this round's merge is done */
     bool passing;     /* mailbox: it passes on what a peer in training sent */
@@ -125,12 +130,15 @@ struct kith_round {
     uint8_t patience; /* rounds in a row that lapsed, where neighbours change */
     uint8_t barren;   /* cycles in a row of which nothing came */
     uint8_t wary;     /* rounds in which what is missing is asked for */
+    uint8_t chases;   /* in a row after which it was not met */
+    uint8_t misleads; /* of the same peer in a row */
     uint8_t longer;   /* so often the open round's deadline was doubled */
     uint32_t early_count;
     struct kith_round_list lists[2];
     struct kith_work_edge *work; /* (degree), gathered for each item */
     uint64_t share;              /* rounds of all steps */
     uint64_t start;              /* the round that this incarnation began in */
+    uint64_t donor;              /* whose model is pulled is in this round */
     kith_ns begun_ns, closed_ns; /* START; work done when the last one closed */
     kith_ns stopped_ns;          /* woken so long after deadlines */
     struct kith_estimate period; /* work between closings */
@@ -139,10 +147,12 @@ struct kith_round {
      * of anybody else. */
     uint64_t furthest, second;
     kith_id furthest_by;
-    kith_id led_by;    /* whose word the last jump followed */
-    kith_id misled_by; /* nobody was where it said */
-    uint64_t behind;   /* claims of rounds before ours: the furthest one */
-    uint64_t met;      /* the last round that brought a model */
+    kith_id led_by;                   /* whose word the last jump followed */
+    kith_id misled_by;                /* nobody was where it said */
+    kith_id chased;                   /* followed last on its word alone */
+    uint64_t chased_at, misled_until; /* triggers: of that; not believed */
+    uint64_t behind; /* claims of rounds before ours: the furthest one */
+    uint64_t met;    /* the last round that brought a model */
     uint64_t generations, passed; /* mailbox: above those heard, passed on */
     /* Models that came more than a round too early: there was no inbox. */
     struct kith_round_claim early[KITH_EARLY_MAX]; /* (early_count) */
@@ -291,6 +301,8 @@ void kith_late_in_time(struct kith_node *node,
 bool kith_round_is_awaited(const struct kith_node *node, uint64_t said);
 /* Any message: its sender is alive, and in that round. */
 void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said);
+/* Nobody goes for a while where it alone says that it is. */
+bool kith_round_is_misled_by(const struct kith_node *node, kith_id by);
 /* The link broke: what it said is void. */
 void kith_round_forget(struct kith_node *node, kith_id peer);
 /* No honest peer is in a later round by now, as far as our own clock says. */

@@ -44,12 +44,19 @@ void kith_cast_unsent(struct kith_node *node, struct kith_round_edge *edge)
         kith_edge_leave_out(node, edge);
 }
 
+/* Its model is to come. */
+static bool is_due(const struct kith_round_edge *edge)
+{
+    KITH_ASSERT(edge->flags & (EDGE_IN | EDGE_OUT));
+    return edge->decision == EDGE_OPEN &&
+           (edge->flags & (EDGE_IN | EDGE_RECEIVED)) == EDGE_IN;
+}
+
 /* Where somebody was missing lately: will the model that is due come? */
 static void ask(struct kith_node *node, const struct kith_round_edge *edge)
 {
     KITH_ASSERT(node->round->wary <= KITH_WARY_ROUNDS);
-    if (node->round->wary > 0 && edge->decision == EDGE_OPEN &&
-        (edge->flags & (EDGE_IN | EDGE_RECEIVED)) == EDGE_IN)
+    if (node->round->wary > 0 && is_due(edge))
         kith_round_tell(node, edge->peer, KITH_MESSAGE_PROBE,
                         node->round->round);
 }
@@ -172,10 +179,12 @@ void kith_cast_probe(struct kith_node *node, struct kith_round_edge *edge,
     const bool begun = number == at && kith_round_has_begun(node);
     if (begun)
         edge = kith_round_find(kith_round_current(node), from);
-    const bool made = edge != NULL && edge->flags & EDGE_MADE;
+    /* Something of ours is under way to it, or of its own to us. */
+    const bool comes =
+        edge != NULL && (edge->flags & EDGE_MADE || is_due(edge));
     /* Numbers of a mailbox say nothing of who is further: any answer will do.
      */
-    if (number < at || (begun && !made) || !node->mode->says_round ||
+    if (number < at || (begun && !comes) || !node->mode->says_round ||
         !kith_round_comes(node, number))
         kith_round_tell(node, from, KITH_MESSAGE_ABORT, number);
     else

@@ -6,6 +6,15 @@
 /* A neighbour that is left out is asked every so many triggers. */
 #define ASK_AGAIN 8u
 
+/* Where we are, for a peer that fell behind: whose place will be its donor's is
+ * nowhere yet. */
+static uint64_t place(const struct kith_node *node)
+{
+    KITH_ASSERT(node->mode->says_round);
+    return node->adopting && node->round->closed_ns == 0 ? 0
+                                                         : node->round->round;
+}
+
 static struct kith_message *say(const struct kith_node *node, kith_id peer,
                                 enum kith_message_kind kind, uint64_t number)
 {
@@ -16,8 +25,7 @@ static struct kith_message *say(const struct kith_node *node, kith_id peer,
         .pattern = KITH_PATTERN_ROUND,
         .id = {.counter = number},
         .mine = kith_edge_decides(node, peer),
-        /* Where we are, for a peer that fell behind. */
-        .step = node->mode->says_round ? node->round->round : node->steps,
+        .step = node->mode->says_round ? place(node) : node->steps,
         .slot = KITH_SLOT_NONE,
     };
     /* A message that takes mass out of x is an exchange, its sender's. */
@@ -97,6 +105,8 @@ void kith_edge_commit(struct kith_node *node, struct kith_round_edge *edge)
         node->round->met = node->round->round;
         node->round->behind = 0;
         node->round->came_ns = node->now_ns;
+        if (edge->peer == node->round->chased)
+            node->round->chased = KITH_NOBODY;
     }
     kith_late_in_time(node, edge);
     node->done += kith_edge_decides(node, edge->peer);
@@ -149,10 +159,13 @@ void kith_edge_ask_again(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     KITH_ASSERT(round->state == ROUND_SNAPSHOT);
-    round->asks =
-        node->attempts % ASK_AGAIN == 0 && node->now_ns >= round->ask_ns;
-    if (round->asks)
-        round->ask_ns = node->now_ns + kith_node_turn_timeout(node, 0);
+    /* Every eighth might be one that is skipped each time. */
+    round->asks = node->attempts >= round->asked + ASK_AGAIN &&
+                  node->now_ns >= round->ask_ns;
+    if (!round->asks)
+        return;
+    round->asked = node->attempts;
+    round->ask_ns = node->now_ns + kith_node_turn_timeout(node, 0);
 }
 
 /* One that waits for us in this round says nothing of it: who is alone, and so
@@ -177,6 +190,7 @@ void kith_edge_open(struct kith_node *node, struct kith_round_edge *edge)
     if (!kith_node_has(node, KITH_SENDS_EDGE_MESSAGES))
         kith_edge_plan(node, edge); /* what is shared suits the last moment */
     edge->tries = 0;
+    edge->began = edge->said;
     edge->flags &= ~(uint32_t)(EDGE_TOLD_READY | EDGE_HEARD_READY | EDGE_ASKED |
                                EDGE_COMING);
     edge->decision = EDGE_OPEN;
@@ -191,6 +205,9 @@ void kith_edge_open(struct kith_node *node, struct kith_round_edge *edge)
         node->mode->unsent(node, edge);
     if (edge->flags & EDGE_DOWN)
         kith_late_leave_out(node, edge);
+    /* Once where it is met in every round of a cycle. */
+    if (edge->flags & EDGE_AGAIN && !kith_round_is_first(node))
+        return;
     /* Two that have left each other out would do so for good. */
     if (edge->flags & EDGE_DOWN && node->round->asks)
         kith_round_tell(node, edge->peer, question(node, edge),

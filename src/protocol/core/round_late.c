@@ -7,12 +7,20 @@
  *   ABORT    it will not come
  *
  * and one that says nothing is left out. So a deadline may be short, of those
- * that are in time, and nobody has to guess how late an honest peer is. A liar
- * that says so for ever is waited for as long as the bound, and after VAIN_MAX
- * triggers in vain it is left out for a while whatever it says; from then on
- * after half as many, until one round with it ends well. So is one that takes
- * its word back. Within a cycle whoever is left out of one round is out of the
- * rest; one that let it lapse is waited for half as long in the next one.
+ * that are in time, and nobody has to guess how late an honest peer is. Within
+ * a cycle whoever is left out of one round is out of the rest.
+ *
+ * A liar that says so for ever is waited for as long as the bound. So would be
+ * those that wait for one who waits; and one that is late by less than a cycle
+ * is late again in the next one. After the n-th trigger in vain it is spared:
+ *
+ *   for 2^(n-1) - 1 times as long as that took it is asked, and waited for
+ *       2^-(n+2) of the bound, half as long after each trigger in vain again
+ *   then in full again
+ *
+ * until one round with it ends well. After VAIN_MAX of either kind it is left
+ * out for a while whatever it says, from then on after half as many; of the
+ * shorter ones not in a cycle, which takes longer than they do.
  *
  * How often the deadline of a round with a peer is doubled from the start:
  *
@@ -24,6 +32,8 @@
 #include "src/protocol/core/round.h"
 
 #define VAIN_MAX 10
+#define SPARE_MAX 7
+#define BRIEF_MAX 10
 #define PATIENCE_NS (20 * KITH_S)
 #define PATIENCE_PERIODS 16
 
@@ -70,7 +80,7 @@ static kith_ns later_timeout(const struct kith_node *node, uint32_t doublings)
 
 static kith_ns measured(const struct kith_node *node, uint32_t doublings)
 {
-    KITH_ASSERT(doublings <= 2 * KITH_PATIENCE_MAX);
+    KITH_ASSERT(doublings <= 2 * KITH_PATIENCE_MAX + 1);
     return kith_round_is_first(node) ? kith_node_turn_timeout(node, doublings)
                                      : later_timeout(node, doublings);
 }
@@ -93,8 +103,10 @@ uint32_t kith_late_doublings(const struct kith_node *node,
 {
     const struct kith_round_late *late = place_of(node, edge);
     KITH_ASSERT(late->lapses <= KITH_PATIENCE_MAX);
-    return late->who == who(edge) && !(edge->flags & EDGE_DOWN) ? late->lapses
-                                                                : 0;
+    return late->who == who(edge) && !(edge->flags & EDGE_DOWN) &&
+                   node->now_ns >= late->spare_ns
+               ? late->lapses
+               : 0;
 }
 
 static kith_ns longest(kith_ns a, kith_ns b)
@@ -122,23 +134,52 @@ static kith_ns bound(const struct kith_node *node)
                                         3 * most_ns / 2);
 }
 
+static bool is_behind(const struct kith_node *node,
+                      const struct kith_round_edge *edge)
+{
+    KITH_ASSERT(edge->peer != node->self);
+    return edge->said < node->round->round;
+}
+
+static bool comes_nearer(const struct kith_node *node,
+                         const struct kith_round_edge *edge)
+{
+    KITH_ASSERT(edge->flags & (EDGE_IN | EDGE_OUT));
+    return kith_round_phases(node) == 1 && edge->said > edge->began;
+}
+
+/* Who is behind may wait for somebody as long as that, and then has to train
+ * and to send; and who comes nearer meanwhile has several rounds to go, of
+ * slower peers. */
+static kith_ns bound_of(const struct kith_node *node,
+                        const struct kith_round_edge *edge)
+{
+    const kith_ns all_ns = bound(node);
+    KITH_ASSERT(all_ns > 0);
+    if (comes_nearer(node, edge))
+        return 2 * all_ns;
+    return all_ns + (is_behind(node, edge)
+                         ? 2 * kith_node_first_timeout(node) +
+                               KITH_US * node->round->period.mean_us
+                         : 0);
+}
+
 static kith_ns spent(const struct kith_node *node)
 {
     KITH_ASSERT(node->round->triggered_ns <= node->now_ns);
     return node->now_ns - node->round->triggered_ns;
 }
 
-/* In a cycle no longer than of one that is not measured yet: those that wait
- * for one who waits would measure ever longer rounds, and who is missing is
- * asked. */
+/* No longer than of a round that is not measured yet: those that wait for one
+ * who waits would measure ever longer ones, and who is missing is asked. */
 kith_ns kith_late_wait(const struct kith_node *node, uint32_t doublings)
 {
     const kith_ns first_ns = kith_node_first_timeout(node);
     const kith_ns turn_ns =
-        kith_round_phases(node) > 1
+        node->mode->says_round
             ? kith_node_earliest(measured(node, 0), first_ns) << doublings
             : measured(node, doublings);
-    KITH_ASSERT(doublings <= 2 * KITH_PATIENCE_MAX);
+    KITH_ASSERT(doublings <= 2 * KITH_PATIENCE_MAX + 1);
     return kith_node_earliest(turn_ns,
                               longest(first_ns / 4, bound(node) - spent(node)));
 }
@@ -179,30 +220,44 @@ kith_ns kith_late_answer(const struct kith_node *node)
 
 kith_ns kith_late_longer(struct kith_node *node)
 {
-    KITH_ASSERT(node->round->longer < KITH_PATIENCE_MAX);
-    return kith_late_wait(node, patience(node) + ++node->round->longer);
+    struct kith_round *round = node->round;
+    KITH_ASSERT(round->longer <= KITH_PATIENCE_MAX + 1);
+    if (round->longer <= KITH_PATIENCE_MAX)
+        round->longer++;
+    return spent(node) < bound(node)
+               ? kith_late_wait(node, patience(node) + round->longer)
+               : 2 * kith_node_first_timeout(node);
 }
 
 /* A READY of ours is in doubt: what is asked about it is how it ended. */
-static bool may_wait(const struct kith_node *node,
-                     const struct kith_round_edge *edge)
+static bool may_ask(const struct kith_node *node,
+                    const struct kith_round_edge *edge)
 {
-    const struct kith_round_late *late = place_of(node, edge);
-    const uint32_t vain = late->who == who(edge) ? late->vain : 0;
-    KITH_ASSERT(vain <= VAIN_MAX && edge->decision == EDGE_OPEN);
+    KITH_ASSERT(edge->decision == EDGE_OPEN);
     return node->mode->says_round && node->config->round_deadline_ns == 0 &&
            !node->leaving && !(edge->flags & (EDGE_TOLD_READY | EDGE_DOWN)) &&
-           edge->peer != node->round->misled_by &&
+           !kith_round_is_misled_by(node, edge->peer) &&
            !kith_edge_is_past(node, edge) &&
-           node->round->longer < KITH_PATIENCE_MAX &&
-           spent(node) < bound(node) >> vain;
+           (comes_nearer(node, edge) ||
+            node->round->longer <
+                KITH_PATIENCE_MAX + (unsigned)is_behind(node, edge)) &&
+           spent(node) < bound_of(node, edge);
+}
+
+static bool is_spared(const struct kith_node *node,
+                      const struct kith_round_edge *edge)
+{
+    const struct kith_round_late *late = place_of(node, edge);
+    KITH_ASSERT(late->vain <= VAIN_MAX && late->brief <= BRIEF_MAX);
+    return late->who == who(edge) && node->now_ns < late->spare_ns &&
+           spent(node) >= bound(node) >> (late->vain + late->brief + 2);
 }
 
 bool kith_late_asks(struct kith_node *node, struct kith_round_edge *edge)
 {
     struct kith_round *round = node->round;
     KITH_ASSERT(round->state == ROUND_OPEN);
-    if (edge->flags & EDGE_ASKED || !may_wait(node, edge))
+    if (edge->flags & EDGE_ASKED || !may_ask(node, edge))
         return false;
     if (!(round->noted & NOTED_QUESTION))
         round->prompt_ns = round->came_ns;
@@ -216,7 +271,8 @@ bool kith_late_asks(struct kith_node *node, struct kith_round_edge *edge)
 bool kith_late_waits(const struct kith_node *node, struct kith_round_edge *edge)
 {
     KITH_ASSERT(node->round->state == ROUND_OPEN);
-    if (!(edge->flags & EDGE_COMING) || !may_wait(node, edge))
+    if (!(edge->flags & EDGE_COMING) || !may_ask(node, edge) ||
+        is_spared(node, edge))
         return false;
     edge->flags &= ~(uint32_t)(EDGE_ASKED | EDGE_COMING);
     return true;
@@ -236,7 +292,8 @@ bool kith_late_lapse(struct kith_node *node, const struct kith_round_edge *edge)
     struct kith_round_late *late = place_of(node, edge);
     if (late->who != who(edge))
         *late = (struct kith_round_late){.who = who(edge)};
-    if (late->since_ns == 0)
+    const bool heard = late->since_ns == 0;
+    if (heard)
         late->since_ns = node->round->opened_ns;
     KITH_ASSERT(late->since_ns <= node->now_ns);
     if (is_silent(node, edge) && late->lapses < KITH_PATIENCE_MAX)
@@ -247,6 +304,20 @@ bool kith_late_lapse(struct kith_node *node, const struct kith_round_edge *edge)
     if (late->trigger == node->attempts)
         return false;
     late->trigger = node->attempts;
+    if (heard && node->now_ns < late->spare_ns) {
+        if (++late->brief < BRIEF_MAX)
+            return false;
+        late->brief = BRIEF_MAX / 2;
+        if (kith_round_phases(node) > 1)
+            return false;
+        late->lapses = 0;
+        return true;
+    }
+    late->brief = 0;
+    const unsigned times =
+        (1u << (late->vain < SPARE_MAX ? late->vain : SPARE_MAX)) - 1;
+    late->spare_ns =
+        node->now_ns + times * (node->now_ns - node->round->opened_ns);
     if (++late->vain < VAIN_MAX)
         return false;
     late->vain = VAIN_MAX / 2;
@@ -299,7 +370,7 @@ void kith_late_in_time(struct kith_node *node,
     KITH_ASSERT(node->round->opened_ns <= node->now_ns);
     if (late->who != who(edge))
         return;
-    late->since_ns = 0;
+    late->since_ns = late->spare_ns = 0;
     late->vain = 0;
     if (enough(node, node->now_ns - node->round->opened_ns) < late->lapses)
         late->lapses--;

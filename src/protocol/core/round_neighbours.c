@@ -53,6 +53,7 @@ static void inherit(const struct kith_node *node, struct kith_round_edge *edge,
     if (before != NULL) {
         edge->said = before->said;
         edge->silent = before->silent;
+        edge->flags |= EDGE_AGAIN;
         if (node->config->topology->kind->is_static)
             edge->flags |= before->flags & EDGE_DOWN;
     }
@@ -201,7 +202,8 @@ void kith_round_init(struct kith_node *node, void *memory)
                 node->config->topology->kind->is_static);
     node->round = round;
     round->deadline_ns = KITH_NEVER;
-    round->furthest_by = round->led_by = round->misled_by = KITH_NOBODY;
+    round->furthest_by = round->led_by = KITH_NOBODY;
+    round->misled_by = round->chased = KITH_NOBODY;
     /* One block: the largest alignment first. */
     round->work = (struct kith_work_edge *)(round + 1);
     round->lists[0].edges = (struct kith_round_edge *)(round->work + room);

@@ -11,21 +11,21 @@
  *       second is
  *   one is, likewise, but in a later stretch of two cycles: go on where it is,
  *       for at a healed cut a peer has one such neighbour
- *   where neighbours change: with the first round of that stretch; two that
- *       jump would else pass each other, each over the round in which the other
- *       one waits
+ *   where neighbours change: if that is a whole stretch ahead, and with its
+ *       first round; two that jump would else pass each other, each over the
+ *       round in which the other one waits
  *
  * and tell those that wait for us in between. No word takes us further than
  *
  *   plausible(now) = 4 (first round + phases triggers work / work then) + 64
  *
  * which nobody reaches honestly whose rounds take a quarter of ours or more
- * (16 in place of 4, a sixteenth: of a reduction that was split one part may
- * wait for the missing in each cycle, and the other one have none missing).
- * Work is our clock's time but for what training waited, which a liar may draw
- * out; then: when the last round was closed. Peers that wait for each other had
- * as many triggers, so they reckon alike, and who follows a claim is followed;
- * who is alone counts no rounds.
+ * (32 in place of 4, a 32nd: of a reduction that was split one part may wait
+ * for the missing in each cycle, and the other one have none missing). Work is
+ * our clock's time but for what training waited, which a liar may draw out;
+ * then: when the last round was closed. Peers that wait for each other had as
+ * many triggers, so they reckon alike, and who follows a claim is followed; who
+ * is alone counts no rounds.
  *
  * What liars can do: numbers are labels, and a jump costs an edge one exchange,
  * because the one ahead waits for the one that follows, or a cycle. There is
@@ -35,9 +35,11 @@
  * edge lives again as soon as the end that is behind finds the other's number
  * plausible, and in time it does. Of a reduction nothing comes where nobody
  * else is: a peer that was led to such a number goes back to those that it
- * heard of behind it, and believes whoever led it there no more; nor one that
- * takes back its word, for an honest peer's number falls when it has turned
- * back itself or is another incarnation. Test: property/test_node_liars.c.
+ * heard of behind it, and believes whoever led it there for a while no more;
+ * nor one that takes back its word: an honest peer's number falls by a cycle
+ * when it has turned back itself or is another incarnation. Whoever was not met
+ * where it alone said that it is is followed again later, and later each time.
+ * Test: property/test_node_liars.c, unit/test_swarm_cycles.c.
  *
  * After a round in which somebody was missing the next ones are wary: see
  * round_cast.c. */
@@ -46,9 +48,12 @@
 /* The fastest plausible peer's rounds to ours; and what the first rounds, of
  * which nothing is known, may be off. */
 #define FASTER 4u
-#define FASTER_CYCLES 16u
+#define FASTER_CYCLES 32u
 #define SLACK KITH_OUTCOMES
 #define STRETCH 8u
+#define CHASES_MAX 6u
+#define MISLED_TRIGGERS UINT64_C(16)
+#define MISLEADS_MAX 6u
 #define START_MAX (KITH_ROUND_NUMBER_MAX / FASTER_CYCLES)
 /* No mailbox's round is shorter: nobody waits there, so that periods differ. */
 #define MAILBOX_ROUND_NS KITH_US
@@ -147,12 +152,31 @@ static uint64_t stretch_of(const struct kith_node *node)
     return cycle > 1 ? cycle : STRETCH;
 }
 
+/* It was not where it said: a liar, or one that has turned back itself, which
+ * is over in a while. */
+static void set_misled(struct kith_node *node, kith_id by)
+{
+    struct kith_round *round = node->round;
+    KITH_ASSERT(by != node->self);
+    if (by != round->misled_by)
+        round->misleads = 0;
+    else if (round->misleads < MISLEADS_MAX)
+        round->misleads++;
+    round->misled_by = by;
+    round->misled_until = node->attempts + (MISLED_TRIGGERS << round->misleads);
+}
+
+bool kith_round_is_misled_by(const struct kith_node *node, kith_id by)
+{
+    KITH_ASSERT(node->round->misleads <= MISLEADS_MAX);
+    return by == node->round->misled_by &&
+           node->attempts < node->round->misled_until;
+}
+
 /* A plausible claim. */
 static void note_claim(struct kith_round *round, kith_id from, uint64_t said)
 {
     KITH_ASSERT(round->second <= round->furthest && from != KITH_NOBODY);
-    if (from == round->misled_by)
-        return;
     if (said > round->furthest) {
         if (from != round->furthest_by)
             round->second = round->furthest;
@@ -179,18 +203,21 @@ void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said)
                        said + stretch_of(node) < edge->said)) /* turned back */
             edge->said = said;
     }
-    /* It takes back its word. */
-    if (claims && from == round->furthest_by && said < round->furthest) {
+    /* It takes back its word; who begins a cycle again has not. */
+    if (claims && said > 0 && from == round->furthest_by &&
+        said + kith_round_phases(node) <= round->furthest) {
         round->furthest = round->second;
         round->furthest_by = KITH_NOBODY;
-        round->misled_by = from;
+        set_misled(node, from);
     }
+    const bool believed = !kith_round_is_misled_by(node, from);
     if (claims && said < round->round && said > round->behind &&
-        from != round->led_by && from != round->misled_by)
+        from != round->led_by && believed)
         round->behind = said;
     if (claims && said < round->round)
         kith_late_hear(node, from);
-    if (claims && said > round->second && said <= kith_round_plausible(node))
+    if (claims && believed && said > round->second &&
+        said <= kith_round_plausible(node))
         note_claim(round, from, said);
 }
 
@@ -258,13 +285,54 @@ void kith_round_turn_back(struct kith_node *node)
     if (round->behind <= round->met || number >= round->round ||
         round->second > round->round)
         return;
-    round->misled_by = round->led_by;
+    set_misled(node, round->led_by);
     round->led_by = KITH_NOBODY;
     round->furthest_by = KITH_NOBODY;
     round->furthest = round->second = round->behind = 0;
     round->barren = 0;
     KITH_ASSERT(number > round->met);
     kith_round_rejoin(node, number);
+}
+
+/* Whoever was not where it said, when we followed it on its word alone, goes
+ * on without us, or lies: it is followed again after two triggers, then after
+ * four, ..., for whoever jumps parts from those that it was with. */
+static bool may_chase(const struct kith_node *node)
+{
+    const struct kith_round *round = node->round;
+    KITH_ASSERT(round->chases <= CHASES_MAX);
+    return kith_round_phases(node) == 1 ||
+           round->furthest_by != round->chased ||
+           node->attempts - round->chased_at >= UINT64_C(1) << round->chases;
+}
+
+static void note_chase(struct kith_node *node)
+{
+    struct kith_round *round = node->round;
+    KITH_ASSERT(round->furthest_by != node->self);
+    if (round->furthest_by != round->chased)
+        round->chases = 0;
+    else if (round->chases < CHASES_MAX)
+        round->chases++;
+    round->chased = round->furthest_by;
+    round->chased_at = node->attempts;
+}
+
+static bool changes(const struct kith_node *node)
+{
+    KITH_ASSERT(node->round != NULL);
+    return !node->config->topology->kind->is_static &&
+           kith_round_phases(node) == 1;
+}
+
+/* In a later stretch of so many rounds. Where neighbours change those who have
+ * none in some rounds are several ahead, and nobody is missing. */
+static bool is_later(const struct kith_node *node, uint64_t said,
+                     uint64_t stretch)
+{
+    const uint64_t at = node->round->round;
+    KITH_ASSERT(stretch >= 1);
+    return changes(node) ? said >= at + stretch : said / stretch > at / stretch;
 }
 
 void kith_round_catch_up(struct kith_node *node)
@@ -275,21 +343,21 @@ void kith_round_catch_up(struct kith_node *node)
     const uint64_t stretch = stretch_of(node);
     const uint64_t of_one = kith_round_phases(node) > 1 ? 2 * stretch : stretch;
     uint64_t most = all <= kith_round_plausible(node) ? all : 0;
-    if (round->second / stretch > round->round / stretch)
+    if (is_later(node, round->second, stretch))
         most = round->second;
-    else if (round->furthest / of_one > round->round / of_one)
+    else if (is_later(node, round->furthest, of_one) && may_chase(node))
         most = round->furthest;
     uint64_t further = kith_round_begins(node, most);
-    if (!node->config->topology->kind->is_static &&
-        kith_round_phases(node) == 1)
+    if (changes(node))
         further = most / stretch * stretch;
     /* A cycle that is under way is gone through: those behind us in it wait for
      * what it still brings them. */
     const bool begins = kith_round_begins(node, round->round) == round->round;
     if (further > round->round && begins && !node->leaving) {
-        round->led_by = most == round->furthest && most != all
-                            ? round->furthest_by
-                            : KITH_NOBODY;
+        const bool alone = most == round->furthest && most != all;
+        round->led_by = alone ? round->furthest_by : KITH_NOBODY;
+        if (alone)
+            note_chase(node);
         kith_round_rejoin(node, further);
     }
 }
