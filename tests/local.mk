@@ -171,6 +171,7 @@ INTEGRATION = \
   tests/integration/test_central_presets.sh \
   tests/integration/test_cli_device.sh \
   tests/integration/test_cli_bf16.sh \
+  tests/integration/test_cli_exchanges.sh \
   tests/integration/test_cli_manual.sh \
   tests/integration/test_cli_memory.sh \
   tests/integration/test_cli_model.sh \

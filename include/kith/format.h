@@ -27,6 +27,8 @@ KITH_BEGIN_DECLS
 
 struct kith_format {
     const char *name, *paper, *summary;
+    /* What a peer keeps for it from one exchange to the next; NULL: nothing. */
+    const char *keeps;
     /* Values travel as the backend has them: nothing is packed, and no entry
      * below is needed. */
     bool raw;

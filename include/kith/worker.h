@@ -4,6 +4,7 @@
  * A driver (src/peer/, src/lab/, sim/) sees a runner through this header alone:
  *
  *   open, close      from a kith_task, which is all it knows of an experiment
+ *   measure          what it would take for exchanges
  *   run              one item of work.h to its end: TRAIN, SNAPSHOT, MERGE, ...
  *   slot, swap       where messages are sent from and received into
  *   outgoing, arrived, failed    for memory that is not the host's
@@ -106,6 +107,20 @@ KITH_MUST_CHECK enum kith_err
 kith_worker_open(const struct kith_worker_config *config,
                  struct kith_worker **worker, char *error);
 void kith_worker_close(struct kith_worker *worker);
+/* Bytes that kith_worker_open takes for exchanges, beside x and what training
+ * needs. On the host pages that no exchange touches are address space alone. */
+struct kith_worker_memory {
+    size_t slots;     /* snapshots and inboxes */
+    size_t wire;      /* of a format that packs: values while an item runs; of a
+                         modular one rounded snapshots and grids, too */
+    size_t algorithm; /* its own vectors, those for neighbours, scratch */
+};
+/* Asks the functions that open does, and takes none of it; config->train is not
+ * looked at. KITH_ENOMEM.
+ * Test: unit/test_worker.c */
+KITH_MUST_CHECK enum kith_err
+kith_worker_measure(const struct kith_worker_config *config,
+                    struct kith_worker_memory *memory);
 /* Weights to start from, of a safetensors file (kith_weights_read), before
  * anything has run. KITH_EMISMATCH: another model's; KITH_ENONFINITE; with a
  * line in `error` (KITH_DATA_ERROR_BYTES), and the worker as it was. */

@@ -231,6 +231,8 @@ cli_command_run kith_cli_sim, kith_cli_swarm, kith_cli_lab, kith_cli_peer,
 cli_command_run kith_cli_doctor, kith_cli_report, kith_cli_list;
 /* command_topology.c: kith list topology NAME PEERS. */
 cli_command_run kith_cli_list_topology;
+/* list_exchanges.c: kith list exchanges [ALGORITHM]. */
+cli_command_run kith_cli_list_exchanges;
 /* What a peer sends in an exchange or a round, in d = values of the model,
  * C(d) = these compressed, deg = neighbours of the round: "2 deg d". */
 void kith_cli_sends(const struct kith_algorithm *algorithm, char *text,

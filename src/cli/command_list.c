@@ -27,7 +27,8 @@
 struct kind {
     const char *name;
     bool (*read)(unsigned index, json_t *entry); /* false: past the end */
-    bool aside; /* only where it is asked for */
+    bool aside;           /* only where it is asked for */
+    cli_command_run *run; /* a list of its own, in the place of `read` */
 };
 
 static void add_flag(json_t *entry, const char *key, bool value)
@@ -180,6 +181,7 @@ static bool read_format(unsigned index, json_t *entry)
         entry, "bits_per_value",
         format->raw ? 32 : 8 * (double)format->bytes(values) / (double)values);
     add_flag(entry, "exact", format->raw);
+    kith_json_set_text(entry, "keeps", format->keeps);
     return true;
 }
 
@@ -364,21 +366,22 @@ static bool read_key(unsigned index, json_t *entry)
 }
 
 static const struct kind kinds[] = {
-    {"algorithms", read_algorithm, false},
-    {"compressors", read_compressor, false},
-    {"wires", read_format, false},
-    {"topologies", read_topology, false},
-    {"guards", read_guard, false},
-    {"central", read_central_kind, false},
-    {"models", read_model, false},
-    {"optimisers", read_optimiser, false},
-    {"backends", read_backend, false},
-    {"schedules", read_schedule, false},
-    {"datasets", read_dataset, false},
-    {"faults", read_fault, false},
-    {"checks", read_check, false},
-    {"suites", read_suite, false},
-    {"keys", read_key, true},
+    {"algorithms", read_algorithm, false, NULL},
+    {"compressors", read_compressor, false, NULL},
+    {"wires", read_format, false, NULL},
+    {"topologies", read_topology, false, NULL},
+    {"guards", read_guard, false, NULL},
+    {"central", read_central_kind, false, NULL},
+    {"models", read_model, false, NULL},
+    {"optimisers", read_optimiser, false, NULL},
+    {"backends", read_backend, false, NULL},
+    {"schedules", read_schedule, false, NULL},
+    {"datasets", read_dataset, false, NULL},
+    {"faults", read_fault, false, NULL},
+    {"checks", read_check, false, NULL},
+    {"suites", read_suite, false, NULL},
+    {"keys", read_key, true, NULL},
+    {"exchanges", NULL, true, kith_cli_list_exchanges},
 };
 #define KIND_COUNT (sizeof kinds / sizeof kinds[0])
 
@@ -502,6 +505,8 @@ int kith_cli_list(const struct cli_arguments *arguments)
     const struct kind *only = word == NULL ? NULL : find_kind(word);
     if (word != NULL && only == NULL)
         return unknown_kind(arguments);
+    if (only != NULL && only->run != NULL)
+        return only->run(arguments);
     const int code =
         only == NULL ? KITH_EXIT_OK : check_name(arguments, only, name);
     if (code != KITH_EXIT_OK)
@@ -517,7 +522,8 @@ int kith_cli_list(const struct cli_arguments *arguments)
     if (arguments->set_count > 0)
         return kith_cli_fail(arguments, KITH_EXIT_USAGE,
                              "--set: needs a topology and a number of peers, "
-                             "such as kith list topology ring 16");
+                             "such as kith list topology ring 16, or kith list "
+                             "exchanges");
     json_t *document = json ? json_object() : NULL;
     for (size_t i = 0; i < KIND_COUNT; i++) {
         if (only == NULL ? kinds[i].aside : only != &kinds[i])

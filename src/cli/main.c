@@ -206,12 +206,15 @@ static const struct cli_command commands[] = {
         .details = "Kinds: algorithms, compressors, wires, topologies, guards, "
                    "models, optimisers, backends,\nschedules, datasets, "
                    "faults, checks, suites, keys (of an experiment "
-                   "file).\nWith PEERS "
-                   "a topology is built and measured: degrees, links, "
-                   "spectral gap.\n\n"
+                   "file), exchanges: of each\nalgorithm on each wire the "
+                   "bytes of a message, the memory that it takes and what "
+                   "is\nkept. With PEERS a topology is built and measured: "
+                   "degrees, links, spectral gap.\n\n"
                    "Example: kith list algorithms adpsgd\n"
                    "         kith list topology watts-strogatz 64 --set "
-                   "gossip.rewire=0.3",
+                   "gossip.rewire=0.3\n"
+                   "         kith list exchanges adpsgd --set "
+                   "model.dim=124000000",
         .options = CLI_BIT(JSON) | CLI_BIT(SET),
     },
 };

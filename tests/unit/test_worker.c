@@ -374,6 +374,42 @@ static void test_swap_memory(void **state)
     kith_worker_close(worker);
 }
 
+/* What open takes for exchanges, by hand: 16 slots of pairs, of which snapshots
+ * and what is pulled are whole; a ring's snapshot, inboxes and pulls. A wire
+ * packs inboxes alone, and reads into vectors of its own. */
+static void test_measure(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment =
+        fixture_experiment("consensus", "adpsgd", 2);
+    experiment.backend = kith_backend_find("naive32");
+    experiment.model_config.dim = 4096;
+    struct kith_worker_config config = {
+        .task = kith_experiment_task(&experiment, NULL),
+        .backend = experiment.backend,
+        .peers = 2};
+    struct kith_worker_memory memory;
+    const size_t whole = 4096 * sizeof(float), blocks = 4096 / 256;
+
+    config.task.exchanges = 4;
+    assert_int_equal(kith_worker_measure(&config, &memory), KITH_OK);
+    assert_int_equal(memory.slots, 16 * whole);
+    assert_int_equal(memory.wire + memory.algorithm, 0);
+
+    config.task.exchanges = 1;
+    config.task.format = kith_format_find("moniqua4");
+    assert_int_equal(kith_worker_measure(&config, &memory), KITH_OK);
+    assert_int_equal(memory.slots, 3 * whole + whole / 8 + 4 * blocks);
+    assert_int_equal(memory.wire, (3 + 2) * whole + 2 * blocks * sizeof(float));
+
+    config.task.format = NULL;
+    config.task.algorithm = kith_algorithm_find("extra");
+    config.edges_max = 2;
+    assert_int_equal(kith_worker_measure(&config, &memory), KITH_OK);
+    assert_int_equal(memory.slots, (2 + 1 + 2 * 2) * whole);
+    assert_int_equal(memory.algorithm, 2 * whole);
+}
+
 /* A merge may carry running variances below 0: they end at 0, and what that
  * added is booked; means and weights move as ever. Frozen views stay here. */
 static void test_variances(void **state)
@@ -511,6 +547,7 @@ int main(void)
         cmocka_unit_test(test_round),
         cmocka_unit_test(test_push),
         cmocka_unit_test(test_swap_memory),
+        cmocka_unit_test(test_measure),
         cmocka_unit_test(test_variances),
     };
     kith_backend_threads(1);

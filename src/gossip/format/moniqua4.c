@@ -16,6 +16,8 @@ const struct kith_format kith_format_moniqua4 = {
     .paper = "Lu and De Sa, ICML 2020",
     .summary = "4 bits of a grid that follows how far models are apart, 0.516 "
                "bytes a value",
+    .keeps = "of each block of 256 values how far models were apart; what was "
+             "rounded of each snapshot that is under way",
     .residue_bits = 4,
     .bytes = bytes,
     .is_sane = is_sane,

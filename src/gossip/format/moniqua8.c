@@ -16,6 +16,8 @@ const struct kith_format kith_format_moniqua8 = {
     .paper = "Lu and De Sa, ICML 2020",
     .summary = "8 bits of a grid that follows how far models are apart, 1.016 "
                "bytes a value",
+    .keeps = "of each block of 256 values how far models were apart; what was "
+             "rounded of each snapshot that is under way",
     .residue_bits = 8,
     .bytes = bytes,
     .is_sane = is_sane,

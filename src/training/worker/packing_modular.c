@@ -36,11 +36,24 @@ static bool keeps(const struct kith_worker *worker, uint32_t slot)
            kith_worker_uses(worker, slot);
 }
 
+/* Grids, what the messages of an item showed, the blocks that travel. */
+static size_t grids_bytes(const struct kith_worker *worker)
+{
+    const size_t edges = worker->edge_count > 0 ? worker->edge_count : 1;
+    const size_t blocks = kith_modular_blocks(values_of(worker));
+    const size_t carried =
+        kith_modular_carried(values_of(worker), worker->task.wire_share);
+    return (1 + edges) * blocks * sizeof(float) +
+           (carried < blocks ? carried * sizeof(uint32_t) : 0);
+}
+
 size_t kith_worker_residues_bytes(const struct kith_worker *worker)
 {
-    size_t bytes = 0;
+    if (!kith_worker_is_modular(worker))
+        return 0;
+    size_t bytes = grids_bytes(worker);
     for (uint32_t slot = 0; slot < KITH_SLOT_ROUND_EDGES; slot++)
-        if (kith_worker_is_modular(worker) && keeps(worker, slot))
+        if (keeps(worker, slot))
             bytes += worker->message;
     return bytes;
 }

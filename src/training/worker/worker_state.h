@@ -167,6 +167,19 @@ static inline void *kith_worker_element(const struct kith_worker *worker,
     return (char *)vector + offset * worker->backend->element_bytes;
 }
 
+/* ---- vectors.c */
+
+/* All that an opened worker needs, and gives it back; KITH_ENOMEM with a line
+ * in `error`. `together`: workers like this of the process. */
+KITH_MUST_CHECK enum kith_err
+kith_worker_vectors_take(struct kith_worker *worker, uint32_t together,
+                         char *error);
+void kith_worker_vectors_give(struct kith_worker *worker);
+/* Before anything is taken: the same sizes, of exchanges alone. */
+void kith_worker_vectors_measure(struct kith_worker *worker,
+                                 struct kith_worker_memory *memory);
+size_t kith_worker_slot_bytes(const struct kith_worker *worker, uint32_t slot);
+
 /* ---- snapshot.c */
 
 /* x, safe to be written: a snapshot that is x stays behind. `keep`: with its

@@ -1,0 +1,284 @@
+/* The worker's vectors: one block of cache-line aligned memory, all of it taken
+ * at open, and which of them an algorithm and a format need.
+ * Test: unit/test_worker.c, unit/test_worker_device.c */
+#define _DEFAULT_SOURCE /* madvise */
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "kith/assert.h"
+#include "kith/backend.h"
+#include "kith/text.h"
+#include "worker_state.h"
+
+#define HUGE_PAGE ((size_t)1 << 21)
+
+/* `bytes` rounded up to whole cache lines. */
+static size_t aligned_size(size_t bytes)
+{
+    return (bytes + 63) & ~(size_t)63;
+}
+
+/* Zeroed memory, 64-byte aligned, on huge pages where that is worth it. NULL
+ * where there is none; free(*owner) gives it back. */
+static void *aligned_zero(size_t bytes, void **owner)
+{
+    const bool huge = bytes >= 2 * HUGE_PAGE;
+    const size_t unit = huge ? HUGE_PAGE : 64;
+    /* calloc leaves fresh pages untouched, so a slot that no exchange uses
+     * costs address space only; aligned_alloc and memset would not. */
+    *owner = bytes > SIZE_MAX - unit ? NULL : calloc(1, bytes + unit);
+    if (*owner == NULL)
+        return NULL;
+    char *memory = *owner;
+    memory += (unit - (uintptr_t)memory % unit) % unit;
+#ifdef MADV_HUGEPAGE
+    if (huge)
+        (void)madvise(memory, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+#endif
+    return memory;
+}
+
+#define REFUSE(err, ...)                                                       \
+    kith_text_fail(error, KITH_DATA_ERROR_BYTES, err,                          \
+                   "opening a worker: " __VA_ARGS__)
+
+/* A peer of any pattern asks for a whole model where it starts over, and gives
+ * its own to others that do. */
+static bool is_pulled(uint32_t slot)
+{
+    return kith_slot_is(KITH_SLOT_INITIATED_INBOX, slot) ||
+           kith_slot_is(KITH_SLOT_ANSWERED_SENT, slot);
+}
+
+static bool uses(const struct kith_task *task, uint32_t slot)
+{
+    const struct kith_algorithm *algorithm = task->algorithm;
+    const enum kith_pattern pattern = algorithm->pattern;
+    if (slot == KITH_SLOT_LIVE)
+        return true;
+    if (slot < KITH_SLOT_ROUND_SENT && kith_slot_exchange(slot) > 0 &&
+        (pattern != KITH_PATTERN_SWAP ||
+         kith_slot_exchange(slot) >= task->exchanges))
+        return false;
+    if (is_pulled(slot))
+        return pattern != KITH_PATTERN_NONE;
+    if (slot < KITH_SLOT_ROUND_SENT)
+        return pattern == KITH_PATTERN_SWAP || pattern == KITH_PATTERN_PUSH;
+    if (pattern != KITH_PATTERN_ROUND)
+        return false;
+    return kith_slot_is_inbox(slot) ||
+           (slot == KITH_SLOT_ROUND_SENT) !=
+               ((algorithm->flags & KITH_SENDS_EDGE_MESSAGES) != 0);
+}
+
+bool kith_worker_uses(const struct kith_worker *worker, uint32_t slot)
+{
+    KITH_ASSERT(slot < worker->slot_count);
+    return uses(&worker->task, slot);
+}
+
+uint32_t kith_worker_role(unsigned role)
+{
+    KITH_ASSERT(role < KITH_ROLES);
+    /* Snapshots have the odd slots. */
+    return role == 0 ? (uint32_t)KITH_SLOT_LIVE : 2 * role - 1;
+}
+
+static bool has_role(uint32_t slot)
+{
+    for (unsigned role = 0; role < KITH_ROLES; role++)
+        if (kith_worker_role(role) == slot)
+            return true;
+    return false;
+}
+
+bool kith_worker_shares(const struct kith_worker *worker)
+{
+    return worker->backend->host == worker->backend;
+}
+
+/* Hands out pieces of the block; with a NULL base it only counts. */
+struct carver {
+    char *base;
+    size_t used;
+};
+
+static void *carve(struct carver *carver, size_t bytes)
+{
+    void *piece = carver->base == NULL ? NULL : carver->base + carver->used;
+    carver->used += aligned_size(bytes);
+    return piece;
+}
+
+/* A pull carries the model, an exchange its message. */
+size_t kith_worker_slot_bytes(const struct kith_worker *worker, uint32_t slot)
+{
+    const bool shares = has_role(slot) && kith_worker_shares(worker);
+    /* What shares may become the live model. */
+    const size_t model = shares ? worker->dim * worker->backend->element_bytes
+                         : is_pulled(slot) ? worker->bytes
+                                           : 0;
+    return model > worker->payload ? model : worker->payload;
+}
+
+/* What the algorithm keeps beside x. */
+static void carve_own(struct kith_worker *worker, struct carver *carver)
+{
+    const struct kith_algorithm *algorithm = worker->algorithm;
+    const struct kith_algebra algebra = kith_worker_algebra(worker);
+    const uint32_t count = worker->edge_count * algorithm->edge_vectors;
+    KITH_ASSERT(algorithm->vectors <= KITH_ALGORITHM_VECTORS_MAX);
+    for (unsigned i = 0; i < algorithm->vectors; i++)
+        worker->own[i] = carve(carver, worker->bytes);
+    for (uint32_t i = 0; i < count; i++)
+        worker->edges[i] = carve(carver, worker->bytes);
+    if (algorithm->scratch_bytes != NULL)
+        worker->algorithm_scratch =
+            carve(carver, algorithm->scratch_bytes(&algebra));
+}
+
+static void carve_slots(struct kith_worker *worker, struct carver *shared,
+                        struct carver *carver)
+{
+    const size_t whole = worker->dim * worker->backend->element_bytes;
+    const bool shares = kith_worker_shares(worker);
+    for (uint32_t slot = 0; slot < worker->slot_count; slot++) {
+        if (!uses(&worker->task, slot))
+            continue;
+        const size_t bytes = kith_worker_slot_bytes(worker, slot);
+        worker->slots[slot] = slot != KITH_SLOT_LIVE
+                                  ? carve(shared, bytes)
+                                  : carve(carver, shares ? bytes : whole);
+    }
+}
+
+/* What the host shares, and what the backend may keep to itself. */
+static void carve_all(struct kith_worker *worker, struct carver *shared,
+                      struct carver *carver)
+{
+    const struct kith_optimiser *optimiser = worker->task.training->optimiser;
+    const size_t element = worker->backend->element_bytes;
+    const size_t whole = worker->dim * element;
+    const size_t trained = worker->layout->trained * element;
+    carve_slots(worker, shared, carver);
+    carve_own(worker, carver);
+    if (!kith_model_learns(worker->model))
+        return;
+    worker->gradient = carve(carver, trained);
+    worker->recovery.is_on = worker->algorithm->pattern != KITH_PATTERN_NONE &&
+                             element < sizeof(double);
+    if (worker->recovery.is_on && worker->keeps)
+        worker->recovery.good = carve(carver, whole);
+    if (worker->algorithm->factor != NULL &&
+        !(worker->algorithm->flags & KITH_STEPS_AT_Z))
+        worker->at = carve(carver, whole);
+    KITH_ASSERT(optimiser->state_vectors <= KITH_STATES_MAX);
+    for (unsigned i = 0; i < optimiser->state_vectors; i++)
+        worker->state[i] = carve(carver, trained);
+    if (optimiser->scratch != NULL)
+        worker->scratch =
+            carve(carver, optimiser->scratch(worker->layout, worker->backend));
+}
+
+/* On the host pages that nobody touches cost nothing. */
+static bool take_block(const struct kith_worker *worker, bool shared,
+                       struct carver *carver, void **owner)
+{
+    const struct kith_backend *backend = worker->backend;
+    if (carver->used > 0 && backend->host == backend)
+        carver->base = aligned_zero(carver->used, owner);
+    else if (carver->used > 0)
+        carver->base = *owner = backend->alloc(carver->used, shared);
+    const bool taken = carver->used == 0 || carver->base != NULL;
+    carver->used = 0;
+    return taken;
+}
+
+static void give_block(const struct kith_worker *worker, void *owner)
+{
+    if (worker->backend->host == worker->backend)
+        free(owner);
+    else
+        worker->backend->release(owner);
+}
+
+void kith_worker_vectors_give(struct kith_worker *worker)
+{
+    give_block(worker, worker->memory);
+    give_block(worker, worker->shared);
+}
+
+void kith_worker_vectors_measure(struct kith_worker *worker,
+                                 struct kith_worker_memory *memory)
+{
+    struct carver slots = {NULL, 0}, live = {NULL, 0}, own = {NULL, 0};
+    carve_slots(worker, &slots, &live);
+    carve_own(worker, &own);
+    *memory =
+        (struct kith_worker_memory){.slots = slots.used,
+                                    .wire = kith_worker_packing_bytes(worker),
+                                    .algorithm = own.used};
+}
+
+/* What every step touches, of all workers of the process, before any is taken:
+ * the system gives what it does not have, and ends who uses it. */
+static enum kith_err check_memory(const struct kith_worker *worker,
+                                  uint32_t together, size_t own, char *error)
+{
+    const double needed = (double)own * (together > 0 ? together : 1);
+    if (worker->backend->host != worker->backend || needed < 0x1p30 ||
+        worker->self > 0)
+        return KITH_OK;
+    const size_t found = kith_host_available();
+    if (needed <= (double)found)
+        return KITH_OK;
+    return REFUSE(KITH_ENOMEM,
+                  "%u times the model's vectors, %.2f GiB each, need %.1f GiB "
+                  "of memory, %.1f GiB are free; take a smaller model, fewer "
+                  "peers, or train.recover_from_save (one vector less)",
+                  together > 0 ? together : 1, (double)own / 0x1p30,
+                  needed / 0x1p30, (double)found / 0x1p30);
+}
+
+static enum kith_err refuse_block(const struct kith_worker *worker, bool shared,
+                                  size_t bytes, char *error)
+{
+    const bool host = worker->backend->host == worker->backend;
+    uint32_t slots = 0;
+    for (uint32_t slot = 1; slot < worker->slot_count; slot++)
+        slots += uses(&worker->task, slot);
+    if (shared && !host)
+        return REFUSE(KITH_ENOMEM,
+                      "the system refuses to pin %.1f MiB for the %u vectors "
+                      "that are sent and received; free memory of the host, or "
+                      "take fewer neighbours",
+                      (double)bytes / 0x1p20, slots);
+    return REFUSE(KITH_ENOMEM,
+                  "no memory on %s for the model's vectors, %.1f MiB; take a "
+                  "smaller model or fewer peers",
+                  worker->backend->name, (double)bytes / 0x1p20);
+}
+
+enum kith_err kith_worker_vectors_take(struct kith_worker *worker,
+                                       uint32_t together, char *error)
+{
+    struct carver shared = {NULL, 0}, own = {NULL, 0};
+    carve_all(worker, &shared, &own);
+    const enum kith_err err = check_memory(
+        worker, together, own.used + kith_worker_packing_bytes(worker), error);
+    if (err != KITH_OK)
+        return err;
+    if (!kith_worker_packing_open(worker, false))
+        return REFUSE(KITH_ENOMEM, "no memory for what is unpacked");
+    const size_t shared_bytes = shared.used, own_bytes = own.used;
+    if (!take_block(worker, true, &shared, &worker->shared))
+        return refuse_block(worker, true, shared_bytes, error);
+    if (!take_block(worker, false, &own, &worker->memory))
+        return refuse_block(worker, false, own_bytes, error);
+    carve_all(worker, &shared, &own);
+    for (unsigned role = 0; role < KITH_ROLES; role++)
+        worker->vectors[role] = kith_worker_role(role) < worker->slot_count
+                                    ? worker->slots[kith_worker_role(role)]
+                                    : NULL;
+    return KITH_OK;
+}
