@@ -86,8 +86,9 @@ static inline double bench_print(const char *name, const double *values,
     return s.median;
 }
 
-/* The median of ours[i] / ceiling[i], printed beside its target; both series
- * come from the same rounds and "more is better". Returns the median. */
+/* The median of ours[i] / ceiling[i], printed beside its target, 0: it has
+ * none; both series come from the same rounds and "more is better". Returns the
+ * median. */
 static inline double bench_ratio(const char *name, const double *ours,
                                  const double *ceiling, int count,
                                  double target)
@@ -96,9 +97,11 @@ static inline double bench_ratio(const char *name, const double *ours,
     for (int i = 0; i < count && i < BENCH_ROUNDS_MAX; i++)
         ratios[i] = ours[i] / ceiling[i];
     const struct bench_spread s = bench_spread_of(ratios, count);
-    printf("%-48s %10.3f [%.3f..%.3f] ratio, target >= %.2f: %s\n", name,
-           s.median, s.least, s.most, target,
-           s.median >= target ? "met" : "MISSED");
+    printf("%-48s %10.3f [%.3f..%.3f] ratio", name, s.median, s.least, s.most);
+    if (target > 0)
+        printf(", target >= %.2f: %s", target,
+               s.median >= target ? "met" : "MISSED");
+    putchar('\n');
     fflush(stdout);
     return s.median;
 }
