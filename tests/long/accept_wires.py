@@ -41,6 +41,7 @@ compute: {{step: 5ms}}
 # Own steps between exchanges, and a graph.
 SETTING = {"adpsgd": (2, "random"), "dpsgd": (1, "torus"),
            "gosgd": (2, "random"), "sgp": (2, "random"),
+           "local-sgd": (20, "complete"),
            "diloco": (20, "complete"), "noloco": (20, "random-matching")}
 # The largest loss of points, iid and dirichlet(0.1).
 MOST = {"bfloat16": (0.3, 0.4), "int8": (0.3, 0.5), "moniqua8": (0.3, 0.5),
