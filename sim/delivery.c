@@ -166,6 +166,7 @@ static void receive_model(struct sim_world *world, uint32_t index,
     message->slot =
         kith_node_inbox(sim_node_at(world, peer), packet->from, message);
     sim_totals_model(world, peer, message);
+    sim_totals_passes(world, peer, 1); /* it is opened */
     message->finite = true;
     message->distance_squared = 0;
     if (world->work) {
@@ -191,6 +192,8 @@ static void deliver_message(struct sim_world *world, uint32_t index)
         return;
     }
     world->report.messages++;
+    if (packet->flags & SIM_PACKET_MOVES)
+        sim_totals_passes(world, packet->from, 1); /* it was sealed */
     sim_trace_message(world, packet);
     /* The step may grow the pool of packets: keep nothing inside it. */
     struct kith_message message = packet->message;
@@ -261,6 +264,8 @@ void sim_launch(struct sim_world *world, uint32_t index, kith_ns at_ns)
     }
     packet->bytes = world->channels ? sim_channel_seal(world, index)
                                     : sim_message_bytes(&packet->message);
+    if (!(packet->flags & SIM_PACKET_MOVES))
+        sim_totals_moves(world, packet); /* it has waited for its link */
     sim_transmit(world, index, at_ns);
 }
 
@@ -316,8 +321,16 @@ static void post(struct sim_world *world, kith_id from,
                  const struct kith_send *send)
 {
     const uint32_t index = pack(world, from, send);
-    if (index != 0)
-        sim_link_post(world, index);
+    if (index == 0)
+        return;
+    /* Now, not when the outbox lets it go: that depends on the queue. */
+    if (world->totals && send->message.kind == KITH_MESSAGE_MODEL &&
+        sim_link_is_up(world, from, send->to)) {
+        struct sim_packet *packet = sim_packet_at(world, index);
+        packet->bytes = sim_message_bytes(&packet->message);
+        sim_totals_moves(world, packet);
+    }
+    sim_link_post(world, index);
 }
 
 void sim_send(struct sim_world *world, kith_id from,

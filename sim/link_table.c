@@ -85,29 +85,39 @@ static bool table_grow(struct sim_link_table *table)
 }
 
 /* The lower rank first: a pair has one link, whoever asks. */
-struct sim_link *sim_link_table_get(struct sim_link_table *table, kith_id a,
-                                    kith_id b, uint32_t *index, bool *made)
+const struct sim_link *sim_link_table_find(const struct sim_link_table *table,
+                                           kith_id a, kith_id b,
+                                           uint32_t *index)
 {
     KITH_ASSERT(a != b);
     const kith_id low = a < b ? a : b, high = a < b ? b : a;
     const uint64_t hash = sim_link_table_hash(low, high);
-    const uint32_t tag = (uint32_t)(hash >> 32);
-    *made = false;
     for (uint64_t slot = hash & table->mask; table->slots[slot].link != 0;
          slot = (slot + 1) & table->mask) {
-        if (table->slots[slot].tag != tag)
+        if (table->slots[slot].tag != (uint32_t)(hash >> 32))
             continue;
         *index = table->slots[slot].link - 1;
-        struct sim_link *link = &table->links[*index];
+        const struct sim_link *link = &table->links[*index];
         if (link->end[0] == low && link->end[1] == high)
             return link;
     }
+    return NULL;
+}
+
+struct sim_link *sim_link_table_get(struct sim_link_table *table, kith_id a,
+                                    kith_id b, uint32_t *index, bool *made)
+{
+    *made = sim_link_table_find(table, a, b, index) == NULL;
+    if (!*made)
+        return &table->links[*index];
+    const kith_id low = a < b ? a : b, high = a < b ? b : a;
+    const uint64_t hash = sim_link_table_hash(low, high);
+    const uint32_t tag = (uint32_t)(hash >> 32);
     if (table->count == table->capacity && !table_grow(table))
         return NULL;
     *index = table->count++;
     *free_slot(table, hash) = (struct sim_slot){.link = *index + 1, .tag = tag};
     table->links[*index] = (struct sim_link){.end = {low, high}};
-    *made = true;
     return &table->links[*index];
 }
 

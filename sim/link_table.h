@@ -60,6 +60,10 @@ struct sim_link_table {
 
 KITH_MUST_CHECK enum kith_err sim_link_table_open(struct sim_link_table *table);
 void sim_link_table_close(struct sim_link_table *table);
+/* The link of this pair, NULL: they have not met. */
+const struct sim_link *sim_link_table_find(const struct sim_link_table *table,
+                                           kith_id a, kith_id b,
+                                           uint32_t *index);
 /* The link of this pair, made if need be: *made says so. NULL: no memory. */
 struct sim_link *sim_link_table_get(struct sim_link_table *table, kith_id a,
                                     kith_id b, uint32_t *index, bool *made);

@@ -174,6 +174,18 @@ static void watch(struct sim_world *world, uint32_t link)
 
 /* ---- messages on the link */
 
+bool sim_link_is_up(const struct sim_world *world, kith_id from, kith_id to)
+{
+    const struct sim_peer *peer = &world->peers[from];
+    uint32_t index = peer->links.recent_link;
+    KITH_DEBUG_ASSERT(from < world->peer_count && to < world->peer_count);
+    if (peer->links.recent != to &&
+        sim_link_table_find(&world->links.table, from, to, &index) == NULL)
+        return false;
+    const struct sim_link *link = link_at(world, index);
+    return link->side[side_of(link, from)] == SIM_SIDE_UP;
+}
+
 /* The message waits until its end is up. */
 static void wait(struct sim_world *world, uint32_t link, unsigned side,
                  uint32_t packet)

@@ -33,6 +33,9 @@ void sim_links_close(struct sim_world *world);
 /* A message that a node sends now: it leaves through the outbox, at this time
  * whenever that is. */
 void sim_link_post(struct sim_world *world, uint32_t packet);
+/* Would what `from` sends now leave at once? Nothing that stands in the outbox
+ * changes that. */
+bool sim_link_is_up(const struct sim_world *world, kith_id from, kith_id to);
 /* A node will soon send to `to`: the same way, a wish for a link. */
 void sim_link_dial(struct sim_world *world, kith_id from, kith_id to);
 /* Before links are touched or looked at in any other way. */

@@ -77,9 +77,11 @@ static bool is_restless(const struct sim_world *world, kith_id id)
            !kith_node_quiet(sim_node_at(world, id));
 }
 
-/* Keep count of who still has something to do. */
+/* After each event of the peer: keep count of who still has something to do. */
 static void settle(struct sim_world *world, kith_id id)
 {
+    if (world->totals)
+        sim_totals_exchanges(world, id);
     if (!world->nodes.winding_up)
         return;
     KITH_DEBUG_ASSERT(world->nodes.restless <= world->peer_count);
@@ -231,6 +233,8 @@ static void step_worked(struct sim_world *world, kith_id id)
                                .result = sim_work_end(world, id)};
     if (world->ledger)
         sim_ledger_done(world, id);
+    if (event.result->passes > 0)
+        sim_totals_passes(world, id, event.result->passes);
     step_node(world, id, &event);
 }
 

@@ -112,6 +112,8 @@ void sim_packet_free(struct sim_world *world, uint32_t index)
     struct sim_packet *packet = sim_packet_at(world, index);
     if (packet->flags & SIM_PACKET_LISTED)
         sim_transfer_unlist(world, index);
+    if (packet->flags & SIM_PACKET_MOVES)
+        sim_totals_moved(world, packet);
     if (packet->flags & SIM_PACKET_CARRIES) {
         struct sim_payload *payload = sim_payload_at(world, index);
         sim_copy_release(world, payload->vector);

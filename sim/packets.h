@@ -26,6 +26,7 @@ enum sim_packet_kind {
 #define SIM_PACKET_LISTED 4u    /* stands in its sender's list of transfers */
 #define SIM_PACKET_CARRIES 8u   /* has a payload; the other ones' is zero */
 #define SIM_PACKET_HERE 16u     /* at its receiver's machine: no cut stops it */
+#define SIM_PACKET_MOVES 32u    /* a model: counted as in flight */
 
 /* A message of a central method; what else it means is the method's. */
 struct sim_central_message {

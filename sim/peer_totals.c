@@ -3,6 +3,8 @@
  *   staleness    of a received model: own steps now - sender's step in it, and
  *                0 where the sender is ahead
  *   utilisation  cost of all steps / time until the own share was done
+ *   use          kith/channel_use.h, a model being in flight from its first bit
+ *                until it is there, or would be: to be read, not only received
  *
  * Nothing here decides anything: the trace is the same without it. */
 #include "sim/peer_totals.h"
@@ -10,6 +12,7 @@
 #include <math.h>
 
 #include "kith/assert.h"
+#include "kith/channel_use.h"
 #include "sim/world.h"
 
 struct sim_totals {
@@ -18,6 +21,7 @@ struct sim_totals {
     uint64_t bytes_received;
     uint64_t received; /* models that found a slot, gradients applied */
     uint64_t stale_sum, stale_max;
+    struct kith_channel_use use;
 };
 
 /* Only where somebody reads them: rows of a database, or a central summary. */
@@ -87,6 +91,51 @@ void sim_totals_model(struct sim_world *world, kith_id peer,
                      counters.steps > sent ? counters.steps - sent : 0);
 }
 
+/* At its sender the first bit leaves now. */
+void sim_totals_moves(struct sim_world *world, struct sim_packet *packet)
+{
+    const kith_ns now_ns = sim_time(world);
+    KITH_DEBUG_ASSERT(!(packet->flags & SIM_PACKET_MOVES));
+    if (!world->totals || packet->message.kind != KITH_MESSAGE_MODEL)
+        return;
+    KITH_ASSERT(packet->kind == SIM_PACKET_MESSAGE && packet->bytes > 0);
+    packet->flags |= SIM_PACKET_MOVES;
+    kith_channel_use_sent(&world->totals[packet->from].use, now_ns,
+                          packet->bytes);
+    kith_channel_use_receives(&world->totals[packet->to].use, now_ns, true);
+}
+
+void sim_totals_moved(struct sim_world *world, const struct sim_packet *packet)
+{
+    const kith_ns now_ns = sim_time(world);
+    KITH_ASSERT(world->totals && packet->flags & SIM_PACKET_MOVES);
+    kith_channel_use_left(&world->totals[packet->from].use, now_ns,
+                          packet->bytes);
+    kith_channel_use_receives(&world->totals[packet->to].use, now_ns, false);
+}
+
+/* As a real peer's: one whose share is done only answers. */
+void sim_totals_exchanges(struct sim_world *world, kith_id peer)
+{
+    KITH_DEBUG_ASSERT(peer < world->peer_count);
+    struct sim_peer *state = &world->peers[peer];
+    const struct kith_node *node = sim_node_at(world, peer);
+    const bool exchanging = state->state != SIM_PEER_CRASHED &&
+                            !kith_node_quiet(node) && !kith_node_finished(node);
+    if (!world->totals || exchanging == ((state->ending & SIM_EXCHANGING) != 0))
+        return;
+    state->ending ^= SIM_EXCHANGING;
+    kith_channel_use_exchanges(&world->totals[peer].use, sim_time(world),
+                               exchanging);
+}
+
+void sim_totals_passes(struct sim_world *world, kith_id peer, uint64_t passes)
+{
+    KITH_DEBUG_ASSERT(peer < world->machine_count);
+    if (world->totals)
+        world->totals[peer].use.passes += passes;
+}
+
 /* Sums over machines, because a server receives bytes, too. */
 static struct sim_totals totals_of(const struct sim_world *world, kith_id peer)
 {
@@ -102,6 +151,7 @@ static struct sim_totals totals_of(const struct sim_world *world, kith_id peer)
         sum.received += one->received;
         sum.trained_ns += one->trained_ns;
         sum.bytes_received += one->bytes_received;
+        kith_channel_use_add(&sum.use, sim_time(world), &one->use);
     }
     return sum;
 }
@@ -119,6 +169,8 @@ void sim_totals_row(const struct sim_world *world, kith_id peer,
     row->staleness_max = any ? (double)totals.stale_max : NAN;
     row->training_s =
         world->totals ? (double)totals.trained_ns * 1e-9 : (double)NAN;
+    if (world->totals && !world->central)
+        kith_channel_use_row(&totals.use, row);
 }
 
 /* A share of 1 at most: a step that a crash cut short was booked whole. */

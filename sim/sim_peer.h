@@ -23,6 +23,8 @@ enum sim_work_state {
 #define SIM_FINISHED 1u /* counted as finished */
 #define SIM_EXEMPT 2u   /* crashed once: does not hold up the end */
 #define SIM_RESTLESS 4u /* counted as not quiet while the run winds up */
+/* peer_totals.c: an exchange of its is open. Here, as each event asks. */
+#define SIM_EXCHANGING 8u
 
 struct sim_peer {
     uint64_t sequence; /* engine.c: of the events that it causes */

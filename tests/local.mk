@@ -20,6 +20,7 @@ UNIT = \
   tests/unit/test_central_stragglers \
   tests/unit/test_central_refused \
   tests/unit/test_certificate \
+  tests/unit/test_channel_use \
   tests/unit/test_checks \
   tests/unit/test_compression_keys \
   tests/unit/test_compressor_quality \
@@ -169,6 +170,7 @@ FENCES = \
 # Whole commands, from outside.
 INTEGRATION = \
   tests/integration/test_central_presets.sh \
+  tests/integration/test_channel_use.sh \
   tests/integration/test_cli_device.sh \
   tests/integration/test_cli_bf16.sh \
   tests/integration/test_cli_exchanges.sh \

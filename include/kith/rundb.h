@@ -113,6 +113,12 @@ struct kith_summary {
     /* Time spent on training steps, as a share of the time until a peer's own
      * share was done (else the end); mean over peers. NaN: not measured. */
     double utilisation;
+    /* kith/channel_use.h, over all peers: bytes in flight while there are any;
+     * seconds, and of the time in which an exchange is open; of both ends of an
+     * exchange that was done. NaN: not measured, or there was none. */
+    struct {
+        double in_flight_mean, in_flight_max, idle_s, idle_share, passes;
+    } channel;
     double time_to_target_s; /* kith_rundb_finish fills it in; NaN: never */
     struct kith_speed speed; /* of all peers over the whole run; mfu: of their
                                 mean, memory: of the largest */

@@ -151,11 +151,16 @@ struct kith_work {
 
 struct kith_work_result {
     enum kith_work_kind kind;
-    bool finite;    /* TRAIN: loss and model are finite; others: true */
-    bool recovered; /* TRAIN, MERGE: x had been spoilt, and is that of an
-                       earlier step again */
-    bool kept;      /* TRAIN: x is the last good model now */
-    double loss;    /* TRAIN: mean loss of the batch */
+    bool finite;     /* TRAIN: loss and model are finite; others: true */
+    bool recovered;  /* TRAIN, MERGE: x had been spoilt, and is that of an
+                        earlier step again */
+    bool kept;       /* TRAIN: x is the last good model now */
+    double loss;     /* TRAIN: mean loss of the batch */
+    uint32_t passes; /* over whole vectors that exchanges made since the item
+                        before, of this process alone: a copy, pack or unpack
+                        is one, and so is each call of an algorithm's make,
+                        merge, undo and finish, whose arithmetic is fused.
+                        What guards and recovery look at is not counted. */
 };
 
 #endif

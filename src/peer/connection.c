@@ -89,6 +89,7 @@ bool kith_link_close(struct kith_link *link, const char *why)
                            link->address, why);
     }
     link->state = KITH_LINK_CLOSED;
+    kith_traffic_close(link);
     give_ticket(link);
     kith_socket_close(&link->socket);
     uv_close((uv_handle_t *)&link->timer, timer_closed);

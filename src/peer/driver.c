@@ -209,6 +209,7 @@ void kith_driver_worked(void *arg, const struct kith_work_result *result)
     }
     if (result->kind == KITH_WORK_SAVE)
         driver_saved(driver);
+    driver->transport.use.passes += result->passes;
     kith_senders_worked(driver, result);
     const char *notice = kith_worker_notice(driver->worker);
     if (notice != NULL)

@@ -65,6 +65,9 @@ void kith_rows_overlap(struct kith_driver *driver, kith_ns now_ns)
     /* A peer whose share is done only answers: nothing could overlap. */
     driver->overlap.exchanging =
         !kith_node_quiet(driver->node) && !kith_node_finished(driver->node);
+    kith_channel_use_exchanges(&driver->transport.use,
+                               driver->start_ns + now_ns,
+                               driver->overlap.exchanging);
     if (driver->effects.has_work)
         driver->overlap.training = driver->effects.work.kind == KITH_WORK_TRAIN;
     driver->overlap.training = driver->overlap.training && driver->thread.busy;
@@ -95,6 +98,14 @@ static void add_staleness(const struct kith_driver *driver,
     row->staleness = any ? (double)driver->staleness.sum / received : NAN;
     row->staleness_max = any ? (double)driver->staleness.max : NAN;
     row->training_s = 1e-9 * (double)driver->overlap.training_ns;
+}
+
+static void add_use(const struct kith_driver *driver, struct kith_row *row)
+{
+    struct kith_channel_use use = {.passes = 0};
+    kith_channel_use_add(&use, driver->start_ns + row->time_ns,
+                         &driver->transport.use);
+    kith_channel_use_row(&use, row);
 }
 
 /* `until_ns`: what the rates are over, from the last look on. */
@@ -141,6 +152,7 @@ static void make_row(struct kith_driver *driver, struct kith_row *row)
     row->cpu_socket_s = cpu->socket_s;
     row->cpu_other_s = cpu->other_s + cpu->merge_s;
     add_staleness(driver, row);
+    add_use(driver, row);
     measure_speed(driver, &driver->meter, counters.steps, row->time_ns,
                   &row->speed);
     /* Of the run: from its start to the last step, not what came after. */

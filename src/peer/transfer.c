@@ -105,11 +105,13 @@ size_t kith_traffic_expected(const struct kith_link *link)
 static void burst_done(struct kith_chunk *chunk)
 {
     struct kith_link *link = chunk->socket->owner;
+    const kith_ns now_ns = (kith_ns)uv_hrtime();
     KITH_ASSERT(link->traffic.bursts > 0);
     link->traffic.bursts--;
+    kith_channel_use_left(&link->transport->use, now_ns, chunk->size);
     if (link->state != KITH_LINK_OPEN)
         return;
-    link->progress_ns = (kith_ns)uv_hrtime();
+    link->progress_ns = now_ns;
     if (link->socket.failed) {
         kith_link_close(link, "the connection broke");
         return;
@@ -168,6 +170,8 @@ static bool send_burst(struct kith_link *link, struct kith_transfer *transfer)
     link->socket.rest = total - transfer->offset;
     chunk->done = burst_done;
     link->traffic.bursts++;
+    transport->use.passes += transfer->offset == total;
+    kith_channel_use_sent(&transport->use, (kith_ns)uv_hrtime(), chunk->size);
     kith_socket_write(&link->socket, chunk);
     return link->state == KITH_LINK_OPEN;
 }
@@ -245,10 +249,26 @@ static void deliver(struct kith_link *link, const struct kith_message *message)
     user->message(user->arg, link->rank, message);
 }
 
+/* Of a model; said once where it begins and where it ends. */
+static void receives(struct kith_link *link, bool receiving)
+{
+    if (receiving != link->traffic.receiving)
+        kith_channel_use_receives(&link->transport->use, (kith_ns)uv_hrtime(),
+                                  receiving);
+    link->traffic.receiving = receiving;
+}
+
+void kith_traffic_close(struct kith_link *link)
+{
+    KITH_ASSERT(link->state == KITH_LINK_CLOSED);
+    receives(link, false);
+}
+
 static void deliver_model(struct kith_link *link)
 {
     struct kith_traffic *traffic = &link->traffic;
-    traffic->receiving = false;
+    receives(link, false);
+    link->transport->use.passes += traffic->model.payload_bytes > 0;
     struct kith_message model = traffic->model;
     model.finite = traffic->finite;
     const struct kith_transport_user *user = &link->transport->options.user;
@@ -321,7 +341,7 @@ static bool model_begins(struct kith_link *link,
             : NULL;
     if (why != NULL)
         return kith_link_refuse(link, KITH_REFUSAL_TRANSFER, why);
-    traffic->receiving = true;
+    receives(link, true);
     traffic->model = *message;
     traffic->in_id++;
     traffic->in_offset = 0;
@@ -350,7 +370,7 @@ static bool step_control(struct kith_link *link, const uint8_t *frame,
     if (link->traffic.in_frames <= KITH_FRAMES_PER_BURST_MAX)
         link->traffic.in_frames++;
     if (size == 1 && frame[0] == FRAME_DROPPED) {
-        link->traffic.receiving = false;
+        receives(link, false);
         return true;
     }
     if (size > 0 && frame[0] == KITH_FRAME_EDITION)

@@ -22,6 +22,7 @@
 #include "address.h"
 #include "half_open.h"
 #include "kith/backend.h"
+#include "kith/channel_use.h"
 #include "kith/message.h"
 #include "kith/peer.h"
 #include "kith/session.h"
@@ -204,6 +205,7 @@ struct kith_transport {
     struct kith_transport_options options;
     uv_loop_t *loop;
     struct kith_net net;
+    struct kith_channel_use use; /* by uv_hrtime() */
     uv_tcp_t listener;
     uv_timer_t tick; /* revocation, deferred LINK_DOWN */
     uv_timer_t poll; /* snapshots that are not there yet */
@@ -342,6 +344,8 @@ bool kith_link_control(struct kith_link *link, const uint8_t *frame,
 void kith_traffic_send(struct kith_link *link,
                        const struct kith_message *message);
 void kith_traffic_cancel(struct kith_link *link, uint32_t slots);
+/* The link has closed: nothing comes in any more. */
+void kith_traffic_close(struct kith_link *link);
 /* Seals bursts while there is room for them. */
 void kith_traffic_pump(struct kith_link *link);
 /* Bytes of the model under way that are still to come; 0 without one. */

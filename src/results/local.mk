@@ -4,6 +4,7 @@ libkith_rundb_a_CFLAGS = $(GNU11) $(JANSSON_CFLAGS)
 libkith_rundb_a_CPPFLAGS = $(AM_CPPFLAGS) \
   -DKITH_RUNDB_SOURCE='"$(srcdir)/src/results/rundb"'
 libkith_rundb_a_SOURCES = \
+  src/results/rundb/channel_use.c \
   src/results/rundb/events.c \
   src/results/rundb/journal_bytes.c \
   src/results/rundb/journal_read.c \

@@ -359,6 +359,7 @@ static struct kith_summary some_summary(void)
         .bytes_per_peer_max = 60,
         .staleness = {0.5, 3},
         .utilisation = NAN,
+        .channel = {NAN, NAN, NAN, NAN, NAN},
         .cpu = {NAN, NAN, NAN, NAN},
         .completed = true,
     };
@@ -399,7 +400,11 @@ static void test_json(void **state)
              "\"exchanges\": {\"done\": 2, \"failed\": 3, \"refused\": 4}, "
              "\"bytes\": {\"sent\": 100, \"per_peer_max\": 60}, "
              "\"staleness\": {\"mean\": 0.5, \"max\": 3}, "
-             "\"utilisation\": null, \"time_to_target_s\": null, "
+             "\"utilisation\": null, "
+             "\"channel\": {\"in_flight_mean\": null, "
+             "\"in_flight_max\": null, \"idle_s\": null, "
+             "\"idle_share\": null, \"passes\": null}, "
+             "\"time_to_target_s\": null, "
              "\"speed\": {\"samples_per_s\": null, \"tokens_per_s\": null, "
              "\"flop_per_s\": null, \"mfu\": null, "
              "\"peak_flop_per_s\": null, \"data_wait_s\": null, "

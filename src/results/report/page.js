@@ -507,9 +507,9 @@ function factText(key, value) {
     if (!Number.isFinite(plain) || /hash|seed|build/.test(key)) return value;
     if (/flop_per_s$/.test(key)) return flops(plain);
     if (/per_s$/.test(key)) return short(plain) + '/s';
-    if (/mfu$|overlap$|utilisation$/.test(key)) return Number((100 * plain).toPrecision(3)) + ' %';
+    if (/mfu$|overlap$|utilisation$|idle_share$/.test(key)) return Number((100 * plain).toPrecision(3)) + ' %';
     if (/^accuracy/.test(key)) return (100 * plain).toFixed(2) + ' %';
-    if (/bytes/.test(key)) return bytes(plain);
+    if (/bytes|in_flight/.test(key)) return bytes(plain);
     if (/_s$/.test(key)) return seconds(plain);
     return number(plain);
 }
@@ -521,7 +521,9 @@ const ORDER = ['world', 'peers', 'seed', 'algorithm', 'topology', 'model', 'batc
     'staleness.mean', 'staleness.max', 'utilisation', 'steps',
     'samples', 'virtual_s', 'wall_s', 'events', 'exchanges.attempts',
     'exchanges.done', 'exchanges.failed', 'exchanges.refused', 'exchanges.skipped',
-    'exchanges.torn', 'bytes.sent', 'bytes.per_peer_max', 'cpu.train_s', 'cpu.aead_s',
+    'exchanges.torn', 'bytes.sent', 'bytes.per_peer_max', 'channel.in_flight_mean',
+    'channel.in_flight_max', 'channel.idle_s', 'channel.idle_share', 'channel.passes',
+    'cpu.train_s', 'cpu.aead_s',
     'cpu.socket_s', 'cpu.other_s', 'speed.samples_per_s', 'speed.tokens_per_s',
     'speed.flop_per_s', 'speed.mfu', 'speed.peak_flop_per_s', 'speed.data_wait_s',
     'speed.exchange_overlap', 'speed.memory_bytes', 'compute.products',

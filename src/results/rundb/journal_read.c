@@ -13,6 +13,10 @@
 #include "kith/journal.h"
 #include "rundb_store.h"
 
+/* The tables that a replay reads are as they were: a later column of the series
+ * is none of its. */
+#define SCHEMA_OLDEST 3
+
 struct peer_journal {
     struct kith_query parts;
     uint32_t last;        /* the last one that the database holds */
@@ -50,7 +54,7 @@ static enum kith_err check_file(sqlite3 *database, const char *path,
 {
     char what[96];
     const enum kith_err err =
-        kith_rundb_check_file(database, what, sizeof what);
+        kith_rundb_check_file(database, SCHEMA_OLDEST, what, sizeof what);
     if (err == KITH_EVERSION)
         return refuse(error, path, err, "%s; record the run again", what);
     if (err != KITH_OK)

@@ -56,7 +56,8 @@ bool kith_rundb_fact(sqlite3 *database, const char *key, char *text,
     return kith_query_end(&query) && found;
 }
 
-enum kith_err kith_rundb_check_file(sqlite3 *database, char *what, size_t size)
+enum kith_err kith_rundb_check_file(sqlite3 *database, int oldest, char *what,
+                                    size_t size)
 {
     int64_t application = 0, version = 0;
     if (!kith_query_one_whole(database, "PRAGMA application_id", &application,
@@ -66,10 +67,13 @@ enum kith_err kith_rundb_check_file(sqlite3 *database, char *what, size_t size)
         (void)snprintf(what, size, "not a run database of kith");
         return KITH_EPARSE;
     }
-    if (version == KITH_RUNDB_SCHEMA_VERSION)
+    if (version >= oldest && version <= KITH_RUNDB_SCHEMA_VERSION)
         return KITH_OK;
-    (void)snprintf(what, size, "found schema %" PRId64 ", this kith reads %d",
-                   version, KITH_RUNDB_SCHEMA_VERSION);
+    char wanted[32] = "";
+    if (oldest < KITH_RUNDB_SCHEMA_VERSION)
+        (void)snprintf(wanted, sizeof wanted, "%d to ", oldest);
+    (void)snprintf(what, size, "found schema %" PRId64 ", this kith reads %s%d",
+                   version, wanted, KITH_RUNDB_SCHEMA_VERSION);
     return KITH_EVERSION;
 }
 
@@ -98,8 +102,8 @@ static enum kith_err check_run(sqlite3 *database, const char *path,
                                char *error)
 {
     char text[96];
-    const enum kith_err err =
-        kith_rundb_check_file(database, text, sizeof text);
+    const enum kith_err err = kith_rundb_check_file(
+        database, KITH_RUNDB_SCHEMA_VERSION, text, sizeof text);
     if (err != KITH_OK)
         return kith_rundb_refuse(error, path, err, text);
     if (!kith_rundb_fact(database, "world", text, sizeof text) ||

@@ -83,9 +83,10 @@ enum kith_err kith_rundb_events_settle(struct kith_rundb *store);
 enum kith_err kith_rundb_writer_wait(struct kith_rundb *store,
                                      unsigned batches);
 void kith_rundb_writer_end(struct kith_rundb *store);
-/* A run database of kith with the schema of today; else what it is instead, and
- * KITH_EPARSE or KITH_EVERSION. */
-enum kith_err kith_rundb_check_file(sqlite3 *database, char *what, size_t size);
+/* A run database of kith with a schema from `oldest` to today's; else what it
+ * is instead, and KITH_EPARSE or KITH_EVERSION. */
+enum kith_err kith_rundb_check_file(sqlite3 *database, int oldest, char *what,
+                                    size_t size);
 /* A fact of the run, the table `run`; false: it is not there. */
 bool kith_rundb_fact(sqlite3 *database, const char *key, char *text,
                      size_t size);

@@ -94,6 +94,11 @@ static json_t *collect(const struct kith_experiment *experiment,
     REAL(staleness.mean);
     REAL(staleness.max);
     REAL(utilisation);
+    REAL(channel.in_flight_mean);
+    REAL(channel.in_flight_max);
+    REAL(channel.idle_s);
+    REAL(channel.idle_share);
+    REAL(channel.passes);
     kith_json_set_real(pairs, "time_to_target_s",
                        experiment->target_loss > 0 ? summary->time_to_target_s
                                                    : (double)NAN);
@@ -217,13 +222,29 @@ struct kith_summary kith_summary_unknown(const char *world)
         .bytes_per_peer_max = none,
         .staleness = {NAN, NAN},
         .utilisation = NAN,
+        .channel = {NAN, NAN, NAN, NAN, NAN},
         .cpu = {NAN, NAN, NAN, NAN},
     };
+}
+
+static double share_of(double part, double all)
+{
+    return all > 0 ? part / all : (double)NAN;
 }
 
 void kith_summary_count(struct kith_summary *summary,
                         const struct kith_row *sum)
 {
+    const double done = sum->done < UINT64_MAX ? (double)sum->done : 0;
+    const bool sent = sum->sending_s > 0, met = sum->exchange_s > 0;
+    summary->channel.in_flight_mean =
+        share_of(sum->in_flight_byte_s, sum->sending_s);
+    summary->channel.in_flight_max = sent ? sum->in_flight_most : (double)NAN;
+    summary->channel.idle_s = met ? sum->idle_s : (double)NAN;
+    summary->channel.idle_share = share_of(sum->idle_s, sum->exchange_s);
+    summary->channel.passes =
+        sum->passes > 0 ? share_of(sum->passes, done) : (double)NAN;
+
     summary->steps = sum->step;
     summary->samples = sum->samples;
     summary->exchanges.attempts = sum->attempts;
@@ -308,6 +329,23 @@ static void print_exchanges(const struct kith_summary *summary)
     bytes_text(summary->bytes_per_peer_max, most);
     printf("  %-22s %s in all, %s at most from one peer\n", "bytes sent", all,
            most);
+}
+
+static void print_channel(const struct kith_summary *summary)
+{
+    char mean[16], most[16];
+    if (isfinite(summary->channel.in_flight_mean)) {
+        bytes_text((uint64_t)summary->channel.in_flight_mean, mean);
+        bytes_text((uint64_t)summary->channel.in_flight_max, most);
+        printf("  %-22s %s on average while there are any, %s at most\n",
+               "bytes in flight", mean, most);
+    }
+    if (isfinite(summary->channel.idle_share))
+        printf("  %-22s %.4g s, %.2f %% of the time of exchanges\n",
+               "idle channel", summary->channel.idle_s,
+               100 * summary->channel.idle_share);
+    print_real("passes", summary->channel.passes,
+               " over models and messages, of both ends of an exchange");
 }
 
 /* CPU time by what it was spent on, over all peers. */
@@ -408,6 +446,7 @@ void kith_summary_print(const struct kith_experiment *experiment,
     print_exchanges(summary);
     print_staleness(summary);
     print_percent("utilisation", summary->utilisation);
+    print_channel(summary);
     print_cpu(summary);
     print_speed(&summary->speed);
     if (experiment->target_loss > 0)

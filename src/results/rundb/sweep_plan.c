@@ -164,7 +164,8 @@ enum kith_err kith_sweep_plan_check(sqlite3 *database, const char *path,
 {
     int64_t plans = 0;
     char what[96];
-    enum kith_err err = kith_rundb_check_file(database, what, sizeof what);
+    enum kith_err err = kith_rundb_check_file(
+        database, KITH_RUNDB_SCHEMA_VERSION, what, sizeof what);
     if (err == KITH_OK &&
         (!kith_query_one_whole(database,
                                "SELECT count(*) FROM run WHERE run_id = 0 AND "

@@ -160,6 +160,7 @@ static void keep_rest(struct kith_worker *worker, struct kith_work_edge *edge,
         algorithm->scalar_count == 0 || !is_sane(worker, edge->sent))
         return;
     void *const rounded = worker->packing.vectors[1];
+    worker->passes += 2; /* it is unpacked, and mixed */
     worker->packing.format->unpack(
         backend->host, count, worker->slots[edge->sent], 0, count, rounded);
     if (algorithm->factor != NULL) {
@@ -178,6 +179,7 @@ void kith_worker_pack(struct kith_worker *worker, const struct kith_work *work,
     struct kith_packing *packing = &worker->packing;
     const size_t count = packing->count = count_of(worker, work);
     KITH_ASSERT(values != worker->slots[edge->sent]);
+    worker->passes++;
     if (kith_worker_is_modular(worker)) {
         kith_worker_residues_pack(worker, work, edge->sent, values);
         packing->values[edge->sent] = NULL;
@@ -195,6 +197,7 @@ void kith_worker_pack(struct kith_worker *worker, const struct kith_work *work,
 static void unpack(struct kith_worker *worker, uint32_t slot, void *vector)
 {
     const size_t count = worker->packing.count;
+    worker->passes++;
     worker->packing.values[slot] = vector;
     worker->packing.format->unpack(worker->backend->host, count,
                                    worker->slots[slot], 0, count, vector);
@@ -257,6 +260,7 @@ static void unpack_residues(struct kith_worker *worker,
         packing->values[edge->sent] = kept[edge->sent];
         if (edge->inbox == KITH_SLOT_NONE)
             continue;
+        worker->passes++;
         packing->values[edge->inbox] = packing->vectors[1 + i];
         kith_worker_residues_unpack(worker, work, i, packing->vectors[1 + i]);
         packing->spoilt |= (uint64_t)!is_sane(worker, edge->inbox) << i;

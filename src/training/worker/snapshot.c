@@ -44,6 +44,7 @@ void *kith_worker_own_live(struct kith_worker *worker, bool keep)
         return old;
     void *const fresh = spare(worker);
     const size_t from = keep ? 0 : worker->layout->gossiped;
+    worker->passes += keep;
     worker->backend->copy(worker->dim - from,
                           kith_worker_element(worker, fresh, from),
                           kith_worker_element(worker, old, from));
@@ -60,6 +61,7 @@ static void make_edge(struct kith_worker *worker, const struct kith_work *work,
         worker->slots[edge->sent] = spare(worker);
     struct kith_algebra algebra = kith_worker_edge_algebra(worker, work, edge);
     algebra.given = given;
+    worker->passes++;
     worker->algorithm->make(&algebra, edge);
 }
 
@@ -130,12 +132,14 @@ static void take_snapshots(struct kith_worker *worker, struct kith_work *work)
                 pack_snapshot(worker, work, edge, given);
         } else if (is_made) {
             make_edge(worker, work, edge, given);
-        } else if (kith_worker_shares(worker))
+        } else if (kith_worker_shares(worker)) {
             worker->slots[edge->sent] = worker->slots[KITH_SLOT_LIVE];
-        else if (edge->sent != copied)
+        } else if (edge->sent != copied) {
+            worker->passes++;
             worker->backend->copy(worker->layout->gossiped,
                                   worker->slots[edge->sent],
                                   worker->slots[KITH_SLOT_LIVE]);
+        }
         given += is_made ? edge->weight : 0;
         copied = edge->sent;
     }

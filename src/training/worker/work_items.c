@@ -289,6 +289,7 @@ static void merge_edge(struct kith_worker *worker, const struct kith_work *work,
     struct kith_algebra algebra = kith_worker_edge_algebra(worker, work, edge);
     algebra.before = before;
     algebra.withheld = 1 - let_in;
+    worker->passes++;
     if (worker->packing.streams)
         kith_worker_packed_mix(worker, algorithm->merge, &algebra, edge);
     else
@@ -346,6 +347,7 @@ static double finish_round(struct kith_worker *worker,
     algebra.merged = work->edges;
     algebra.merged_count = work->edge_count;
     algebra.inboxes = worker->inboxes;
+    worker->passes++;
     return algorithm->finish(&algebra);
 }
 
@@ -410,6 +412,7 @@ static void run_undo(struct kith_worker *worker, struct kith_work *work)
         kith_mix_edge *const undo =
             algorithm->undo != NULL ? algorithm->undo : unmix;
         const double delta_sum = edge->delta_sum;
+        worker->passes++;
         if (worker->packing.streams)
             kith_worker_packed_mix(worker, undo, &algebra, edge);
         else if (algorithm->undo != NULL || algebra.received != NULL)
@@ -464,6 +467,7 @@ static void run_adopt(struct kith_worker *worker, struct kith_work *work)
     if (kith_worker_is_spoilt(worker, algebra.received))
         return;
     backend->copy(algebra.dim, algebra.live, algebra.received);
+    worker->passes++;
     if (worker->algorithm->factor != NULL)
         backend->scale(algebra.dim,
                        worker->algorithm->factor(edge->scalars_received),
@@ -507,4 +511,6 @@ void kith_worker_run(struct kith_worker *worker, struct kith_work *work,
         /* SAVE: the driver calls kith_save_write, it knows the path. */
         break;
     }
+    result->passes = worker->passes;
+    worker->passes = 0;
 }
