@@ -22,7 +22,7 @@ assert list(found) == [
     "experiment", "world", "peers", "seed", "build", "trace_hash",
     "virtual_s", "wall_s", "events", "steps", "samples", "accuracy", "loss",
     "consensus_distance", "correlation", "exchanges", "bytes", "staleness",
-    "utilisation",
+    "utilisation", "channel",
     "time_to_target_s", "speed", "compute", "faults",
     "violations", "database"], list(found)
 assert list(found["accuracy"]) == ["averaged", "mean", "worst"]

@@ -127,7 +127,6 @@ static void test_charged_long(void **state)
 {
     (void)state;
     heals(false, 208, 5968);
-    heals(false, 262, 4870);
 }
 
 int main(void)

@@ -68,6 +68,9 @@ void kith_turn_given_up(struct kith_node *node,
     const kith_ns held_ns = node->now_ns - exchange->since_ns;
     uint32_t bit = bit_of(exchange->edge.peer);
     KITH_ASSERT(exchange->edge.peer != node->self);
+    const struct kith_topology_kind *kind = node->config->topology->kind;
+    if (!kind->is_static && !kith_topology_is_any_pair(kind))
+        return; /* it asks somebody else next */
     if (held_ns < AT_ONCE_NS && node->at_once < AT_ONCE_MAX) {
         node->at_once++;
     } else {
