@@ -99,6 +99,7 @@ UNIT = \
   tests/unit/test_session_provider \
   tests/unit/test_session_refusals \
   tests/unit/test_session_spoiled \
+  tests/unit/test_session_threads \
   tests/unit/test_shares \
   tests/unit/test_sim_conservation \
   tests/unit/test_recovery \
@@ -366,6 +367,8 @@ tests_unit_test_session_provider_SOURCES = \
   tests/unit/test_session_provider.c $(SESSIONS)
 tests_unit_test_session_refusals_SOURCES = \
   tests/unit/test_session_refusals.c tests/support/refusals.h $(SESSIONS)
+tests_unit_test_session_threads_SOURCES = \
+  tests/unit/test_session_threads.c $(SESSIONS)
 tests_unit_test_session_spoiled_SOURCES = \
   tests/unit/test_session_spoiled.c tests/support/refusals.h $(SESSIONS)
 EXTRA_DIST += tests/vectors/bundled.json tests/vectors/make_vectors.py \

@@ -215,6 +215,20 @@ enum kith_notice {
 };
 const char *kith_notice_text(unsigned notice);
 
+/* Of a full burst four threads have four records each. */
+#define KITH_LANES_MAX 4u
+/* Threads of the caller's that share the records of a burst, whose nonces and
+ * places are known beforehand. run() calls part(context, lane, i) once for each
+ * i < count, in no order, and returns when all are done; no two parts of one
+ * lane at once. What is sealed is the same for any number of them. */
+struct kith_session_threads {
+    unsigned lanes; /* 1 to KITH_LANES_MAX, the caller's own included */
+    void (*run)(void *arg, size_t count,
+                void (*part)(void *context, unsigned lane, size_t i),
+                void *context);
+    void *arg;
+};
+
 struct kith_session_config {
     bool initiator;
     enum kith_suite suite;
@@ -225,6 +239,7 @@ struct kith_session_config {
     uint8_t random[32]; /* the ephemeral key */
     uint8_t secret[32]; /* of this process: what instances are made of */
     int64_t utc_s;
+    const struct kith_session_threads *threads; /* kept; NULL: the caller */
 };
 
 /* `memory` is kith_session_size() bytes, aligned for any type. KITH_EINVAL:
@@ -246,7 +261,8 @@ enum kith_session_event_kind {
     KITH_SESSION_CONTROL, /* one frame: frame, frame_bytes */
     KITH_SESSION_BULK,    /* a burst begins: transfer, offset, length; answer
                              with kith_session_sink() before reading on */
-    KITH_SESSION_RECORD,  /* one bulk record was opened at sink + record_at */
+    KITH_SESSION_RECORD,  /* bulk was opened at sink + record_at: one record,
+                             or with threads as many whole ones as came */
     KITH_SESSION_BURST,   /* the burst is complete */
     KITH_SESSION_FIN,     /* the peer closed in order */
 };
@@ -256,6 +272,7 @@ struct kith_session_event {
     size_t frame_bytes;
     uint64_t transfer, offset, length; /* BULK */
     uint64_t record_at, record_bytes;  /* RECORD: within this burst */
+    bool passed;                       /* RECORD: kith_session_check() */
 };
 /* Consumes some of `bytes` (modified in place) and yields at most one event.
  * Call again until NONE, write kith_session_output() after each call. The
@@ -270,6 +287,13 @@ kith_session_read(struct kith_session *session, uint8_t *bytes, size_t size,
 /* Where the announced burst goes: `length` bytes, or NULL to authenticate and
  * discard. */
 void kith_session_sink(struct kith_session *session, void *target);
+/* After the sink: passes(arg, at, bytes) is asked of each record of this burst
+ * once it has authenticated, while it is in the cache, by the thread that
+ * opened it; `at` counts from the sink. RECORD's `passed` joins the answers. */
+void kith_session_check(struct kith_session *session,
+                        bool (*passes)(const void *arg, uint64_t at,
+                                       size_t bytes),
+                        const void *arg);
 /* Room the caller needs for unread bytes: the longest thing that can come next,
  * <= KITH_PREAUTH_BYTES until the peer is verified, then 65,537. The first read
  * of a responder is 8 + 32 bytes. Reading more than this at once is harmless,

@@ -24,6 +24,8 @@ libkith_peer_a_SOURCES = \
   src/peer/peer.c \
   src/peer/peer_settings.c \
   src/peer/senders.c \
+  src/peer/record_threads.c \
+  src/peer/record_threads.h \
   src/peer/series.c \
   src/peer/revocation.c \
   src/peer/session_expiry.c \

@@ -32,6 +32,7 @@ libkith_session_a_SOURCES = \
   src/protocol/session/noise.c \
   src/protocol/session/noise.h \
   src/protocol/session/session.c \
+  src/protocol/session/session_burst.c \
   src/protocol/session/session_handshake.c \
   src/protocol/session/session_record.c \
   src/protocol/session/session_state.h \

@@ -34,7 +34,7 @@ static enum kith_err run(const struct kith_aead *aead,
                          const uint8_t *in, uint8_t *out, size_t bytes)
 {
     union kith_aead_state state;
-    const struct kith_aead_text text = {nonce, ad, ad_bytes, in, out, bytes};
+    const struct kith_aead_text text = {nonce, ad, ad_bytes, in, out, bytes, 0};
     assert_int_equal(KITH_OK, aead->create(&state, SUITE));
     assert_int_equal(KITH_OK, aead->key(&state, SUITE, key, direction));
     const enum kith_err err = direction == KITH_SEAL

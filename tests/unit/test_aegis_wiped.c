@@ -64,7 +64,8 @@ static void keep_registers(void)
 
 static void call(void)
 {
-    const struct kith_aead_text text = {nonce, ad, sizeof ad, in, out, bytes};
+    const struct kith_aead_text text = {nonce, ad,    sizeof ad, in,
+                                        out,   bytes, 0};
     result = (direction == KITH_SEAL ? aead->seal : aead->open)(&aead_state,
                                                                 SUITE, &text);
     keep_registers();
@@ -83,8 +84,8 @@ static void run(int number, bool spoil)
     assert_int_equal(KITH_OK,
                      aead->key(&aead_state, SUITE, secrets, KITH_SEAL));
     if (direction == KITH_OPEN) {
-        const struct kith_aead_text text = {nonce, ad, sizeof ad,
-                                            in,    in, bytes};
+        const struct kith_aead_text text = {nonce, ad,    sizeof ad, in,
+                                            in,    bytes, 0};
         assert_int_equal(KITH_OK, aead->seal(&aead_state, SUITE, &text));
         in[0] ^= spoil;
     }

@@ -46,8 +46,8 @@ static void check_aead(const struct kith_aead *aead, enum kith_suite suite,
     struct field ct = field(test, "ct");
     uint8_t out[FIELD_MAX + KITH_TAG_BYTES];
     union kith_aead_state state;
-    struct kith_aead_text text = {iv.bytes,  ad.bytes, ad.size,
-                                  msg.bytes, out,      msg.size};
+    struct kith_aead_text text = {iv.bytes, ad.bytes, ad.size, msg.bytes,
+                                  out,      msg.size, 0};
     const bool valid = is_result(test, "valid");
     assert_int_equal(ct.size, msg.size);
     memcpy(ct.bytes + ct.size, tag.bytes, tag.size);

@@ -4,9 +4,12 @@
  *   seal: (key, nonce, ad, plain[n]) -> sealed[n + 16]
  *   open: the inverse, or KITH_EAUTH with the target zeroed
  *
- * A state holds one key, expanded once by key() for many records; create() is
- * the only function that may allocate. Sealing and opening in place (equal
- * pointers) is allowed, any other overlap is not. */
+ * A state holds one key, expanded once by key() for many records; create() and
+ * widen() are the only functions that may allocate. Sealing and opening in
+ * place (equal pointers) is allowed, any other overlap is not.
+ *
+ * A state has one lane, and after widen() several: texts of different lanes may
+ * be sealed, or opened, at once on different threads. */
 #ifndef KITH_PROTOCOL_SESSION_AEAD_H
 #define KITH_PROTOCOL_SESSION_AEAD_H
 
@@ -22,7 +25,7 @@
 /* crypto_aead_aes256gcm_state is 512 bytes, aligned to 16. */
 union kith_aead_state {
     _Alignas(16) uint8_t bytes[512];
-    void *pointer;
+    void *lanes[KITH_LANES_MAX];
 };
 
 enum kith_direction { KITH_SEAL, KITH_OPEN };
@@ -36,6 +39,7 @@ struct kith_aead_text {
     const uint8_t *in;
     uint8_t *out;
     size_t bytes;
+    unsigned lane; /* of those that the state has */
 };
 
 #define KITH_SUITE_BIT(suite) (UINT32_C(1) << (suite))
@@ -48,6 +52,11 @@ struct kith_aead {
     enum kith_err (*create)(union kith_aead_state *state,
                             enum kith_suite suite);
     void (*destroy)(union kith_aead_state *state); /* wipes */
+    /* To so many lanes; the next thing is key(). NULL: what seal() and open()
+     * use of the state is only read, so that it has all lanes at once.
+     * KITH_ENOMEM, KITH_EUNSUPPORTED. */
+    enum kith_err (*widen)(union kith_aead_state *state, enum kith_suite suite,
+                           unsigned lanes);
     enum kith_err (*key)(union kith_aead_state *state, enum kith_suite suite,
                          const uint8_t key[KITH_KEY_BYTES],
                          enum kith_direction direction);

@@ -1,8 +1,9 @@
 /* The AEADs of OpenSSL's libcrypto, through EVP.
  *
  * create() makes the context and names the cipher, key() expands a key into
- * it; a record then costs one Init with nothing but a nonce. EVP releases plain
- * text before the tag is known, so a failed open wipes what it wrote. */
+ * it; a record then costs one Init with nothing but a nonce. A context is
+ * written by every record, so each lane has its own. EVP releases plain text
+ * before the tag is known, so a failed open wipes what it wrote. */
 #include <limits.h>
 #include <openssl/evp.h>
 #include <string.h>
@@ -13,18 +14,24 @@
 _Static_assert(KITH_RECORD_BYTES_MAX + KITH_TAG_BYTES <= INT_MAX,
                "lengths are int in EVP");
 _Static_assert(KITH_NONCE_BYTES == 12, "EVP's default length of a nonce");
+_Static_assert(KITH_LANES_MAX >= 1 && sizeof(void *[KITH_LANES_MAX]) <=
+                                          sizeof(union kith_aead_state),
+               "a state has a context for every lane");
 
-/* Created once a direction and never copied: the state holds the pointer. */
-static EVP_CIPHER_CTX *context_of(union kith_aead_state *state)
+/* Created once a direction and never copied: the state holds the pointers. */
+static EVP_CIPHER_CTX *context_of(const union kith_aead_state *state,
+                                  unsigned lane)
 {
-    KITH_ASSERT(state->pointer != NULL);
-    return state->pointer;
+    KITH_ASSERT(lane < KITH_LANES_MAX && state->lanes[lane] != NULL);
+    return state->lanes[lane];
 }
 
 static void libcrypto_destroy(union kith_aead_state *state)
 {
-    EVP_CIPHER_CTX_free(state->pointer); /* Clears the key schedule. */
-    state->pointer = NULL;
+    for (unsigned i = 0; i < KITH_LANES_MAX; i++) {
+        EVP_CIPHER_CTX_free(state->lanes[i]); /* Clears the key schedule. */
+        state->lanes[i] = NULL;
+    }
 }
 
 /* EVP's cipher, NULL: none of ours. */
@@ -40,22 +47,36 @@ static bool libcrypto_has(enum kith_suite suite)
     return cipher_of(suite) != NULL;
 }
 
+/* On an error the state keeps the lanes that it got, for destroy(). */
+static enum kith_err libcrypto_widen(union kith_aead_state *state,
+                                     enum kith_suite suite, unsigned lanes)
+{
+    const EVP_CIPHER *cipher = cipher_of(suite);
+    KITH_ASSERT(lanes >= 1 && lanes <= KITH_LANES_MAX);
+    if (!cipher)
+        return KITH_EUNSUPPORTED;
+    for (unsigned i = 0; i < lanes; i++) {
+        if (state->lanes[i])
+            continue;
+        state->lanes[i] = EVP_CIPHER_CTX_new();
+        if (!state->lanes[i])
+            return KITH_ENOMEM;
+        if (EVP_EncryptInit_ex(state->lanes[i], cipher, NULL, NULL, NULL) != 1)
+            return KITH_EUNSUPPORTED;
+    }
+    return KITH_OK;
+}
+
 /* A context per direction, made once: making it and fetching a
  * cipher allocate, which no record may do. */
 static enum kith_err libcrypto_create(union kith_aead_state *state,
                                       enum kith_suite suite)
 {
-    const EVP_CIPHER *cipher = cipher_of(suite);
     memset(state, 0, sizeof *state);
-    if (!cipher)
-        return KITH_EUNSUPPORTED;
-    state->pointer = EVP_CIPHER_CTX_new();
-    if (!state->pointer)
-        return KITH_ENOMEM;
-    if (EVP_EncryptInit_ex(state->pointer, cipher, NULL, NULL, NULL) == 1)
-        return KITH_OK;
-    libcrypto_destroy(state);
-    return KITH_EUNSUPPORTED;
+    const enum kith_err err = libcrypto_widen(state, suite, 1);
+    if (err != KITH_OK)
+        libcrypto_destroy(state);
+    return err;
 }
 
 static enum kith_err libcrypto_key(union kith_aead_state *state,
@@ -66,8 +87,10 @@ static enum kith_err libcrypto_key(union kith_aead_state *state,
     (void)suite; /* create() named the cipher. */
     KITH_ASSERT(direction == KITH_SEAL || direction == KITH_OPEN);
     /* Here the key is expanded: once a Rekey, never per record. */
-    const int ok = EVP_CipherInit_ex(context_of(state), NULL, NULL, key, NULL,
-                                     direction == KITH_SEAL ? 1 : 0);
+    int ok = 1;
+    for (unsigned i = 0; i < KITH_LANES_MAX && state->lanes[i]; i++)
+        ok &= EVP_CipherInit_ex(state->lanes[i], NULL, NULL, key, NULL,
+                                direction == KITH_SEAL ? 1 : 0);
     return ok == 1 ? KITH_OK : KITH_EDEVICE;
 }
 
@@ -96,7 +119,7 @@ static enum kith_err libcrypto_seal(union kith_aead_state *state,
                                     const struct kith_aead_text *text)
 {
     (void)suite;
-    EVP_CIPHER_CTX *context = context_of(state);
+    EVP_CIPHER_CTX *context = context_of(state, text->lane);
     uint8_t *tag = text->out + text->bytes;
     int n = 0;
     int ok = run(context, text, EVP_EncryptUpdate);
@@ -112,7 +135,7 @@ static enum kith_err libcrypto_open(union kith_aead_state *state,
                                     const struct kith_aead_text *text)
 {
     (void)suite;
-    EVP_CIPHER_CTX *context = context_of(state);
+    EVP_CIPHER_CTX *context = context_of(state, text->lane);
     uint8_t tag[KITH_TAG_BYTES], unused[KITH_TAG_BYTES];
     int n = 0;
     /* Apart, for the text may be opened in place, and not to be const. */
@@ -135,6 +158,7 @@ const struct kith_aead kith_aead_libcrypto = {
     .has = libcrypto_has,
     .create = libcrypto_create,
     .destroy = libcrypto_destroy,
+    .widen = libcrypto_widen,
     .key = libcrypto_key,
     .seal = libcrypto_seal,
     .open = libcrypto_open,

@@ -32,6 +32,19 @@ void kith_cipher_destroy(struct kith_cipher *cipher)
     sodium_memzero(cipher, sizeof *cipher);
 }
 
+/* Under the key that is there, since a new lane has none. */
+enum kith_err kith_cipher_widen(struct kith_cipher *cipher, unsigned lanes)
+{
+    KITH_ASSERT(lanes >= 1 && lanes <= KITH_LANES_MAX);
+    if (lanes == 1 || !cipher->aead->widen)
+        return KITH_OK;
+    const enum kith_err err =
+        cipher->aead->widen(&cipher->state, cipher->suite, lanes);
+    return err == KITH_OK ? cipher->aead->key(&cipher->state, cipher->suite,
+                                              cipher->key, cipher->direction)
+                          : err;
+}
+
 /* n comes with the key: a handshake key starts at 0, Rekey goes on counting. */
 enum kith_err kith_cipher_key(struct kith_cipher *cipher,
                               const uint8_t key[KITH_KEY_BYTES], uint64_t n)
@@ -63,32 +76,48 @@ static bool are_apart(const uint8_t *a, size_t a_bytes, const uint8_t *b,
     return x == y || x + a_bytes <= y || y + b_bytes <= x;
 }
 
-/* In the cipher's direction, `bytes` being those of the plain text. */
-static enum kith_err run(struct kith_cipher *cipher, const uint8_t *ad,
-                         size_t ad_bytes, const uint8_t *in, size_t bytes,
-                         uint8_t *out)
+/* Of one record: where it lies, and which nonce and lane are its. `text` lacks
+ * its nonce. In the cipher's direction. */
+static enum kith_err run(struct kith_cipher *cipher, uint64_t ahead,
+                         struct kith_aead_text text)
 {
-    const bool seals = cipher->direction == KITH_SEAL;
     uint8_t nonce[KITH_NONCE_BYTES_MAX];
-    const struct kith_aead_text text = {.nonce = nonce,
-                                        .ad = ad,
-                                        .ad_bytes = ad_bytes,
-                                        .in = in,
-                                        .out = out,
-                                        .bytes = bytes};
-    if (cipher->n == UINT64_MAX)
+    /* 2^64 - 1 is Rekey's. */
+    if (ahead >= UINT64_MAX - cipher->n)
         return KITH_ELIMIT;
-    nonce_write(cipher->suite, cipher->n, nonce);
-    const enum kith_err err = (seals ? cipher->aead->seal : cipher->aead->open)(
-        &cipher->state, cipher->suite, &text);
-    /* Spent even where sealing fails: a nonce that was used twice under one key
-     * gives away GCM's authentication key (Joux 2006), one left out costs
-     * nothing. A message that does not authenticate must not advance n
-     * (revision 34, section 5.1): else a forger could make both sides disagree.
-     */
-    if (seals || err == KITH_OK)
-        cipher->n++;
-    return err;
+    nonce_write(cipher->suite, cipher->n + ahead, nonce);
+    text.nonce = nonce;
+    return (cipher->direction == KITH_SEAL
+                ? cipher->aead->seal
+                : cipher->aead->open)(&cipher->state, cipher->suite, &text);
+}
+
+void kith_cipher_spend(struct kith_cipher *cipher, uint64_t records)
+{
+    KITH_ASSERT(records <= UINT64_MAX - cipher->n);
+    cipher->n += records;
+}
+
+enum kith_err kith_cipher_seal_ahead(struct kith_cipher *cipher, unsigned lane,
+                                     uint64_t ahead, const uint8_t *plain,
+                                     size_t bytes, uint8_t *sealed)
+{
+    KITH_ASSERT(cipher->direction == KITH_SEAL);
+    KITH_ASSERT(are_apart(plain, bytes, sealed, bytes + KITH_TAG_BYTES));
+    return run(cipher, ahead,
+               (struct kith_aead_text){
+                   .in = plain, .out = sealed, .bytes = bytes, .lane = lane});
+}
+
+enum kith_err kith_cipher_open_ahead(struct kith_cipher *cipher, unsigned lane,
+                                     uint64_t ahead, const uint8_t *sealed,
+                                     size_t bytes, uint8_t *plain)
+{
+    KITH_ASSERT(cipher->direction == KITH_OPEN);
+    KITH_ASSERT(are_apart(sealed, bytes + KITH_TAG_BYTES, plain, bytes));
+    return run(cipher, ahead,
+               (struct kith_aead_text){
+                   .in = sealed, .out = plain, .bytes = bytes, .lane = lane});
 }
 
 enum kith_err kith_cipher_seal(struct kith_cipher *cipher, const uint8_t *ad,
@@ -97,7 +126,19 @@ enum kith_err kith_cipher_seal(struct kith_cipher *cipher, const uint8_t *ad,
 {
     KITH_ASSERT(cipher->direction == KITH_SEAL);
     KITH_ASSERT(are_apart(plain, bytes, sealed, bytes + KITH_TAG_BYTES));
-    return run(cipher, ad, ad_bytes, plain, bytes, sealed);
+    if (cipher->n == UINT64_MAX)
+        return KITH_ELIMIT;
+    const enum kith_err err = run(cipher, 0,
+                                  (struct kith_aead_text){.ad = ad,
+                                                          .ad_bytes = ad_bytes,
+                                                          .in = plain,
+                                                          .out = sealed,
+                                                          .bytes = bytes});
+    /* Spent even where sealing fails: a nonce that was used twice under one key
+     * gives away GCM's authentication key (Joux 2006), one left out costs
+     * nothing. */
+    kith_cipher_spend(cipher, 1);
+    return err;
 }
 
 enum kith_err kith_cipher_open(struct kith_cipher *cipher, const uint8_t *ad,
@@ -106,7 +147,17 @@ enum kith_err kith_cipher_open(struct kith_cipher *cipher, const uint8_t *ad,
 {
     KITH_ASSERT(cipher->direction == KITH_OPEN);
     KITH_ASSERT(are_apart(sealed, bytes + KITH_TAG_BYTES, plain, bytes));
-    return run(cipher, ad, ad_bytes, sealed, bytes, plain);
+    const enum kith_err err = run(cipher, 0,
+                                  (struct kith_aead_text){.ad = ad,
+                                                          .ad_bytes = ad_bytes,
+                                                          .in = sealed,
+                                                          .out = plain,
+                                                          .bytes = bytes});
+    /* A message that does not authenticate must not advance n (revision 34,
+     * section 5.1): else a forger could make both sides disagree. */
+    if (err == KITH_OK)
+        kith_cipher_spend(cipher, 1);
+    return err;
 }
 
 /* Rekey (section 11.3), without a word on the wire: both ends count records.

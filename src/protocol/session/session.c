@@ -69,7 +69,10 @@ enum kith_err kith_session_init(void *memory,
                                 const struct kith_session_config *config,
                                 struct kith_session **session)
 {
+    const struct kith_session_threads *threads = config->threads;
     KITH_ASSERT((uintptr_t)memory % _Alignof(struct kith_session) == 0);
+    KITH_ASSERT(!threads ||
+                (threads->lanes >= 1 && threads->lanes <= KITH_LANES_MAX));
     if (!config_is_complete(config) ||
         !kith_trust_allows(config->trust, config->suite))
         return KITH_EINVAL;
@@ -91,6 +94,7 @@ enum kith_err kith_session_init(void *memory,
     s->trust = config->trust;
     s->identity = config->identity;
     s->utc_s = config->utc_s;
+    s->threads = threads && threads->lanes > 1 ? threads : NULL;
     s->hello = config->hello;
     memcpy(s->secret, config->secret, sizeof s->secret);
     enum kith_err err =
@@ -182,6 +186,16 @@ void kith_session_sink(struct kith_session *session, void *target)
     KITH_ASSERT(session->burst.done == 0);
     session->burst.sink = target;
     session->burst.sink_given = true;
+}
+
+void kith_session_check(struct kith_session *session,
+                        bool (*passes)(const void *arg, uint64_t at,
+                                       size_t bytes),
+                        const void *arg)
+{
+    KITH_ASSERT(session->burst.sink_given && session->burst.done == 0);
+    session->burst.passes = passes;
+    session->burst.passes_arg = arg;
 }
 
 /* Bounds what a caller buffers: KITH_PREAUTH_BYTES for strangers, so that 64

@@ -326,6 +326,20 @@ static enum kith_err compare_hello(struct kith_session *s)
     return KITH_EMISMATCH;
 }
 
+/* A member is verified: only now is more memory taken than one lane needs. */
+static enum kith_err open_lanes(struct kith_session *s)
+{
+    const unsigned lanes = s->threads ? s->threads->lanes : 1;
+    KITH_ASSERT(s->noise.message == 3 && s->phase == KITH_PHASE_HELLO);
+    enum kith_err err = kith_cipher_widen(&s->send.cipher, lanes);
+    if (err == KITH_OK)
+        err = kith_cipher_widen(&s->receive.cipher, lanes);
+    if (err != KITH_OK)
+        return kith_session_refuse_cipher(s, err, forged);
+    s->phase = KITH_PHASE_OPEN;
+    return KITH_OK;
+}
+
 /* The model's name is shown in logs, where a quote or a blank would let a peer
  * write fields of its own: it is as safe as a certificate's, or empty. */
 enum kith_err kith_handshake_hello(struct kith_session *s, const uint8_t *frame,
@@ -350,7 +364,5 @@ enum kith_err kith_handshake_hello(struct kith_session *s, const uint8_t *frame,
     memcpy(hello->model, frame + KITH_HELLO_HEAD_BYTES, frame[33]);
     hello->model[frame[33]] = '\0';
     const enum kith_err err = compare_hello(s);
-    if (err == KITH_OK)
-        s->phase = KITH_PHASE_OPEN;
-    return err;
+    return err == KITH_OK ? open_lanes(s) : err;
 }

@@ -8,7 +8,8 @@
  * A key seals at most 2^16 records. Both ends count: they rekey after the
  * 2^16th, and after an announcement whose records would not all fit, so that
  * the payload of a burst never crosses a rekey. n is never reset: its order is
- * the order on the wire, and a lost, repeated or moved record fails its tag. */
+ * the order on the wire, and a lost, repeated or moved record fails its tag.
+ * session_burst.c seals and opens that payload, on several threads at once. */
 #include <string.h>
 
 #include "kith/assert.h"
@@ -33,12 +34,6 @@ _Static_assert(KITH_BURST_BYTES % KITH_BULK_BYTES == 0,
                "only the last record of a transfer is short");
 _Static_assert(KITH_BURST_BYTES <= UINT32_MAX, "the announcement's length");
 
-static size_t record_count(uint64_t length)
-{
-    KITH_ASSERT(length <= UINT64_MAX - KITH_BULK_BYTES);
-    return (size_t)((length + KITH_BULK_BYTES - 1) / KITH_BULK_BYTES);
-}
-
 /* The payload of a burst never crosses a Rekey: the reader then opens all of it
  * under one key schedule, into one target.
  * Counts one record of this direction, then rekeys if the next `needed` ones
@@ -60,11 +55,35 @@ static enum kith_err channel_count(struct kith_channel *channel, size_t bytes,
     return kith_cipher_rekey(&channel->cipher);
 }
 
+/* The same for the payload records of a burst, or some of them, which all have
+ * one key: a rekey can only come after the last. */
+static enum kith_err channel_count_bulk(struct kith_channel *channel,
+                                        size_t bytes)
+{
+    enum kith_err err = KITH_OK;
+    KITH_ASSERT(channel->since_rekey + kith_burst_records(bytes) <=
+                KITH_REKEY_RECORDS);
+    for (size_t n; err == KITH_OK && bytes > 0; bytes -= n) {
+        n = bytes < KITH_BULK_BYTES ? bytes : KITH_BULK_BYTES;
+        err = channel_count(channel, n, 1);
+    }
+    return err;
+}
+
 static const char forged[] = "record does not authenticate";
 
+/* A nonce may have been spent on a record that is never written: no other may
+ * follow it. */
+static enum kith_err seal_failed(struct kith_session *s, enum kith_err err)
+{
+    KITH_ASSERT(err != KITH_OK);
+    s->phase = KITH_PHASE_FAILED;
+    s->error = kith_session_refuse_cipher(s, err, forged);
+    return err;
+}
+
 /* n is spent even where the record is then lost, and never used again.
- * Seals one record; `needed` more must fit under the key after it. A failure
- * ends the session: a nonce may be spent on a record that is never written. */
+ * Seals one record; `needed` more must fit under the key after it. */
 static enum kith_err seal_one(struct kith_session *s, const uint8_t *plain,
                               size_t bytes, size_t needed, uint8_t *out)
 {
@@ -77,11 +96,7 @@ static enum kith_err seal_one(struct kith_session *s, const uint8_t *plain,
                                          out + KITH_LENGTH_BYTES);
     if (err == KITH_OK)
         err = channel_count(&s->send, bytes, needed);
-    if (err == KITH_OK)
-        return KITH_OK;
-    s->phase = KITH_PHASE_FAILED;
-    s->error = kith_session_refuse_cipher(s, err, forged);
-    return err;
+    return err == KITH_OK ? KITH_OK : seal_failed(s, err);
 }
 
 enum kith_err kith_record_seal(struct kith_session *s, const uint8_t *plain,
@@ -173,7 +188,7 @@ enum kith_err kith_session_seal_notice(struct kith_session *session,
 size_t kith_session_burst_size(size_t length)
 {
     return KITH_RECORD_OVERHEAD + KITH_ANNOUNCEMENT_BYTES + length +
-           record_count(length) * KITH_RECORD_OVERHEAD;
+           kith_burst_records(length) * KITH_RECORD_OVERHEAD;
 }
 
 /* Straight from the caller's vector: one pass over its bytes, which leave the
@@ -196,23 +211,18 @@ enum kith_err kith_session_seal_burst(struct kith_session *session,
     put_be(body + 8, burst->offset, 8);
     put_be(body + 16, length, 4);
     enum kith_err err = seal_frame(session, KITH_FRAME_BULK, body, sizeof body,
-                                   record_count(length), out);
-    uint8_t *at = out + KITH_RECORD_OVERHEAD + KITH_ANNOUNCEMENT_BYTES;
-    const uint8_t *source = burst->payload;
-    KITH_ASSERT(err != KITH_OK ||
-                session->send.since_rekey + record_count(length) <=
-                    KITH_REKEY_RECORDS);
-    for (size_t done = 0; err == KITH_OK && done < length;) {
-        const size_t left = length - done;
-        const size_t n = left < KITH_BULK_BYTES ? left : KITH_BULK_BYTES;
-        err = seal_one(session, source + done, n, 1, at);
-        at += n + KITH_RECORD_OVERHEAD;
-        done += n;
-    }
+                                   kith_burst_records(length), out);
+    if (err != KITH_OK)
+        return err;
+    err = kith_burst_seal(session, burst->payload, length,
+                          out + KITH_RECORD_OVERHEAD + KITH_ANNOUNCEMENT_BYTES);
     if (err == KITH_OK)
-        *written = (size_t)(at - out);
-    KITH_ASSERT(err != KITH_OK || *written == kith_session_burst_size(length));
-    return err;
+        err = channel_count_bulk(&session->send, length);
+    if (err != KITH_OK)
+        return seal_failed(session, err);
+    *written = kith_session_burst_size(length);
+    KITH_ASSERT(*written <= capacity);
+    return KITH_OK;
 }
 
 /* The longest record that may come now. A peer whose HELLO is outstanding is
@@ -225,20 +235,16 @@ static size_t record_limit(const struct kith_session *s)
     return 1 + KITH_CONTROL_BYTES_MAX + KITH_TAG_BYTES;
 }
 
-/* Each record is authenticated before the next is looked at, though the model
- * is used only when the burst is whole: a forged byte ends the session early.
- */
-static enum kith_err open_bulk(struct kith_session *s, uint8_t *record,
+/* The model is used only when the burst is whole; a forged byte ends the
+ * session early, with the records that came with it. */
+static enum kith_err open_bulk(struct kith_session *s, uint8_t *records,
                                size_t n, struct kith_session_event *event)
 {
     struct kith_burst *burst = &s->burst;
     KITH_ASSERT(n >= 1 && n <= burst->length - burst->done);
-    /* Nowhere to go: opened where it lies, which authenticates it too. */
-    uint8_t *target = burst->sink ? burst->sink + burst->done : record;
-    enum kith_err err =
-        kith_cipher_open(&s->receive.cipher, NULL, 0, record, n, target);
+    enum kith_err err = kith_burst_open(s, records, n, &event->passed);
     if (err == KITH_OK)
-        err = channel_count(&s->receive, n, 1);
+        err = channel_count_bulk(&s->receive, n);
     if (err != KITH_OK)
         return kith_session_refuse_cipher(s, err, forged);
     event->kind = KITH_SESSION_RECORD;
@@ -249,8 +255,33 @@ static enum kith_err open_bulk(struct kith_session *s, uint8_t *record,
     return KITH_OK;
 }
 
-/* One record a call, then a BURST event without bytes of its own. The event
- * repeats what was announced: the caller keeps no copy of it. */
+/* Plain bytes of the whole records of the burst that lie at `bytes`: of one, or
+ * of as many as there are threads for. The announcement was authenticated, the
+ * lengths before records are not: they must agree, or a record could write past
+ * the target. *used 0: the first is not whole, or its length is wrong. */
+static size_t bulk_ready(const struct kith_session *s, const uint8_t *bytes,
+                         size_t size, size_t *used)
+{
+    const uint64_t all = s->burst.length - s->burst.done;
+    const size_t most = s->threads ? KITH_BURST_RECORDS : 1;
+    size_t plain = 0;
+    KITH_ASSERT(all > 0 && *used == 0);
+    for (size_t i = 0; i < most && plain < all; i++) {
+        const uint64_t left = all - plain;
+        const size_t n =
+            left < KITH_BULK_BYTES ? (size_t)left : KITH_BULK_BYTES;
+        if (size - *used < n + KITH_RECORD_OVERHEAD ||
+            get_be(bytes + *used, KITH_LENGTH_BYTES) != n + KITH_TAG_BYTES)
+            break;
+        *used += n + KITH_RECORD_OVERHEAD;
+        plain += n;
+    }
+    KITH_ASSERT(*used <= size);
+    return plain;
+}
+
+/* Records, then a BURST event without bytes of its own. The event repeats what
+ * was announced: the caller keeps no copy of it. */
 static enum kith_err read_bulk(struct kith_session *s, uint8_t *bytes,
                                size_t size, size_t *used,
                                struct kith_session_event *event)
@@ -269,15 +300,11 @@ static enum kith_err read_bulk(struct kith_session *s, uint8_t *bytes,
         return KITH_OK;
     const uint64_t left = burst->length - burst->done;
     const size_t n = left < KITH_BULK_BYTES ? (size_t)left : KITH_BULK_BYTES;
-    /* The announcement was authenticated, the length before a record is not:
-     * they must agree, or a record could write past the target. */
     if (get_be(bytes, KITH_LENGTH_BYTES) != n + KITH_TAG_BYTES)
         return kith_session_refuse(s, KITH_EPARSE,
                                    "bulk record has not the announced length");
-    if (size < n + KITH_RECORD_OVERHEAD)
-        return KITH_OK;
-    *used = n + KITH_RECORD_OVERHEAD;
-    return open_bulk(s, bytes + KITH_LENGTH_BYTES, n, event);
+    const size_t ready = bulk_ready(s, bytes, size, used);
+    return ready > 0 ? open_bulk(s, bytes, ready, event) : KITH_OK;
 }
 
 /* Authenticated does not mean honest: each number is checked against our
@@ -298,7 +325,7 @@ static enum kith_err read_announcement(struct kith_session *s,
         burst.offset > UINT64_MAX - burst.length)
         return kith_session_refuse(s, KITH_EPARSE,
                                    "bulk announcement is malformed");
-    KITH_ASSERT(record_count(burst.length) <= KITH_BURST_RECORDS);
+    KITH_ASSERT(kith_burst_records(burst.length) <= KITH_BURST_RECORDS);
     s->burst = burst;
     event->kind = KITH_SESSION_BULK;
     event->transfer = burst.transfer;
@@ -369,9 +396,10 @@ enum kith_err kith_record_read(struct kith_session *s, uint8_t *bytes,
     if (err != KITH_OK)
         return err;
     /* After the frame has been read, since a burst decides about Rekey. */
-    err = channel_count(
-        &s->receive, n,
-        event->kind == KITH_SESSION_BULK ? record_count(event->length) : 1);
+    err = channel_count(&s->receive, n,
+                        event->kind == KITH_SESSION_BULK
+                            ? kith_burst_records(event->length)
+                            : 1);
     return err == KITH_OK ? KITH_OK
                           : kith_session_refuse_cipher(s, err, forged);
 }

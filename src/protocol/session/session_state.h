@@ -57,6 +57,8 @@ struct kith_burst {
     uint64_t done;
     bool sink_given;
     uint8_t *sink; /* NULL: discard */
+    bool (*passes)(const void *arg, uint64_t at, size_t bytes); /* or NULL */
+    const void *passes_arg;
 };
 
 struct kith_session {
@@ -67,6 +69,7 @@ struct kith_session {
     const struct kith_trust *trust;
     const struct kith_identity *identity;
     int64_t utc_s;
+    const struct kith_session_threads *threads; /* NULL: one lane */
     uint8_t secret[32];
     uint8_t notice; /* enum kith_notice, or one of a later version */
     struct kith_hello hello, peer_hello;
@@ -100,6 +103,20 @@ KITH_MUST_CHECK enum kith_err kith_record_seal(struct kith_session *session,
 KITH_MUST_CHECK enum kith_err
 kith_record_read(struct kith_session *session, uint8_t *bytes, size_t size,
                  size_t *used, struct kith_session_event *event);
+
+/* session_burst.c: the payload records of a burst, `bytes` of plain text in
+ * all, on the threads of the session. Their nonces are spent, and nothing is
+ * counted. The error is that of the first record that has one. */
+KITH_MUST_CHECK enum kith_err kith_burst_seal(struct kith_session *session,
+                                              const uint8_t *plain,
+                                              size_t bytes, uint8_t *out);
+/* Whole records, opened to where the sink says or, without one, where they lie;
+ * each that has authenticated is checked. */
+KITH_MUST_CHECK enum kith_err kith_burst_open(struct kith_session *session,
+                                              uint8_t *records, size_t bytes,
+                                              bool *passed);
+/* Records that `bytes` of payload take. */
+size_t kith_burst_records(uint64_t bytes);
 
 /* Sets the reason, a constant text, and returns the error. */
 enum kith_err kith_session_refuse(struct kith_session *session,
