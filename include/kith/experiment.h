@@ -126,6 +126,8 @@ struct kith_experiment {
                              simulator only */
         enum kith_wire_mode wire;
         char suite[KITH_NAME_MAX]; /* a suite's word, or auto */
+        uint32_t cores; /* of a real peer, that seal and open models; 0: the
+                           command says, else one */
     } network;
 
     struct {

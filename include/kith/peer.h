@@ -141,7 +141,7 @@ void kith_peer_options_default(struct kith_peer_options *options);
 struct kith_peer_cpu {
     double train_s;  /* TRAIN items */
     double merge_s;  /* all other items */
-    double aead_s;   /* sealing and opening, gate included */
+    double aead_s;   /* sealing and opening, gate and helpers included */
     double socket_s; /* read and write calls */
     double other_s;  /* the process's total minus the above */
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kith/backend.h"
+#include "kith/session.h"
 #include "kith/text.h"
 
 static enum kith_err parse_split(const char *text, void *field)
@@ -440,6 +441,10 @@ const struct key kith_experiment_keys[] = {
     CHOICE("network.suite", KEY_LOCAL, suite, "auto",
            "cipher of the cluster; a policy in ca.pub comes first, and lab and "
            "sim alone take AEGIS256X2 without one"),
+    BOUNDED("network.cores", KEY_U32, KEY_LOCAL, network.cores, 0,
+            KITH_LANES_MAX, "0",
+            "peer: cores on which models are sealed and opened, up to 4; 0: "
+            "those that compute.threads leaves, but for a lab's peers one"),
 
     BOUNDED("compute.step", KEY_TIME, KEY_LOCAL, compute.step_ns, 0, 3600, "0s",
             "sim: cost of a step; lab: its minimum period"),

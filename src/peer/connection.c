@@ -470,6 +470,7 @@ static bool make_session(struct kith_link *link)
         .identity = &transport->identity,
         .hello = options->hello,
         .utc_s = (int64_t)time(NULL),
+        .threads = &transport->threads.session,
     };
     memcpy(config.secret, transport->secret, sizeof config.secret);
     link->session_memory = malloc(kith_session_size());

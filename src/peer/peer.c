@@ -392,6 +392,7 @@ static enum kith_err open_transport(struct kith_driver *driver, int fd)
         .opaque = kith_experiment_opaque(experiment),
         .format = experiment->gossip.format,
         .congestion = options->congestion,
+        .cores = experiment->network.cores,
         .log_user = options->user,
         .on_log = options->on_log,
         .user = kith_driver_user(driver),

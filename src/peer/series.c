@@ -25,7 +25,9 @@ static void measure_cpu(struct kith_driver *driver, struct kith_peer_cpu *cpu)
     const struct kith_thread_spent spent = kith_thread_spent(&driver->thread);
     cpu->train_s = 1e-9 * (double)spent.train_cpu_ns;
     cpu->merge_s = 1e-9 * (double)spent.merge_cpu_ns;
-    cpu->aead_s = 1e-9 * (double)account->spent_ns[KITH_ACCOUNT_AEAD];
+    cpu->aead_s =
+        1e-9 * (double)(account->spent_ns[KITH_ACCOUNT_AEAD] +
+                        kith_record_threads_cpu(&driver->transport.threads));
     cpu->socket_s = 1e-9 * (double)account->spent_ns[KITH_ACCOUNT_SOCKET];
     const double rest = kith_process_cpu() - driver->cpu_zero_s - cpu->train_s -
                         cpu->merge_s - cpu->aead_s - cpu->socket_s;

@@ -387,6 +387,23 @@ static bool step_control(struct kith_link *link, const uint8_t *frame,
     return true;
 }
 
+/* The finite gate costs a pass over bytes that decryption has just brought
+ * into the cache of the core which runs it: on any of the threads that open
+ * records, so it changes nothing. */
+static bool record_passes(const void *arg, uint64_t record_at, size_t bytes)
+{
+    const struct kith_link *link = arg;
+    const struct kith_traffic *traffic = &link->traffic;
+    const struct kith_transport_options *options = &link->transport->options;
+    const bool is_pull = traffic->model.pattern == KITH_PATTERN_PULL;
+    const size_t at = traffic->in_offset + (size_t)record_at;
+    KITH_ASSERT(at + bytes <= traffic->model.payload_bytes);
+    /* Slots are memory of the host's; the loop never waits for a device. */
+    return kith_format_passes(
+        is_pull ? NULL : options->format, options->backend->host,
+        (size_t)traffic->model.payload_bytes, at, bytes, traffic->target + at);
+}
+
 /* Announced by the session's peer, so every number is compared with what we
  * expect; none is used as it is. */
 static bool step_bulk(struct kith_link *link,
@@ -411,30 +428,12 @@ static bool step_bulk(struct kith_link *link,
     kith_session_sink(link->session, traffic->target
                                          ? traffic->target + traffic->in_offset
                                          : NULL);
-    return true;
-}
-
-/* The finite gate costs a pass over bytes that decryption has just brought
- * into the cache. */
-static void step_record(struct kith_link *link,
-                        const struct kith_session_event *event)
-{
-    struct kith_traffic *traffic = &link->traffic;
-    const struct kith_transport_options *options = &link->transport->options;
+    /* What is opaque its merge checks. */
     const bool is_pull = traffic->model.pattern == KITH_PATTERN_PULL;
-    if (traffic->target == NULL)
-        return;
-    const size_t at = traffic->in_offset + event->record_at;
-    KITH_ASSERT(at + event->record_bytes <= traffic->model.payload_bytes);
-    if (options->opaque && !is_pull)
-        return; /* its merge checks it */
-    /* Slots are memory of the host's; the loop never waits for a device. */
-    traffic->finite =
-        traffic->finite &&
-        kith_format_passes(is_pull ? NULL : options->format,
-                           options->backend->host,
-                           (size_t)traffic->model.payload_bytes, at,
-                           event->record_bytes, traffic->target + at);
+    if (traffic->target != NULL && traffic->finite &&
+        (is_pull || !link->transport->options.opaque))
+        kith_session_check(link->session, record_passes, link);
+    return true;
 }
 
 /* The session promises that the burst was whole, so the offset moves by its
@@ -464,7 +463,7 @@ bool kith_traffic_event(struct kith_link *link,
     if (event->kind == KITH_SESSION_BULK)
         return step_bulk(link, event);
     if (event->kind == KITH_SESSION_RECORD) {
-        step_record(link, event); /* still the AEAD's pass over the bytes */
+        link->traffic.finite = link->traffic.finite && event->passed;
         return true;
     }
     KITH_ASSERT(event->kind == KITH_SESSION_CONTROL ||

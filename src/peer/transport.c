@@ -259,6 +259,10 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
                         room > KITH_CHUNK_SMALL ? room : KITH_CHUNK_SMALL + 1);
     if (err != KITH_OK)
         goto no_net;
+    err = kith_record_threads_start(&transport->threads,
+                                    options->cores > 0 ? options->cores : 1);
+    if (err != KITH_OK)
+        goto no_threads;
     transport->net.congestion = options->congestion;
     uv_idle_init(loop, &transport->notify);
     uv_timer_init(loop, &transport->tick);
@@ -276,6 +280,10 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
     }
     return err;
 
+no_threads:
+    kith_net_stop(&transport->net);
+    uv_run(loop, UV_RUN_DEFAULT);
+    kith_net_free(&transport->net);
 no_net:
     kith_half_open_close(&transport->half_open);
 no_half_open:
@@ -386,6 +394,7 @@ void kith_transport_free(struct kith_transport *transport)
         kith_member_free(&transport->members[i]);
     free(transport->members);
     kith_half_open_close(&transport->half_open);
+    kith_record_threads_stop(&transport->threads);
     kith_net_free(&transport->net);
     sodium_memzero(transport->secret, sizeof transport->secret);
     kith_keys_free(&transport->identity, &transport->trust);

@@ -29,6 +29,7 @@
 #include "kith/work.h"
 #include "kith/worker.h"
 #include "log_limit.h"
+#include "record_threads.h"
 #include "socket.h"
 
 /* Messages that wait for a dial: one step's answers and their repeats. */
@@ -196,6 +197,7 @@ struct kith_transport_options {
     bool opaque;        /* an exchange's message is not a vector of numbers */
     const struct kith_format *format; /* else its numbers'; NULL: raw */
     const char *congestion;
+    uint32_t cores; /* that seal and open models; 0: one */
     void *log_user;
     void (*on_log)(void *user, const char *line);
     struct kith_transport_user user;
@@ -206,6 +208,7 @@ struct kith_transport {
     uv_loop_t *loop;
     struct kith_net net;
     struct kith_channel_use use; /* by uv_hrtime() */
+    struct kith_record_threads threads;
     uv_tcp_t listener;
     uv_timer_t tick; /* revocation, deferred LINK_DOWN */
     uv_timer_t poll; /* snapshots that are not there yet */

@@ -13,6 +13,8 @@
 #include "kith/worker.h"
 #include "tests/support/peers.h"
 
+#define DIM_MAX 700000
+
 /* Sum over peers of every coordinate, and the largest distance of a peer's
  * model to the mean. */
 static void sums(const struct peers *peers, double *sum, size_t *dim,
@@ -61,8 +63,9 @@ static void start_sums(const struct peers *peers, double *sum)
 
 static void averages(const char *yaml, double seconds)
 {
+    static double before[DIM_MAX], after[DIM_MAX];
     struct peers peers;
-    double before[256], after[256], spread;
+    double spread;
     size_t dim;
     peers_open(&peers, yaml);
     start_sums(&peers, before);
@@ -105,6 +108,18 @@ static void swap_of_two(void **state)
              20);
 }
 
+/* 2.8 MB: bursts of whole and of short records, on threads of their own. */
+static void swap_on_three_cores(void **state)
+{
+    (void)state;
+    averages("name: cores\nseed: 7\npeers: 2\nstop: {steps: 60}\n"
+             "model: {kind: consensus, dim: 700000}\n"
+             "gossip: {algorithm: adpsgd, every: 1, topology: random}\n"
+             "network: {cores: 3}\n"
+             "compute: {step: 10ms}\n",
+             60);
+}
+
 static void swap_of_five(void **state)
 {
     (void)state;
@@ -140,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(swap_of_two),
+        cmocka_unit_test(swap_on_three_cores),
         cmocka_unit_test(swap_of_five),
         cmocka_unit_test(rounds_on_a_ring),
         cmocka_unit_test(swap_over_a_shaped_network),
