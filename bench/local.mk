@@ -14,6 +14,7 @@ BENCHES = \
   bench/bench_ops \
   bench/bench_packing \
   bench/bench_record \
+  bench/bench_record_threads \
   bench/bench_recovery \
   bench/bench_rules \
   bench/bench_train \
@@ -40,6 +41,7 @@ EXTRA_DIST += bench/mlp_worker.h bench/calendar.h bench/train_torch.py bench/qua
 
 # Two sessions joined by memory, as in the tests.
 bench_bench_record_SOURCES = bench/bench_record.c $(SESSIONS)
+bench_bench_record_threads_SOURCES = bench/bench_record_threads.c $(SESSIONS)
 bench_bench_handshake_session_SOURCES = bench/bench_handshake_session.c \
   $(SESSIONS)
 bench_bench_record_CPPFLAGS = $(AM_CPPFLAGS)
