@@ -189,6 +189,7 @@ kith_id kith_turn_owed(struct kith_node *node, const kith_id *avoid,
 
 /* exchange_partner.c: dials the partners of the first draws. */
 void kith_exchange_start(struct kith_node *node);
+bool kith_exchange_is_in(const kith_id *list, uint32_t count, kith_id id);
 /* Draws a partner by the topology; those left out serve where nobody else is
  * left. False when alone, or when all may not be asked now. */
 bool kith_exchange_draw(struct kith_node *node, struct kith_exchange *exchange);

@@ -385,29 +385,6 @@ static void step_ack(struct kith_node *node, struct kith_exchange *exchange)
     }
 }
 
-/* The donor's place: its steps, and the next of its rounds that begins a cycle.
- * Who has closed rounds of its own goes back in none. */
-static void take_place(struct kith_node *node, uint64_t steps)
-{
-    struct kith_round *round = node->round;
-    const uint64_t most = node->config->steps;
-    const bool ahead = steps > node->steps;
-    KITH_ASSERT(node->adopting);
-    if (ahead)
-        node->steps = steps < most ? steps : most;
-    if (!node->mode->says_round) {
-        round->donor = kith_round_after(node, steps);
-        if (!ahead)
-            return;
-    }
-    const uint64_t number = kith_round_begins(node, round->donor);
-    if (round->donor > KITH_ROUND_NUMBER_MAX || number == round->round ||
-        (round->closed_ns > 0 && number < round->round))
-        return;
-    round->start = number;
-    kith_round_rejoin(node, number);
-}
-
 static void step_model(struct kith_node *node, struct kith_exchange *exchange,
                        const struct kith_message *message)
 {
@@ -421,7 +398,7 @@ static void step_model(struct kith_node *node, struct kith_exchange *exchange,
         return;
     }
     if (!kith_exchange_gives(exchange) && node->round != NULL)
-        take_place(node, message->step);
+        kith_round_take_place(node, message->step);
     /* No deadline either: the worker is ours. */
     exchange->state = INITIATOR_MERGE;
 }

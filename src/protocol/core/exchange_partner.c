@@ -73,7 +73,7 @@ static bool meets_anybody(const struct kith_node *node)
     return kith_topology_is_any_pair(node->config->topology->kind);
 }
 
-static bool is_in(const kith_id *list, uint32_t count, kith_id id)
+bool kith_exchange_is_in(const kith_id *list, uint32_t count, kith_id id)
 {
     KITH_ASSERT(count <= KITH_AVOID_MAX);
     for (uint32_t i = 0; i < count; i++)
@@ -136,7 +136,8 @@ bool kith_exchange_draw(struct kith_node *node, struct kith_exchange *exchange)
         dial_ahead(node, KITH_DIALS_AHEAD - 1);
     } while (exchange->edge.peer == KITH_NOBODY
                  ? rounds-- > 0
-                 : passes-- > 0 && is_in(avoid, count, exchange->edge.peer));
+                 : passes-- > 0 &&
+                       kith_exchange_is_in(avoid, count, exchange->edge.peer));
     KITH_ASSERT(exchange->edge.peer != node->self);
     KITH_ASSERT(exchange->edge.weight >= 0 && exchange->edge.weight <= 1);
     return exchange->edge.peer != KITH_NOBODY && !repeats(node, exchange);

@@ -120,15 +120,6 @@ bool kith_turn_is_others(struct kith_node *node, kith_id from)
            !is_over(node, from);
 }
 
-static bool is_in(const kith_id *list, uint32_t count, kith_id id)
-{
-    KITH_ASSERT(count <= KITH_AVOID_MAX);
-    for (uint32_t i = 0; i < count; i++)
-        if (list[i] == id)
-            return true;
-    return false;
-}
-
 kith_id kith_turn_owed(struct kith_node *node, const kith_id *avoid,
                        uint32_t count)
 {
@@ -142,7 +133,8 @@ kith_id kith_turn_owed(struct kith_node *node, const kith_id *avoid,
     KITH_ASSERT(most <= KITH_LINKS_MAX || most == KITH_LINKS_ANY);
     for (uint32_t i = 0; most != KITH_LINKS_ANY && i < most; i++) {
         const kith_id peer = links[(node->draws + i) % most];
-        if ((mask & bit_of(peer)) != 0 && !is_in(avoid, count, peer)) {
+        if ((mask & bit_of(peer)) != 0 &&
+            !kith_exchange_is_in(avoid, count, peer)) {
             (void)is_over(node, peer); /* it may be busy each time */
             return peer;
         }

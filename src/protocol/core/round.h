@@ -315,6 +315,9 @@ void kith_round_turn_back(struct kith_node *node);
 void kith_round_catch_up(struct kith_node *node);
 /* Go on with round `number`, and tell those that wait for us in ours. */
 void kith_round_rejoin(struct kith_node *node, uint64_t number);
+/* The donor's place: its steps, and the next of its rounds that begins a cycle.
+ * Who has closed rounds of its own goes back in none. */
+void kith_round_take_place(struct kith_node *node, uint64_t steps);
 /* Where models came too early: there is an inbox for them now, or their round
  * is left out. */
 void kith_round_ask_early(struct kith_node *node);

@@ -273,6 +273,27 @@ void kith_round_rejoin(struct kith_node *node, uint64_t number)
     KITH_ASSERT(node->round->round == number);
 }
 
+void kith_round_take_place(struct kith_node *node, uint64_t steps)
+{
+    struct kith_round *round = node->round;
+    const uint64_t most = node->config->steps;
+    const bool ahead = steps > node->steps;
+    KITH_ASSERT(node->adopting);
+    if (ahead)
+        node->steps = steps < most ? steps : most;
+    if (!node->mode->says_round) {
+        round->donor = kith_round_after(node, steps);
+        if (!ahead)
+            return;
+    }
+    const uint64_t number = kith_round_begins(node, round->donor);
+    if (round->donor > KITH_ROUND_NUMBER_MAX || number == round->round ||
+        (round->closed_ns > 0 && number < round->round))
+        return;
+    round->start = number;
+    kith_round_rejoin(node, number);
+}
+
 /* Rounds that brought a model are not gone through again: cycles are cast
  * without mass, so one that comes late from the first time is a slice of
  * another cycle's, and no account knows it. A liar that sends a model where it
