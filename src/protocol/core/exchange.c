@@ -13,6 +13,10 @@
 
 #include <string.h>
 
+/* A member is charged for so many times as long as it held a record, and for
+ * CHARGE_NS at least: what is under way of it is not taken for something new.
+ */
+#define CHARGED 9
 #define CHARGE_NS (40 * KITH_TIMEOUT_MIN_NS)
 
 _Static_assert(OWNER_EXCHANGE + 2 * KITH_EXCHANGES_LIMIT <= UINT8_MAX,
@@ -127,15 +131,16 @@ uint32_t kith_exchange_overlap(const struct kith_node *node)
 void kith_exchange_warn(struct kith_node *node,
                         const struct kith_exchange *exchange)
 {
-    const kith_ns half_ns = kith_node_turn_timeout(node, KITH_TRIES_MAX);
-    KITH_ASSERT(exchange->edge.peer != KITH_NOBODY);
-    /* Ten times as long as a record is held at least. */
-    const kith_ns long_ns = half_ns > CHARGE_NS
-                                ? half_ns
-                                : kith_node_earliest(2 * half_ns, CHARGE_NS);
-    kith_node_warn(node, exchange->edge.peer,
-                   kith_node_earliest(kith_node_turn_timeout(node, 2), long_ns),
-                   long_ns);
+    const kith_ns held_ns = node->now_ns - exchange->since_ns;
+    KITH_ASSERT(exchange->edge.peer != KITH_NOBODY && held_ns >= 0);
+    const kith_ns long_ns =
+        CHARGED * held_ns < CHARGE_NS
+            ? CHARGE_NS
+            : kith_node_earliest(CHARGED * held_ns, KITH_TIMEOUT_MAX_NS);
+    kith_node_warn(
+        node, exchange->edge.peer,
+        kith_node_earliest(2 * held_ns + KITH_TIMEOUT_MIN_NS, long_ns),
+        long_ns);
 }
 
 /* A donor's steps say nothing of its round: who is alone counts none. */

@@ -132,8 +132,11 @@ static void begin(struct kith_node *node, struct kith_exchange *exchange,
         sent_slot + KITH_SLOT_ANSWERED_INBOX - KITH_SLOT_ANSWERED_SENT;
     exchange->edge.weight = 0.5;
     exchange->since_ns = node->now_ns;
-    /* A pull may carry more: it counts from here on. */
-    const kith_ns turn_ns = kith_node_turn_timeout(node, 1);
+    /* A pull may carry more: it counts from here on. Who let a record lapse
+     * is given less time, where it is known how long a turn takes. */
+    const bool brief =
+        node->turn.mean_us > 0 && kith_node_is_warned(node, from);
+    const kith_ns turn_ns = kith_node_turn_timeout(node, brief ? 0 : 1);
     exchange->deadline_ns =
         node->now_ns + (turn_ns > RESENT_NS ? turn_ns : RESENT_NS);
     /* The same weight on both sides, whatever the graph: the two halves must

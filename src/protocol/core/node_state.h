@@ -186,6 +186,8 @@ void kith_node_charge(struct kith_node *node, kith_id peer, kith_ns span_ns);
  * span. */
 void kith_node_warn(struct kith_node *node, kith_id peer, kith_ns short_ns,
                     kith_ns long_ns);
+/* It let one lapse not long ago. */
+bool kith_node_is_warned(const struct kith_node *node, kith_id peer);
 bool kith_node_is_charged(const struct kith_node *node, kith_id peer);
 bool kith_node_is_suspect(const struct kith_node *node, kith_id peer);
 /* It was heard: unless it is charged, it is a suspect no more. */

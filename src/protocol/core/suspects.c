@@ -119,6 +119,14 @@ void kith_node_warn(struct kith_node *node, kith_id peer, kith_ns short_ns,
     kith_node_charge(node, peer, again ? long_ns : short_ns);
 }
 
+bool kith_node_is_warned(const struct kith_node *node, kith_id peer)
+{
+    KITH_ASSERT(peer != KITH_NOBODY);
+    const size_t i = find(node, peer);
+    return i < KITH_SUSPECTS_MAX && has_bit(node->warned, i) &&
+           !is_over_for(node, &node->suspects[i], KITH_TIMEOUT_MAX_NS);
+}
+
 bool kith_node_is_charged(const struct kith_node *node, kith_id peer)
 {
     KITH_ASSERT(peer != KITH_NOBODY);
