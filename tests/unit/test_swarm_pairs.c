@@ -88,6 +88,14 @@ static void test_slower_turn(void **state)
     heals(false, 151, 3926);
 }
 
+/* First in one turn and last in the next one. */
+static void test_turn_in_thirds(void **state)
+{
+    (void)state;
+    heals(false, 271, 2018);
+    heals(false, 222, 7914);
+}
+
 /* It had its turn, and the word of that came too late. */
 static void test_turn_lost(void **state)
 {
@@ -127,6 +135,10 @@ static void test_charged_long(void **state)
 {
     (void)state;
     heals(false, 208, 5968);
+    heals(false, 262, 4870);
+    heals(false, 281, 947);
+    heals(false, 281, 2258);
+    heals(false, 281, 9816);
 }
 
 int main(void)
@@ -140,6 +152,7 @@ int main(void)
         cmocka_unit_test(test_turn),
         cmocka_unit_test(test_turn_with_liars),
         cmocka_unit_test(test_slower_turn),
+        cmocka_unit_test(test_turn_in_thirds),
         cmocka_unit_test(test_turn_lost),
         cmocka_unit_test(test_asked_in_turn),
         cmocka_unit_test(test_both_ask),

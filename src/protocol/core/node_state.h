@@ -49,6 +49,7 @@ struct kith_node {
     kith_ns leave_ns;    /* told to leave: until then the last round ends */
     kith_ns exchange_ns; /* the earliest deadline of an exchange */
     bool leaving : 1, adopting : 1, trigger_due : 1, saving_due : 1;
+    unsigned group : 2; /* groups that had a record in this turn */
     uint8_t owner;
     uint8_t exchange_mask; /* bit i: exchanges[i] is in use, or will wake us */
     uint8_t pulls;         /* failed pulls while adopting */
@@ -74,8 +75,9 @@ struct kith_node {
     uint64_t next_counter;              /* of our next exchange */
     uint64_t outcomes; /* bit k: the (k + 1)-th last exchange merged */
     /* Bit r: ranks r modulo 32. How often they were refused a record since they
-     * had one, up to 3; who had one in this turn, and is owed another. */
-    uint32_t refused_low, refused_high, had, had_again;
+     * had one, up to 3; who had one last, the newest of three groups is 3; who
+     * was owed another in this turn. */
+    uint32_t refused_low, refused_high, had_low, had_high, had_again;
 #define KITH_X(name) uint32_t name;
     KITH_NODE_COUNTS(KITH_X)
 #undef KITH_X
