@@ -393,6 +393,15 @@ static void test_standstill(void **state)
     heals(true, 222, 1065);
 }
 
+/* A round in which everybody meets everybody takes as much longer as it has
+ * more models, and small ones in between said how long a round takes. */
+static void test_large_rounds(void **state)
+{
+    (void)state;
+    heals(true, 271, 1155);
+    heals(true, 216, 2833);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -440,6 +449,7 @@ int main(void)
         cmocka_unit_test(test_skipped),
         cmocka_unit_test(test_first_pull),
         cmocka_unit_test(test_standstill),
+        cmocka_unit_test(test_large_rounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

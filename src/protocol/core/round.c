@@ -215,7 +215,10 @@ static void measure(struct kith_node *node)
     struct kith_round *round = node->round;
     const bool changes = !node->config->topology->kind->is_static &&
                          kith_round_phases(node) == 1;
-    const bool measured = node->turn.mean_us != 0;
+    struct kith_estimate *estimate =
+        kith_round_is_first(node) && !kith_round_is_large(node) ? &node->turn
+                                                                : &round->later;
+    const bool measured = estimate->mean_us != 0;
     KITH_ASSERT(round->came_ns <= node->now_ns);
     const bool lapsed = (round->left_out & LEFT_LATE) != 0;
     if (lapsed && changes && round->patience < KITH_PATIENCE_MAX)
@@ -231,8 +234,7 @@ static void measure(struct kith_node *node)
     const kith_ns until_ns = asked                  ? round->prompt_ns
                              : round->left_out != 0 ? round->came_ns
                                                     : node->now_ns;
-    kith_estimate_add(kith_round_is_first(node) ? &node->turn : &round->later,
-                      until_ns - round->opened_ns);
+    kith_estimate_add(estimate, until_ns - round->opened_ns);
 }
 
 void kith_round_try_close(struct kith_node *node)

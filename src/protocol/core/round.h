@@ -134,6 +134,7 @@ struct kith_round {
     uint8_t misleads; /* of the same peer in a row */
     uint8_t longer;   /* so often the open round's deadline was doubled */
     uint32_t early_count;
+    uint32_t fewest; /* neighbours of a round that had some; 0: none had */
     struct kith_round_list lists[2];
     struct kith_work_edge *work; /* (degree), gathered for each item */
     uint64_t share;              /* rounds of all steps */
@@ -142,7 +143,8 @@ struct kith_round {
     kith_ns begun_ns, closed_ns; /* START; work done when the last one closed */
     kith_ns stopped_ns;          /* woken so long after deadlines */
     struct kith_estimate period; /* work between closings */
-    struct kith_estimate later;  /* of a cycle's rounds but for its first */
+    struct kith_estimate later;  /* of a cycle's rounds but for its first, and
+                                  * of those that are large beside others */
     /* Claims that were plausible when said: the furthest one, and the furthest
      * of anybody else. */
     uint64_t furthest, second;
@@ -240,6 +242,14 @@ static inline bool kith_round_is_first(const struct kith_node *node)
     const uint64_t number = node->round->round;
     KITH_ASSERT(kith_round_begins(node, number) >= number);
     return kith_round_begins(node, number) == number;
+}
+/* Everybody meets everybody every so often: such a round takes as much longer
+ * as it has more neighbours. */
+static inline bool kith_round_is_large(const struct kith_node *node)
+{
+    KITH_ASSERT(node->round->fewest <= KITH_DEGREE_MAX);
+    return node->round->fewest > 0 &&
+           kith_round_current(node)->count / 4 > node->round->fewest;
 }
 /* Nobody takes part in the round that has just opened, or in the cycle that is
  * about to, and nobody is known to be further. */

@@ -68,21 +68,39 @@ static struct kith_round_late *place_of(const struct kith_node *node,
     return place;
 }
 
-/* As measured; a cycle's later rounds as the first one until one of them was.
- */
+/* Of a round that is not measured yet. Its models share our link, as those of
+ * a small one do. */
+static kith_ns first_timeout(const struct kith_node *node)
+{
+    const kith_ns first_ns = kith_node_first_timeout(node);
+    KITH_ASSERT(first_ns >= 2 * KITH_TIMEOUT_INITIAL_NS);
+    if (!kith_round_is_large(node))
+        return first_ns;
+    const uint32_t models = kith_round_current(node)->count;
+    const kith_ns guess_ns = models * (first_ns - 2 * KITH_TIMEOUT_INITIAL_NS);
+    const kith_ns like_small_ns =
+        models * KITH_US * node->turn.mean_us / node->round->fewest;
+    return first_ns + (guess_ns > like_small_ns ? guess_ns : like_small_ns);
+}
+
+/* As measured; a cycle's later rounds as the first one until one of them was,
+ * and large ones as they were guessed. */
 static kith_ns later_timeout(const struct kith_node *node, uint32_t doublings)
 {
     const struct kith_estimate *later = &node->round->later;
-    KITH_ASSERT(later->mean_us == 0 || kith_round_phases(node) > 1);
-    return later->mean_us == 0 ? kith_node_turn_timeout(node, doublings)
-                               : kith_estimate_timeout(later, 0, doublings);
+    KITH_ASSERT(later->mean_us == 0 || kith_round_phases(node) > 1 ||
+                node->round->fewest > 0);
+    if (later->mean_us == 0 && !kith_round_is_large(node))
+        return kith_node_turn_timeout(node, doublings);
+    return kith_estimate_timeout(later, first_timeout(node), doublings);
 }
 
 static kith_ns measured(const struct kith_node *node, uint32_t doublings)
 {
     KITH_ASSERT(doublings <= 2 * KITH_PATIENCE_MAX + 1);
-    return kith_round_is_first(node) ? kith_node_turn_timeout(node, doublings)
-                                     : later_timeout(node, doublings);
+    return kith_round_is_first(node) && !kith_round_is_large(node)
+               ? kith_node_turn_timeout(node, doublings)
+               : later_timeout(node, doublings);
 }
 
 /* Doublings of the deadline within which twice that time lies, whichever round
@@ -124,7 +142,7 @@ static kith_ns bound(const struct kith_node *node)
 {
     const kith_ns phases = kith_round_phases(node);
     const kith_ns before = (kith_ns)(node->round->round % (uint64_t)phases);
-    const kith_ns first_ns = kith_node_first_timeout(node);
+    const kith_ns first_ns = first_timeout(node);
     const kith_ns work_ns = KITH_US * node->round->period.mean_us;
     const kith_ns cycle_ns = phases * KITH_US * node->round->later.mean_us;
     const kith_ns most_ns =
@@ -159,7 +177,7 @@ static kith_ns bound_of(const struct kith_node *node,
     if (comes_nearer(node, edge))
         return 2 * all_ns;
     return all_ns + (is_behind(node, edge)
-                         ? 2 * kith_node_first_timeout(node) +
+                         ? 2 * first_timeout(node) +
                                KITH_US * node->round->period.mean_us
                          : 0);
 }
@@ -174,7 +192,7 @@ static kith_ns spent(const struct kith_node *node)
  * who waits would measure ever longer ones, and who is missing is asked. */
 kith_ns kith_late_wait(const struct kith_node *node, uint32_t doublings)
 {
-    const kith_ns first_ns = kith_node_first_timeout(node);
+    const kith_ns first_ns = first_timeout(node);
     const kith_ns turn_ns =
         node->mode->says_round
             ? kith_node_earliest(measured(node, 0), first_ns) << doublings
@@ -214,8 +232,7 @@ kith_ns kith_late_deadline(const struct kith_node *node)
 kith_ns kith_late_answer(const struct kith_node *node)
 {
     KITH_ASSERT(node->round->noted & NOTED_QUESTION);
-    return longest(measured(node, 0) / KITH_TRIES_MAX,
-                   kith_node_first_timeout(node) / 4);
+    return longest(measured(node, 0) / KITH_TRIES_MAX, first_timeout(node) / 4);
 }
 
 kith_ns kith_late_longer(struct kith_node *node)
@@ -226,7 +243,7 @@ kith_ns kith_late_longer(struct kith_node *node)
         round->longer++;
     return spent(node) < bound(node)
                ? kith_late_wait(node, patience(node) + round->longer)
-               : 2 * kith_node_first_timeout(node);
+               : 2 * first_timeout(node);
 }
 
 /* A READY of ours is in doubt: what is asked about it is how it ended. */

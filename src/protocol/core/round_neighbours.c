@@ -85,6 +85,9 @@ void kith_round_list_fill(struct kith_node *node, uint64_t number)
         list->peers[e] = list->edges[e].peer;
         inherit(node, &list->edges[e], other);
     }
+    if (list->count > 0 && kith_round_phases(node) == 1 &&
+        (node->round->fewest == 0 || list->count < node->round->fewest))
+        node->round->fewest = list->count;
 }
 
 /* Rounds that this peer's neighbours are looked for in. */
