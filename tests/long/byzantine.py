@@ -182,7 +182,9 @@ class Runs:
         result = kith("sim", self.path, *settings, expect=(0, 1))
         held = rows(result, "SELECT held FROM verdicts WHERE assertion = ?",
                     FINITE)[0][0]
-        if result["violations"] > 1 - held:
+        # Without a guard models may grow until the gate refuses the honest ones:
+        # of those nothing is merged, which is a violation, too.
+        if cell["guard"] != "none" and result["violations"] > 1 - held:
             sys.exit(f"{result['command']}: {result['violations']} violations")
         last = rows(result, "SELECT accuracy, consensus_distance, max(time_s) "
                     "FROM series WHERE peer < ? AND accuracy IS NOT NULL "
