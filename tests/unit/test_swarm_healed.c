@@ -400,6 +400,15 @@ static void test_large_rounds(void **state)
     (void)state;
     heals(true, 271, 1155);
     heals(true, 216, 2833);
+    heals(true, 301, 5702);
+}
+
+/* A liar that comes nearer, beside a peer whose steps are eight times as long:
+ * it waited for twice as long as for anybody else. */
+static void test_nearer_slowly(void **state)
+{
+    (void)state;
+    heals(true, 301, 6459);
 }
 
 int main(void)
@@ -450,6 +459,7 @@ int main(void)
         cmocka_unit_test(test_first_pull),
         cmocka_unit_test(test_standstill),
         cmocka_unit_test(test_large_rounds),
+        cmocka_unit_test(test_nearer_slowly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

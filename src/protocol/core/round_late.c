@@ -36,6 +36,7 @@
 #define BRIEF_MAX 10
 #define PATIENCE_NS (20 * KITH_S)
 #define PATIENCE_PERIODS 16
+#define SLOWER 10
 
 /* Who only takes something says READY at once, wherever it is: that says
  * nothing of when it brings something. */
@@ -68,8 +69,15 @@ static struct kith_round_late *place_of(const struct kith_node *node,
     return place;
 }
 
+static kith_ns longest(kith_ns a, kith_ns b)
+{
+    KITH_ASSERT(a >= 0);
+    return a > b ? a : b;
+}
+
 /* Of a round that is not measured yet. Its models share our link, as those of
- * a small one do. */
+ * a small one do; latencies are not shared, so that it does not take longer
+ * than over a link that is SLOWER than guessed. */
 static kith_ns first_timeout(const struct kith_node *node)
 {
     const kith_ns first_ns = kith_node_first_timeout(node);
@@ -80,7 +88,8 @@ static kith_ns first_timeout(const struct kith_node *node)
     const kith_ns guess_ns = models * (first_ns - 2 * KITH_TIMEOUT_INITIAL_NS);
     const kith_ns like_small_ns =
         models * KITH_US * node->turn.mean_us / node->round->fewest;
-    return first_ns + (guess_ns > like_small_ns ? guess_ns : like_small_ns);
+    return first_ns + longest(guess_ns, kith_node_earliest(like_small_ns,
+                                                           SLOWER * guess_ns));
 }
 
 /* As measured; a cycle's later rounds as the first one until one of them was,
@@ -127,12 +136,6 @@ uint32_t kith_late_doublings(const struct kith_node *node,
                : 0;
 }
 
-static kith_ns longest(kith_ns a, kith_ns b)
-{
-    KITH_ASSERT(a >= 0);
-    return a > b ? a : b;
-}
-
 /* There is a bound on all waiting for a trigger's rounds: whoever is late again
  * and again may be a liar. It is more where a model takes longer, or training
  * or a cycle does, for who is a cycle behind ends that one first. Each round of
@@ -142,11 +145,14 @@ static kith_ns bound(const struct kith_node *node)
 {
     const kith_ns phases = kith_round_phases(node);
     const kith_ns before = (kith_ns)(node->round->round % (uint64_t)phases);
-    const kith_ns first_ns = first_timeout(node);
+    const kith_ns first_ns = kith_node_first_timeout(node);
     const kith_ns work_ns = KITH_US * node->round->period.mean_us;
-    const kith_ns cycle_ns = phases * KITH_US * node->round->later.mean_us;
+    const kith_ns cycle_ns =
+        phases > 1 ? phases * KITH_US * node->round->later.mean_us : 0;
     const kith_ns most_ns =
-        longest(4 * first_ns, longest(PATIENCE_NS, PATIENCE_PERIODS * work_ns));
+        longest(4 * first_ns,
+                longest(PATIENCE_NS, PATIENCE_PERIODS * work_ns)) +
+        first_timeout(node) - first_ns;
     KITH_ASSERT(before < phases);
     return most_ns + kith_node_earliest(cycle_ns + before * first_ns / 3,
                                         3 * most_ns / 2);
@@ -175,9 +181,9 @@ static kith_ns bound_of(const struct kith_node *node,
     const kith_ns all_ns = bound(node);
     KITH_ASSERT(all_ns > 0);
     if (comes_nearer(node, edge))
-        return 2 * all_ns;
+        return all_ns + longest(4 * kith_node_first_timeout(node), PATIENCE_NS);
     return all_ns + (is_behind(node, edge)
-                         ? 2 * first_timeout(node) +
+                         ? 2 * kith_node_first_timeout(node) +
                                KITH_US * node->round->period.mean_us
                          : 0);
 }
@@ -232,7 +238,8 @@ kith_ns kith_late_deadline(const struct kith_node *node)
 kith_ns kith_late_answer(const struct kith_node *node)
 {
     KITH_ASSERT(node->round->noted & NOTED_QUESTION);
-    return longest(measured(node, 0) / KITH_TRIES_MAX, first_timeout(node) / 4);
+    return longest(measured(node, 0) / KITH_TRIES_MAX,
+                   kith_node_first_timeout(node) / 4);
 }
 
 kith_ns kith_late_longer(struct kith_node *node)
@@ -243,7 +250,7 @@ kith_ns kith_late_longer(struct kith_node *node)
         round->longer++;
     return spent(node) < bound(node)
                ? kith_late_wait(node, patience(node) + round->longer)
-               : 2 * first_timeout(node);
+               : 2 * kith_node_first_timeout(node);
 }
 
 /* A READY of ours is in doubt: what is asked about it is how it ended. */
