@@ -403,6 +403,13 @@ static void test_large_rounds(void **state)
     heals(true, 301, 5702);
 }
 
+/* Shares that were given blocked a jump, 13 rounds long. */
+static void test_given_first(void **state)
+{
+    (void)state;
+    heals(true, 271, 188);
+}
+
 /* A liar that comes nearer, beside a peer whose steps are eight times as long:
  * it waited for twice as long as for anybody else. */
 static void test_nearer_slowly(void **state)
@@ -460,6 +467,7 @@ int main(void)
         cmocka_unit_test(test_standstill),
         cmocka_unit_test(test_large_rounds),
         cmocka_unit_test(test_nearer_slowly),
+        cmocka_unit_test(test_given_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

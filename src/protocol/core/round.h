@@ -323,6 +323,8 @@ void kith_round_time(struct kith_node *node);
 void kith_round_turn_back(struct kith_node *node);
 /* Go on where another one is, if that is further than the next round. */
 void kith_round_catch_up(struct kith_node *node);
+/* Would that be so? */
+bool kith_round_is_left_behind(const struct kith_node *node);
 /* Go on with round `number`, and tell those that wait for us in ours. */
 void kith_round_rejoin(struct kith_node *node, uint64_t number);
 /* The donor's place: its steps, and the next of its rounds that begins a cycle.

@@ -87,6 +87,22 @@ static bool is_given(const struct kith_node *node, uint64_t number)
     return given && kith_node_has(node, KITH_SPLITS_MASS);
 }
 
+/* The round to come is merged, and ours is not given in it. */
+static void take_given(struct kith_node *node)
+{
+    struct kith_round *round = node->round;
+    const struct kith_round_list *list = kith_round_current(node);
+    KITH_ASSERT(round->state == ROUND_CLOSED);
+    for (uint32_t e = 0; e < list->count; e++) {
+        struct kith_round_edge *edge = &list->edges[e];
+        edge->flags &= ~(uint32_t)EDGE_MADE;
+        edge->decision =
+            edge->flags & EDGE_RECEIVED ? EDGE_COMMITTED : EDGE_DROPPED;
+    }
+    round->merged = false;
+    round->state = ROUND_MERGE;
+}
+
 void kith_cast_leave(struct kith_node *node)
 {
     struct kith_round *round = node->round;
@@ -99,24 +115,19 @@ void kith_cast_leave(struct kith_node *node)
         round->round++;
         kith_round_list_fill(node, round->round + 1);
     }
-    const struct kith_round_list *list = kith_round_current(node);
-    for (uint32_t e = 0; e < list->count; e++) {
-        struct kith_round_edge *edge = &list->edges[e];
-        edge->flags &= ~(uint32_t)EDGE_MADE;
-        edge->decision =
-            edge->flags & EDGE_RECEIVED ? EDGE_COMMITTED : EDGE_DROPPED;
-    }
-    round->merged = false;
-    round->state = ROUND_MERGE;
+    take_given(node);
 }
 
 static void closed(struct kith_node *node, bool missed)
 {
     KITH_ASSERT(node->round->state == ROUND_CLOSED);
-    /* What is given to us is not left behind. */
-    kith_round_go_on(node, missed && !is_given(node, node->round->round));
+    /* What is given to us is not left behind: it is taken first. */
+    const bool given = is_given(node, node->round->round);
+    kith_round_go_on(node, missed && !given);
     if (node->leaving)
         kith_cast_leave(node);
+    else if (missed && given && kith_round_is_left_behind(node))
+        take_given(node);
 }
 
 static void advance(struct kith_node *node, struct kith_round_edge *edge)

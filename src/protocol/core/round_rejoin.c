@@ -356,9 +356,10 @@ static bool is_later(const struct kith_node *node, uint64_t said,
     return changes(node) ? said >= at + stretch : said / stretch > at / stretch;
 }
 
-void kith_round_catch_up(struct kith_node *node)
+/* Where to go on from here, 0: with the next round; and whose claim that is. */
+static uint64_t destination(const struct kith_node *node, uint64_t *claim)
 {
-    struct kith_round *round = node->round;
+    const struct kith_round *round = node->round;
     KITH_ASSERT(round->state == ROUND_CLOSED);
     const uint64_t all = least_said(node);
     const uint64_t stretch = stretch_of(node);
@@ -374,13 +375,30 @@ void kith_round_catch_up(struct kith_node *node)
     /* A cycle that is under way is gone through: those behind us in it wait for
      * what it still brings them. */
     const bool begins = kith_round_begins(node, round->round) == round->round;
-    if (further > round->round && begins && !node->leaving) {
-        const bool alone = most == round->furthest && most != all;
-        round->led_by = alone ? round->furthest_by : KITH_NOBODY;
-        if (alone)
-            note_chase(node);
-        kith_round_rejoin(node, further);
-    }
+    *claim = most;
+    return further > round->round && begins && !node->leaving ? further : 0;
+}
+
+bool kith_round_is_left_behind(const struct kith_node *node)
+{
+    uint64_t claim;
+    KITH_ASSERT(node->mode->says_round);
+    return destination(node, &claim) > 0;
+}
+
+void kith_round_catch_up(struct kith_node *node)
+{
+    struct kith_round *round = node->round;
+    uint64_t claim;
+    const uint64_t further = destination(node, &claim);
+    if (further == 0)
+        return;
+    const bool alone = claim == round->furthest && claim != least_said(node);
+    round->led_by = alone ? round->furthest_by : KITH_NOBODY;
+    if (alone)
+        note_chase(node);
+    kith_round_rejoin(node, further);
+    KITH_ASSERT(round->round == further);
 }
 
 void kith_round_ask_early(struct kith_node *node)
