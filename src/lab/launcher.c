@@ -397,6 +397,19 @@ static void every_second(struct lab *lab, kith_ns now_ns)
         show_progress(lab, now_ns);
 }
 
+/* After a turn that brought records, while the run is under way. */
+static void gather(const struct lab *lab, kith_ns until_ns)
+{
+    const kith_ns now_ns = kith_host_now();
+    const kith_ns from_ns = lab->read_ns + LAB_GATHER_NS;
+    const kith_ns left_ns = (from_ns < until_ns ? from_ns : until_ns) - now_ns;
+    if (lab->read_ns == 0 || lab->start_ns == 0 || lab->stopping ||
+        left_ns <= 0)
+        return;
+    KITH_ASSERT(left_ns <= LAB_GATHER_NS);
+    (void)nanosleep(&(struct timespec){.tv_nsec = (long)left_ns}, NULL);
+}
+
 /* Waits at most until `until_ns` for something to be readable. */
 static void wait_readable(struct lab *lab, struct pollfd *fds, nfds_t count,
                           kith_ns until_ns)
@@ -437,15 +450,19 @@ void kith_lab_turn(struct lab *lab, kith_ns until_ns)
                                            : -1,
                                        POLLIN, 0};
 
+    gather(lab, until_ns);
     wait_readable(lab, fds, count, until_ns);
+    lab->read_ns = 0;
 
     if (fds[0].revents != 0)
         read_signals(lab);
     if (fds[1].revents != 0)
         read_score(lab);
     for (uint32_t i = 0; i < lab->peer_count; i++) {
-        if (fds[2 + i].revents != 0)
+        if (fds[2 + i].revents != 0) {
             read_peer(&lab->peers[i]);
+            lab->read_ns = kith_host_now();
+        }
         check_peer(&lab->peers[i]);
     }
     const kith_ns now_ns = kith_host_now();

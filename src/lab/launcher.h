@@ -38,6 +38,9 @@
 /* A peer that counts time itself, and does not end. */
 #define LAB_LATE_NS (5 * KITH_S)
 #define LAB_PROGRESS_NS KITH_S
+/* Records are read together: a wake-up for each is time of the cores that the
+ * peers train on. They carry their own times; faults come when they are due. */
+#define LAB_GATHER_NS (5 * KITH_MS)
 
 struct lab;
 
@@ -93,6 +96,7 @@ struct lab {
     uint32_t atom;                 /* the next one */
     uint32_t faults;               /* that happened */
     kith_ns grace_ns, progress_ns; /* next; 0: none */
+    kith_ns read_ns; /* records were read; 0: none in the last turn */
 
     struct lab_process score; /* an evaluation under way */
     struct lab_child score_child;

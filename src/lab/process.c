@@ -151,14 +151,15 @@ static enum kith_err read_records(struct lab_process *process, void *user,
     return KITH_OK;
 }
 
-enum kith_err
-kith_lab_process_read(struct lab_process *process, void *user,
-                      void (*each)(void *user, const struct lab_record *record))
+/* One buffer of records; *more: it was filled. */
+static enum kith_err
+read_some(struct lab_process *process, void *user,
+          void (*each)(void *user, const struct lab_record *record), bool *more)
 {
-    if (process->rows_fd < 0)
-        return KITH_OK;
-    const ssize_t got = read(process->rows_fd, process->buffer + process->fill,
-                             sizeof process->buffer - process->fill);
+    const size_t room = sizeof process->buffer - process->fill;
+    const ssize_t got =
+        read(process->rows_fd, process->buffer + process->fill, room);
+    *more = got > 0 && (size_t)got == room;
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return KITH_EAGAIN;
     if (got <= 0) {
@@ -170,6 +171,22 @@ kith_lab_process_read(struct lab_process *process, void *user,
     if (err != KITH_OK)
         close_fd(&process->rows_fd);
     return err == KITH_OK ? KITH_EAGAIN : err;
+}
+
+/* All that has gathered, and no more than a pipe holds: others have their turn.
+ */
+enum kith_err
+kith_lab_process_read(struct lab_process *process, void *user,
+                      void (*each)(void *user, const struct lab_record *record))
+{
+    enum kith_err err = KITH_EAGAIN;
+    bool more = true;
+    if (process->rows_fd < 0)
+        return KITH_OK;
+    for (size_t at = 0; more && err == KITH_EAGAIN && at < LAB_PIPE_BYTES;
+         at += sizeof process->buffer)
+        err = read_some(process, user, each, &more);
+    return err;
 }
 
 bool kith_lab_process_tell(struct lab_process *process, const char *format, ...)

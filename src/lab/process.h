@@ -15,7 +15,7 @@
 #include "kith/err.h"
 #include "src/lab/records.h"
 
-/* Records read at one go; what a stopped launcher leaves behind is the pipe's
+/* Records read by one call; what a stopped launcher leaves behind is the pipe's
  * business. */
 #define LAB_READ_RECORDS 64u
 /* What the pipe is asked to hold; the kernel may give less. */
@@ -44,8 +44,8 @@ KITH_MUST_CHECK enum kith_err
 kith_lab_process_start(struct lab_process *process, const struct lab_job *job);
 /* Reads what is there. `each` sees every record. KITH_EAGAIN: there may be
  * more later; KITH_OK: end of file; KITH_EPARSE, KITH_EVERSION: the child
- * wrote something else than records. Reads at most one buffer, so that one
- * talkative child cannot keep the launcher from the others. */
+ * wrote something else than records. Reads no more than a full pipe, so that
+ * one talkative child cannot keep the launcher from the others. */
 KITH_MUST_CHECK enum kith_err kith_lab_process_read(
     struct lab_process *process, void *user,
     void (*each)(void *user, const struct lab_record *record));
