@@ -74,6 +74,9 @@ struct kith_sgd {
     void *velocity, *x;
 };
 
+/* Values that share a scale. */
+#define KITH_INT8_BLOCK 256u
+
 struct kith_backend {
     const char *name, *summary;
     size_t element_bytes; /* 4 or 8 */
@@ -140,7 +143,8 @@ struct kith_backend {
     void (*from_bytes)(size_t n, const uint8_t *bytes, void *y);
 
     /* What formats are made of (kith/format.h), of values as float32: the same
-     * bits on every CPU. A host has them all; NULL: vectors on a device.
+     * bits on every CPU and device. A host has them all but the last two, which
+     * a device has in place of the int8 of blocks.
      *
      * y <- x to the nearest bfloat16, ties to even, a NaN stays one; and back.
      */
@@ -153,6 +157,9 @@ struct kith_backend {
      * finite infinity. And back: y <- scale x. */
     float (*to_int8)(size_t n, const void *x, int8_t *y);
     void (*from_int8)(size_t n, float scale, const int8_t *x, void *y);
+    /* Whole messages: the scales of all blocks, then a byte a value. */
+    void (*pack_int8)(size_t n, const void *x, void *wire);
+    void (*unpack_int8)(size_t n, const void *wire, void *y);
     const struct kith_residues *(*residues)(void);
 
     /* ---- Optional, NULL or 0 where a backend computes on the host: for one

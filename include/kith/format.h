@@ -42,20 +42,20 @@ struct kith_format {
     /* wire <- v. Values that are not finite, or beyond what the format holds,
      * are written so that is_sane refuses them.
      *
-     *   host  the backend of v, or its host: in the host's memory
-     *   v     (n) read
-     *   wire  (bytes(n)) 64-byte aligned
+     *   backend  of v: a host, or a device
+     *   v        (n) read
+     *   wire     (bytes(n)) 64-byte aligned; of a device, shared
      *
      * Cost  one pass; no allocation. */
-    void (*pack)(const struct kith_backend *host, size_t n, const void *v,
+    void (*pack)(const struct kith_backend *backend, size_t n, const void *v,
                  void *wire);
     /* out <- Q(v) of the values [from, from + count), the same bits for whoever
      * reads the wire; finite where is_sane says so.
      *
      *   wire  (bytes(n)) from a peer: any bytes
-     *   out   (count) on `host`; apart from the wire */
-    void (*unpack)(const struct kith_backend *host, size_t n, const void *wire,
-                   size_t from, size_t count, void *out);
+     *   out   (count) on the backend; apart from the wire; on a device all n */
+    void (*unpack)(const struct kith_backend *backend, size_t n,
+                   const void *wire, size_t from, size_t count, void *out);
     /* Optional: a pass over what travelled, without unpacking it first.
      *
      * x <- x + weight (Q(received) - Q(sent)) as backend.h's mix, and

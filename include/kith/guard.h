@@ -63,7 +63,8 @@ struct kith_guard_model {
 /* Models of a round; number `count` is our own snapshot. */
 struct kith_guard_round {
     const struct kith_guard_config *config;
-    const struct kith_backend *host;
+    const struct kith_backend *host; /* of the models; a device's where they
+                                        were unpacked there */
     size_t dim;
     uint32_t count;                          /* received, <= KITH_DEGREE_MAX */
     const void *models[KITH_DEGREE_MAX + 1]; /* (dim) */

@@ -193,6 +193,7 @@ CUDA_UNITS = \
   src/training/cuda/linear.cu \
   src/training/cuda/memory.cu \
   src/training/cuda/norm.cu \
+  src/training/cuda/packing.cu \
   src/training/cuda/products.cu \
   src/training/cuda/rms_norm.cu \
   src/training/cuda/rotary.cu \

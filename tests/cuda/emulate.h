@@ -135,6 +135,10 @@ static inline float __fsub_rn(float a, float b)
 {
     return a - b;
 }
+static inline float __fdiv_rn(float a, float b)
+{
+    return a / b;
+}
 static inline float rsqrtf(float x)
 {
     return 1 / sqrtf(x);

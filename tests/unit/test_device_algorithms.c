@@ -1,6 +1,7 @@
 /* Goal: every algorithm either runs on a device, with the values of a host, no
  * more transfers for a larger model, and whatever the device does late, or is
- * refused there by name when its file is loaded, with what to take instead.
+ * refused there by name when its file is loaded, with what to take instead; on
+ * every wire that a host takes.
  * Method: all of the registry, by file and by hand on the CUDA module's
  * emulation beside backend cpu. */
 #include <math.h>
@@ -13,12 +14,15 @@
 #include <string.h>
 
 #include "cuda_cases.h"
+#include "kith/format.h"
 #include "worker_run.h"
 
 enum { ROWS = 32, FEATURES = 12, CLASSES = 4, SMALL = 9, LARGE = 700 };
 enum { EARLY, LATE, LATE_FETCH, ORDERS }; /* as in tests/cuda/emulate.h */
 
 static const struct kith_backend *gpu;
+/* As what messages travel. */
+static const struct kith_format *wire;
 static void (*set_order)(int order);
 static void (*set_late)(long queries);
 static unsigned long (*count_commands)(void);
@@ -41,9 +45,9 @@ static enum kith_err parse(const struct kith_algorithm *algorithm,
                    "data: {path: /data}\n"
                    "train: {batch: 8, learning_rate: 0.01, backend: %s}\n"
                    "gossip: {algorithm: %s, topology: %s, every: 1, "
-                   "guard: none}\n",
+                   "guard: none, wire: %s}\n",
                    FEATURES, hidden, CLASSES, backend, algorithm->name,
-                   topology_of(algorithm));
+                   topology_of(algorithm), wire->name);
     return kith_experiment_parse("e.yaml", text, strlen(text), NULL, 0,
                                  experiment, line);
 }
@@ -64,6 +68,28 @@ static void refused_on(const struct kith_algorithm *algorithm,
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (strstr(line, words[i]) == NULL)
             fail_msg("no word of %s: %s", words[i], line);
+}
+
+/* On a device as on a host. */
+static void test_wires_load(void **state)
+{
+    (void)state;
+    char line[KITH_EXPERIMENT_ERROR_BYTES];
+    struct kith_experiment experiment;
+    for (size_t f = 0; kith_formats[f] != NULL; f++)
+        for (size_t i = 0; kith_algorithms[i] != NULL; i++) {
+            const struct kith_algorithm *algorithm = kith_algorithms[i];
+            wire = kith_formats[f];
+            if (wire->residue_bits > 0 ||
+                (algorithm->flags & KITH_NEEDS_HOST_VECTORS) ||
+                parse(algorithm, "cpu", SMALL, &experiment, line) != KITH_OK)
+                continue;
+            kith_experiment_close(&experiment);
+            if (parse(algorithm, "cuda", SMALL, &experiment, line) != KITH_OK)
+                fail_msg("%s", line);
+            kith_experiment_close(&experiment);
+        }
+    wire = kith_formats[0];
 }
 
 static void test_each_loads_or_is_refused(void **state)
@@ -139,22 +165,49 @@ static void note(struct record *record, double value)
     record->values[record->count++] = value;
 }
 
+/* Values of a message. */
+static size_t count_of(const struct kith_format *format, size_t bytes)
+{
+    size_t n = bytes / sizeof(float);
+    while (!format->raw && format->bytes(n) < bytes)
+        n++;
+    return n;
+}
+
 static void note_sent(struct record *record, struct kith_worker *worker,
-                      uint32_t slot, size_t bytes)
+                      const struct kith_format *format, uint32_t slot,
+                      size_t bytes)
 {
     assert_int_equal(kith_worker_outgoing(worker, slot, true),
                      KITH_OUTGOING_READY);
-    const float *sent = kith_worker_slot(worker, slot);
-    for (size_t i = 0; i < bytes / sizeof *sent; i++)
+    const void *slot_memory = kith_worker_slot(worker, slot);
+    const size_t n = count_of(format, bytes);
+    float *const sent = malloc((n + 1) * sizeof *sent);
+    assert_non_null(sent);
+    if (format->raw)
+        memcpy(sent, slot_memory, n * sizeof *sent);
+    else
+        format->unpack(gpu->host, n, slot_memory, 0, n, sent);
+    for (size_t i = 0; i < n; i++)
         note(record, (double)sent[i]);
+    free(sent);
 }
 
-static void receive(struct kith_worker *worker, uint32_t slot, size_t bytes,
-                    uint64_t round)
+static void receive(struct kith_worker *worker,
+                    const struct kith_format *format, uint32_t slot,
+                    size_t bytes, uint64_t round)
 {
-    float *inbox = kith_worker_slot(worker, slot);
-    for (size_t i = 0; i < bytes / sizeof *inbox; i++)
-        inbox[i] = (float)((i + round) % 17) / 64;
+    void *const inbox = kith_worker_slot(worker, slot);
+    const size_t n = count_of(format, bytes);
+    float *const values = malloc((n + 1) * sizeof *values);
+    assert_non_null(values);
+    for (size_t i = 0; i < n; i++)
+        values[i] = (float)((i + round) % 17) / 64;
+    if (format->raw)
+        memcpy(inbox, values, n * sizeof *values);
+    else
+        format->pack(gpu->host, n, values, inbox);
+    free(values);
     kith_worker_arrived(worker, slot);
 }
 
@@ -188,18 +241,20 @@ static void run_exchange(struct kith_worker *worker,
                              .edges = &edge,
                              .edge_count = 1};
     (void)run(worker, work);
-    note_sent(record, worker, edge.sent, bytes);
+    note_sent(record, worker, wire, edge.sent, bytes);
     edge.inbox = rounds ? kith_slot_inbox(0, round) : KITH_SLOT_INITIATED_INBOX;
     memcpy(edge.scalars_received, algorithm->scalars_start,
            sizeof edge.scalars_received);
-    receive(worker, edge.inbox, bytes, round);
+    receive(worker, wire, edge.inbox, bytes, round);
     work.kind = KITH_WORK_MERGE;
     (void)run(worker, work);
     assert_true(isfinite(edge.delta_sum));
+    note(record, edge.refused);
+    note(record, edge.far);
     receive_more(worker, edge.inbox, bytes);
     if (algorithm->undo == NULL || round % 2 == 0)
         return;
-    receive(worker, edge.inbox, bytes, round);
+    receive(worker, wire, edge.inbox, bytes, round);
     work.kind = KITH_WORK_UNDO;
     (void)run(worker, work);
 }
@@ -217,12 +272,12 @@ static void run_pull(struct kith_worker *worker,
                              .edges = &edge,
                              .edge_count = 1};
     (void)run(worker, work);
-    note_sent(record, worker, edge.sent, bytes);
+    note_sent(record, worker, kith_formats[0], edge.sent, bytes);
     edge.sent = KITH_SLOT_INITIATED_SENT;
     edge.inbox = KITH_SLOT_INITIATED_INBOX;
     memcpy(edge.scalars_received, algorithm->scalars_start,
            sizeof edge.scalars_received);
-    receive(worker, edge.inbox, bytes, 0);
+    receive(worker, kith_formats[0], edge.inbox, bytes, 0);
     work.kind = KITH_WORK_ADOPT;
     (void)run(worker, work);
     receive_more(worker, edge.inbox, bytes);
@@ -261,35 +316,54 @@ static struct record run_all(const struct kith_algorithm *algorithm,
     return record;
 }
 
+/* Does a host's file load? */
+static bool takes(const struct kith_algorithm *algorithm)
+{
+    char line[KITH_EXPERIMENT_ERROR_BYTES];
+    struct kith_experiment experiment;
+    if ((algorithm->flags & KITH_NEEDS_HOST_VECTORS) ||
+        parse(algorithm, "cpu", SMALL, &experiment, line) != KITH_OK)
+        return false;
+    kith_experiment_close(&experiment);
+    return true;
+}
+
+static void same_as_host(const struct kith_algorithm *algorithm)
+{
+    /* A step of training in other last bits may round to another number. */
+    const double tolerance = wire->raw ? 1e-4 : 1e-2;
+    struct record want = run_all(algorithm, kith_backend_find("cpu"), SMALL);
+    for (int order = EARLY; order < ORDERS; order++) {
+        set_order(order);
+        set_late(1000);
+        struct record got = run_all(algorithm, gpu, SMALL);
+        set_late(0);
+        set_order(EARLY);
+        assert_int_equal(got.count, want.count);
+        for (size_t k = 0; k < want.count; k++) {
+            const double off = fabs(got.values[k] - want.values[k]);
+            if (!(off <= tolerance * (1 + fabs(want.values[k]))))
+                fail_msg("%s, %s, order %d: value %zu of %zu is %g, not %g",
+                         algorithm->name, wire->name, order, k, want.count,
+                         got.values[k], want.values[k]);
+        }
+        free(got.values);
+    }
+    free(want.values);
+}
+
 static void test_same_as_host(void **state)
 {
     (void)state;
     if (set_order == NULL)
         skip();
-    for (size_t i = 0; kith_algorithms[i] != NULL; i++) {
-        const struct kith_algorithm *algorithm = kith_algorithms[i];
-        if (algorithm->flags & KITH_NEEDS_HOST_VECTORS)
-            continue;
-        struct record want =
-            run_all(algorithm, kith_backend_find("cpu"), SMALL);
-        for (int order = EARLY; order < ORDERS; order++) {
-            set_order(order);
-            set_late(1000);
-            struct record got = run_all(algorithm, gpu, SMALL);
-            set_late(0);
-            set_order(EARLY);
-            assert_int_equal(got.count, want.count);
-            for (size_t k = 0; k < want.count; k++) {
-                const double off = fabs(got.values[k] - want.values[k]);
-                if (!(off <= 1e-4 * (1 + fabs(want.values[k]))))
-                    fail_msg("%s, order %d: value %zu of %zu is %g, not %g",
-                             algorithm->name, order, k, want.count,
-                             got.values[k], want.values[k]);
-            }
-            free(got.values);
-        }
-        free(want.values);
+    for (size_t f = 0; kith_formats[f] != NULL; f++) {
+        wire = kith_formats[f];
+        for (size_t i = 0; kith_algorithms[i] != NULL; i++)
+            if (wire->residue_bits == 0 && takes(kith_algorithms[i]))
+                same_as_host(kith_algorithms[i]);
     }
+    wire = kith_formats[0];
 }
 
 static unsigned long commands_of(const struct kith_algorithm *algorithm,
@@ -309,15 +383,23 @@ static void test_commands(void **state)
     enum { MORE = 60 };
     if (count_commands == NULL)
         skip();
-    for (size_t i = 0; kith_algorithms[i] != NULL; i++) {
-        const struct kith_algorithm *algorithm = kith_algorithms[i];
-        const unsigned long few = commands_of(algorithm, SMALL);
-        const unsigned long many = commands_of(algorithm, LARGE);
-        if ((many > few + MORE) !=
-            ((algorithm->flags & KITH_NEEDS_HOST_VECTORS) != 0))
-            fail_msg("%s: %lu commands, %lu for a larger model",
-                     algorithm->name, few, many);
+    for (size_t f = 0; kith_formats[f] != NULL; f++) {
+        wire = kith_formats[f];
+        for (size_t i = 0; kith_algorithms[i] != NULL; i++) {
+            const struct kith_algorithm *algorithm = kith_algorithms[i];
+            const bool on_host =
+                (algorithm->flags & KITH_NEEDS_HOST_VECTORS) != 0;
+            if (wire->residue_bits > 0 ||
+                !(takes(algorithm) || (wire->raw && on_host)))
+                continue;
+            const unsigned long few = commands_of(algorithm, SMALL);
+            const unsigned long many = commands_of(algorithm, LARGE);
+            if ((many > few + MORE) != on_host)
+                fail_msg("%s, %s: %lu commands, %lu for a larger model",
+                         algorithm->name, wire->name, few, many);
+        }
     }
+    wire = kith_formats[0];
 }
 
 static void find(void *function, const char *name)
@@ -329,6 +411,7 @@ static void find(void *function, const char *name)
 int main(void)
 {
     const struct kith_backend *half;
+    wire = kith_formats[0];
     if (cuda_module_found(&gpu, &half)) {
         find(&set_order, "kith_emulate_order");
         find(&set_late, "kith_emulate_late");
@@ -337,6 +420,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_loads_or_is_refused),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_wires_load),
         cmocka_unit_test(test_same_as_host),
         cmocka_unit_test(test_commands),
     };

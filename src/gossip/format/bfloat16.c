@@ -18,30 +18,30 @@ static size_t bytes(size_t n)
     return n * sizeof(uint16_t);
 }
 
-static void pack(const struct kith_backend *host, size_t n, const void *v,
+static void pack(const struct kith_backend *backend, size_t n, const void *v,
                  void *wire)
 {
-    KITH_ASSERT(host->to_bf16 != NULL);
-    host->to_bf16(n, v, wire);
+    KITH_ASSERT(backend->to_bf16 != NULL);
+    backend->to_bf16(n, v, wire);
 }
 
-static void unpack(const struct kith_backend *host, size_t n, const void *wire,
-                   size_t from, size_t count, void *out)
+static void unpack(const struct kith_backend *backend, size_t n,
+                   const void *wire, size_t from, size_t count, void *out)
 {
-    KITH_ASSERT(host->from_bf16 != NULL && from + count <= n);
-    host->from_bf16(count, (const uint16_t *)wire + from, out);
+    KITH_ASSERT(backend->from_bf16 != NULL && from + count <= n);
+    backend->from_bf16(count, (const uint16_t *)wire + from, out);
 }
 
-static double mix(const struct kith_backend *host, size_t n, double weight,
+static double mix(const struct kith_backend *backend, size_t n, double weight,
                   const void *received, const void *sent, void *x)
 {
-    return host->mix_bf16(n, weight, received, sent, x);
+    return backend->mix_bf16(n, weight, received, sent, x);
 }
 
-static double distance_squared(const struct kith_backend *host, size_t n,
+static double distance_squared(const struct kith_backend *backend, size_t n,
                                const void *a, const void *b)
 {
-    return host->distance_bf16(n, a, b);
+    return backend->distance_bf16(n, a, b);
 }
 
 /* What is infinite or no number has all bits of the exponent, so without its

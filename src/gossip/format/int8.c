@@ -16,7 +16,7 @@
 #include "kith/assert.h"
 #include "kith/format.h"
 
-#define BLOCK 256u
+#define BLOCK KITH_INT8_BLOCK
 #define BLOCK_BYTES (BLOCK + sizeof(float))
 /* 128 of it are below 2^128. */
 #define SCALE_BELOW 0x1p121f
@@ -37,32 +37,42 @@ static size_t scales_bytes(size_t size)
     return (size + BLOCK_BYTES - 1) / BLOCK_BYTES * sizeof(float);
 }
 
-static void pack(const struct kith_backend *host, size_t n, const void *v,
+static void pack(const struct kith_backend *backend, size_t n, const void *v,
                  void *wire)
 {
     const size_t blocks = blocks_of(n);
     float *const scales = wire;
     int8_t *const levels = (int8_t *)(scales + blocks);
-    KITH_ASSERT(host->to_int8 != NULL);
+    if (backend->pack_int8 != NULL) {
+        backend->pack_int8(n, v, wire);
+        return;
+    }
+    KITH_ASSERT(backend->to_int8 != NULL);
     for (size_t b = 0; b < blocks; b++) {
         const size_t at = b * BLOCK, left = n - at;
-        scales[b] = host->to_int8(left < BLOCK ? left : BLOCK,
-                                  (const char *)v + at * host->element_bytes,
-                                  levels + at);
+        scales[b] = backend->to_int8(
+            left < BLOCK ? left : BLOCK,
+            (const char *)v + at * backend->element_bytes, levels + at);
     }
 }
 
-static void unpack(const struct kith_backend *host, size_t n, const void *wire,
-                   size_t from, size_t count, void *out)
+static void unpack(const struct kith_backend *backend, size_t n,
+                   const void *wire, size_t from, size_t count, void *out)
 {
     const float *const scales = wire;
     const int8_t *const levels = (const int8_t *)(scales + blocks_of(n));
-    KITH_ASSERT(host->from_int8 != NULL && from + count <= n);
+    KITH_ASSERT(from + count <= n);
+    if (backend->unpack_int8 != NULL) {
+        KITH_ASSERT(from == 0 && count == n);
+        backend->unpack_int8(n, wire, out);
+        return;
+    }
+    KITH_ASSERT(backend->from_int8 != NULL);
     for (size_t at = from, end = from + count, next; at < end; at = next) {
         next = (at / BLOCK + 1) * BLOCK;
         next = next < end ? next : end;
-        host->from_int8(next - at, scales[at / BLOCK], levels + at,
-                        (char *)out + (at - from) * host->element_bytes);
+        backend->from_int8(next - at, scales[at / BLOCK], levels + at,
+                           (char *)out + (at - from) * backend->element_bytes);
     }
 }
 

@@ -43,6 +43,12 @@ void from_bytes(size_t n, const uint8_t *bytes, void *y);
 void narrow(size_t n, const void *elements, void *activations);
 void widen(size_t n, const void *activations, void *elements);
 
+/* packing.cu */
+void to_bf16(size_t n, const void *x, uint16_t *y);
+void from_bf16(size_t n, const uint16_t *x, void *y);
+void pack_int8(size_t n, const void *x, void *wire);
+void unpack_int8(size_t n, const void *wire, void *y);
+
 /* products.cu: NULL where the library is here. */
 const char *products_missing();
 void gemm(const struct kith_gemm *g);

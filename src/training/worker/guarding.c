@@ -2,7 +2,7 @@
  *
  * |received - sent| takes the place of the look at what came (recovery.c), so a
  * guard costs no pass of its own; it adds two where nothing is let in, for the
- * books. Both vectors are slots: on the host.
+ * books. Both vectors are slots, on the host, or were unpacked.
  *
  * Who is sent a share of a model with its weight has no snapshot to hold it
  * against: received / its weight is held against x / w. Whatever a guard says,
@@ -106,6 +106,14 @@ static bool needs_movement(const struct kith_guarding *guarding)
 {
     return guarding->guard != NULL && guarding->guard->needs_movement != NULL &&
            guarding->guard->needs_movement(guarding->state);
+}
+
+/* Of what was sent and received: slots are the host's, what was unpacked stands
+ * where x does. */
+static const struct kith_backend *reader_of(const struct kith_worker *worker)
+{
+    return worker->packing.format == NULL ? worker->backend->host
+                                          : worker->backend;
 }
 
 /* The coordinates of a vector of `backend`. */
@@ -229,13 +237,13 @@ static void look_at_difference(struct kith_worker *worker,
                                const struct compared *compared)
 {
     struct kith_guarding *guarding = &worker->guarding;
-    const struct kith_backend *host = worker->backend->host;
+    const struct kith_backend *reader = reader_of(worker);
     if (worker->packing.streams) {
         look_at_packed(worker, compared->inbox, guarding->v);
         look_at_packed(worker, compared->sent, guarding->sent);
     } else {
-        look(worker, host, compared->received, guarding->v);
-        look(worker, host, compared->ours, guarding->sent);
+        look(worker, reader, compared->received, guarding->v);
+        look(worker, reader, compared->ours, guarding->sent);
     }
     for (size_t i = 0; i < guarding->coordinates; i++) {
         guarding->sent[i] *= compared->unit;
@@ -284,7 +292,7 @@ static void gather(struct kith_worker *worker, const struct kith_work *work,
     struct kith_guarded_round *round = worker->guarding.round;
     struct kith_guard_round *seen = &round->seen;
     *seen = (struct kith_guard_round){.config = &worker->task.guard_config,
-                                      .host = worker->backend->host,
+                                      .host = reader_of(worker),
                                       .dim = elements(worker),
                                       .merged = round->merged};
     for (uint32_t i = 0; i < work->edge_count; i++) {

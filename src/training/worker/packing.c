@@ -40,12 +40,13 @@ static uint32_t vectors_of(const struct kith_worker *worker)
 }
 
 /* Where a merge adds a difference, value by value, and nobody asks for more
- * than sums over all of them, no vector is unpacked: packed_merge.c. */
+ * than sums over all of them, no vector is unpacked: packed_merge.c. A device
+ * unpacks all, by a kernel each. */
 static bool streams(const struct kith_worker *worker)
 {
     const struct kith_algorithm *algorithm = worker->algorithm;
     const struct kith_guard *guard = worker->task.guard;
-    return !kith_worker_is_modular(worker) &&
+    return kith_worker_shares(worker) && !kith_worker_is_modular(worker) &&
            (algorithm->flags & KITH_MERGES_BESIDE) != 0 &&
            algorithm->finish == NULL && (guard == NULL || guard->judge == NULL);
 }
@@ -56,6 +57,25 @@ size_t kith_worker_packing_bytes(const struct kith_worker *worker)
                ? 0
                : vectors_of(worker) * worker->message +
                      kith_worker_residues_bytes(worker);
+}
+
+/* Zeroed: what stands behind a short message leaves with it. */
+static void *take(const struct kith_worker *worker, size_t bytes)
+{
+    if (!kith_worker_shares(worker))
+        return worker->backend->alloc(bytes, false);
+    void *const memory = aligned_alloc(64, bytes);
+    if (memory != NULL)
+        memset(memory, 0, bytes);
+    return memory;
+}
+
+static void give(const struct kith_worker *worker, void *memory)
+{
+    if (!kith_worker_shares(worker))
+        worker->backend->release(memory);
+    else
+        free(memory);
 }
 
 bool kith_worker_packing_open(struct kith_worker *worker, bool lies)
@@ -73,15 +93,13 @@ bool kith_worker_packing_open(struct kith_worker *worker, bool lies)
     if (packing->values == NULL || bytes == 0 || (streams(worker) && !lies))
         return packing->values != NULL;
     void **const vectors = calloc(count, sizeof *vectors);
-    packing->memory = aligned_alloc(64, count * bytes);
+    packing->memory = take(worker, count * bytes);
     if (vectors == NULL || packing->memory == NULL) {
         free(vectors);
-        free(packing->memory);
+        give(worker, packing->memory);
         packing->memory = NULL;
         return false;
     }
-    /* What stands behind a short message leaves with it. */
-    memset(packing->memory, 0, count * bytes);
     for (uint32_t i = 0; i < count; i++)
         vectors[i] = (char *)packing->memory + i * bytes;
     packing->vectors = vectors;
@@ -93,7 +111,7 @@ void kith_worker_packing_close(struct kith_worker *worker)
     kith_worker_residues_close(worker);
     free(worker->packing.values);
     free(worker->packing.vectors);
-    free(worker->packing.memory);
+    give(worker, worker->packing.memory);
 }
 
 bool kith_worker_packs(const struct kith_worker *worker,
@@ -139,8 +157,13 @@ void *kith_worker_pack_begin(struct kith_worker *worker, uint32_t slot)
     return packing->vectors[0];
 }
 
-static bool is_sane(const struct kith_worker *worker, uint32_t slot)
+/* Does what stands in the slot, and was read into `vector`, unpack? */
+static bool is_sane(const struct kith_worker *worker, uint32_t slot,
+                    const void *vector)
 {
+    /* There a slot may still be on its way to the host. */
+    if (!kith_worker_shares(worker))
+        return worker->backend->finite(worker->packing.count, vector);
     const struct kith_format *format = worker->packing.format;
     const size_t bytes = kith_worker_is_modular(worker)
                              ? worker->payload
@@ -156,13 +179,14 @@ static void keep_rest(struct kith_worker *worker, struct kith_work_edge *edge,
     const struct kith_algorithm *algorithm = worker->algorithm;
     const struct kith_backend *backend = worker->backend;
     void *const x = worker->slots[KITH_SLOT_LIVE];
-    if (!kith_algorithm_gives_weight(algorithm) ||
-        algorithm->scalar_count == 0 || !is_sane(worker, edge->sent))
+    if (!kith_algorithm_gives_weight(algorithm) || algorithm->scalar_count == 0)
         return;
     void *const rounded = worker->packing.vectors[1];
+    worker->packing.format->unpack(backend, count, worker->slots[edge->sent], 0,
+                                   count, rounded);
+    if (!is_sane(worker, edge->sent, rounded))
+        return;
     worker->passes += 2; /* it is unpacked, and mixed */
-    worker->packing.format->unpack(
-        backend->host, count, worker->slots[edge->sent], 0, count, rounded);
     if (algorithm->factor != NULL) {
         (void)backend->mix(count, 1, made, rounded, x);
         edge->delta_sum = -backend->sum(count, rounded);
@@ -185,7 +209,7 @@ void kith_worker_pack(struct kith_worker *worker, const struct kith_work *work,
         packing->values[edge->sent] = NULL;
         return;
     }
-    packing->format->pack(worker->backend->host, count, values,
+    packing->format->pack(worker->backend, count, values,
                           worker->slots[edge->sent]);
     if (is_own)
         keep_rest(worker, edge, count, values);
@@ -199,8 +223,8 @@ static void unpack(struct kith_worker *worker, uint32_t slot, void *vector)
     const size_t count = worker->packing.count;
     worker->passes++;
     worker->packing.values[slot] = vector;
-    worker->packing.format->unpack(worker->backend->host, count,
-                                   worker->slots[slot], 0, count, vector);
+    worker->packing.format->unpack(worker->backend, count, worker->slots[slot],
+                                   0, count, vector);
 }
 
 /* The snapshot that all edges of a round share: `finish` reads it, though
@@ -239,7 +263,8 @@ static void unpack_all(struct kith_worker *worker, const struct kith_work *work)
         if (edge->inbox != KITH_SLOT_NONE &&
             worker->slots[edge->inbox] != NULL) {
             unpack(worker, edge->inbox, received[i]);
-            packing->spoilt |= (uint64_t)!is_sane(worker, edge->inbox) << i;
+            packing->spoilt |=
+                (uint64_t)!is_sane(worker, edge->inbox, received[i]) << i;
         }
         /* Who is pushed to has sent nothing: whatever stands there. */
         if (edge->sent != KITH_SLOT_NONE && packing->values[edge->sent] == NULL)
@@ -263,7 +288,9 @@ static void unpack_residues(struct kith_worker *worker,
         worker->passes++;
         packing->values[edge->inbox] = packing->vectors[1 + i];
         kith_worker_residues_unpack(worker, work, i, packing->vectors[1 + i]);
-        packing->spoilt |= (uint64_t)!is_sane(worker, edge->inbox) << i;
+        packing->spoilt |=
+            (uint64_t)!is_sane(worker, edge->inbox, packing->vectors[1 + i])
+            << i;
     }
 }
 

@@ -348,9 +348,12 @@ enum kith_outgoing kith_worker_outgoing(const struct kith_worker *worker,
 void kith_worker_arrived(const struct kith_worker *worker, uint32_t slot)
 {
     KITH_ASSERT(slot < worker->slot_count);
+    /* A model that is pulled is longer than a packed message, and rare. */
+    const size_t bytes = worker->packing.format == NULL
+                             ? kith_worker_slot_bytes(worker, slot)
+                             : worker->payload;
     if (worker->backend->arrived != NULL)
-        worker->backend->arrived(worker->slots[slot],
-                                 kith_worker_slot_bytes(worker, slot));
+        worker->backend->arrived(worker->slots[slot], bytes);
 }
 
 void *kith_worker_swap(struct kith_worker *worker, uint32_t slot, void *memory)
