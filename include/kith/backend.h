@@ -182,6 +182,13 @@ struct kith_backend {
      * they are done; end waits for them and says what they found. */
     void (*step_begin)(void);
     void (*step_end)(struct kith_found *found);
+    /* y_k <- x[places_k], and x[places_k] <- x[places_k] + weight (received_k
+     * - sent_k), which returns the sum as mix does. n places, none twice, in
+     * shared memory, where the host may write others when a call returns; x is
+     * not shared. */
+    void (*gather)(size_t n, const uint32_t *places, const void *x, void *y);
+    double (*mix_at)(size_t n, double weight, const uint32_t *places,
+                     const void *received, const void *sent, void *x);
     /* g <- g min(1, limit / |g|); returns |g|. NULL: distance_squared, scale.
      */
     double (*clip)(size_t n, double limit, void *g);

@@ -190,6 +190,7 @@ CUDA_UNITS = \
   src/training/cuda/backend.cu \
   src/training/cuda/conv.cu \
   src/training/cuda/cudnn.cu \
+  src/training/cuda/gather.cu \
   src/training/cuda/linear.cu \
   src/training/cuda/memory.cu \
   src/training/cuda/norm.cu \
@@ -212,6 +213,7 @@ CUDA_INCLUDED = \
   src/training/cuda/cudnn.cuh \
   src/training/cuda/platform.cuh \
   src/training/cuda/products.cuh \
+  src/training/cuda/reduce.cuh \
   src/training/cuda/rows.cuh \
   src/training/cuda/state.cuh \
   src/training/cuda/tile.cuh

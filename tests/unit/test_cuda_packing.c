@@ -306,11 +306,11 @@ static void test_pairs(void **state)
 {
     (void)state;
     static const struct way ways[] = {
-        {"adpsgd", NULL, "none"},   {"adpsgd", NULL, "clip"},
-        {"elastic", NULL, "none"},  {"swarm", NULL, "none"},
-        {"sgp", NULL, "none"},      {"gosgd", NULL, "none"},
-        {"dpsgd", NULL, "none"},    {"dpsgd", NULL, "cs+"},
-        {"dpsgd-atc", NULL, "clip"}};
+        {"adpsgd", NULL, "none"},  {"adpsgd", NULL, "clip"},
+        {"elastic", NULL, "none"}, {"sparta", NULL, "none"},
+        {"swarm", NULL, "none"},   {"sgp", NULL, "none"},
+        {"gosgd", NULL, "none"},   {"dpsgd", NULL, "none"},
+        {"dpsgd", NULL, "cs+"},    {"dpsgd-atc", NULL, "clip"}};
     for (size_t f = 0; kith_formats[f] != NULL; f++)
         for (size_t w = 0; w < COUNT(ways); w++) {
             struct way way = ways[w];

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "kith/assert.h"
 #include "kith/hash.h"
 
 static size_t count_of(const struct kith_algebra *algebra)
@@ -92,15 +93,29 @@ static bool is_host(const struct kith_backend *backend)
 static void gather(const struct kith_algebra *algebra,
                    const struct group *group, void *values)
 {
-    const struct kith_backend *backend = algebra->backend;
-    for (size_t i = 0; !is_host(backend) && i < group->count; i++)
-        backend->copy(
-            1, kith_algorithm_at(algebra, values, i),
-            kith_algorithm_at(algebra, algebra->live, group->places[i]));
-    if (is_host(backend) && backend->element_bytes == sizeof(float))
+    if (algebra->backend->element_bytes == sizeof(float))
         take(algebra->live, group, values, sizeof(float));
-    else if (is_host(backend))
+    else
         take(algebra->live, group, values, sizeof(double));
+}
+
+size_t kith_mask_scratch(const struct kith_algebra *algebra)
+{
+    return is_host(algebra->backend) ? 0 : count_of(algebra) * sizeof(uint32_t);
+}
+
+/* All places, for a backend with memory of its own. */
+static const uint32_t *draw_all(const struct kith_algebra *algebra,
+                                struct mask *mask)
+{
+    uint32_t *const places = algebra->scratch;
+    struct group group;
+    KITH_ASSERT(mask->dim <= UINT32_MAX);
+    for (draw(algebra, mask, &group); group.count > 0;
+         draw(algebra, mask, &group))
+        for (size_t i = 0; i < group.count; i++)
+            places[group.at + i] = (uint32_t)group.places[i];
+    return places;
 }
 
 void kith_mask_make(struct kith_algebra *algebra, struct kith_work_edge *edge)
@@ -108,6 +123,11 @@ void kith_mask_make(struct kith_algebra *algebra, struct kith_work_edge *edge)
     struct mask mask = mask_of(algebra);
     struct group groups[2];
     (void)edge;
+    if (!is_host(algebra->backend)) {
+        algebra->backend->gather(mask.count, draw_all(algebra, &mask),
+                                 algebra->live, algebra->sent);
+        return;
+    }
     draw(algebra, &mask, &groups[0]);
     for (unsigned g = 0; groups[g].count > 0; g = 1 - g) {
         draw(algebra, &mask, &groups[1 - g]);
@@ -116,7 +136,7 @@ void kith_mask_make(struct kith_algebra *algebra, struct kith_work_edge *edge)
     }
 }
 
-/* In the host's memory they are mixed side by side, as any vector is. */
+/* They are mixed side by side, as any vector is. */
 static double mix_group(struct kith_algebra *algebra, double weight,
                         const struct group *group)
 {
@@ -125,14 +145,6 @@ static double mix_group(struct kith_algebra *algebra, double weight,
         kith_algorithm_at(algebra, algebra->received, group->at);
     const void *sent = kith_algorithm_at(algebra, algebra->sent, group->at);
     double beside[TOGETHER], added = 0; /* of any element's size */
-    if (!is_host(backend)) {
-        for (size_t i = 0; i < group->count; i++)
-            added += backend->mix(
-                1, weight, kith_algorithm_at(algebra, received, i),
-                kith_algorithm_at(algebra, sent, i),
-                kith_algorithm_at(algebra, algebra->live, group->places[i]));
-        return added;
-    }
     gather(algebra, group, beside);
     added = backend->mix(group->count, weight, received, sent, beside);
     if (backend->element_bytes == sizeof(float))
@@ -147,6 +159,10 @@ double kith_mask_mix(struct kith_algebra *algebra, double weight)
     struct mask mask = mask_of(algebra);
     struct group groups[2];
     double added = 0;
+    if (!is_host(algebra->backend))
+        return algebra->backend->mix_at(
+            mask.count, weight, draw_all(algebra, &mask), algebra->received,
+            algebra->sent, algebra->live);
     draw(algebra, &mask, &groups[0]);
     for (unsigned g = 0; groups[g].count > 0; g = 1 - g) {
         draw(algebra, &mask, &groups[1 - g]);

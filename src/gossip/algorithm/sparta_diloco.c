@@ -65,8 +65,6 @@ const struct kith_algorithm kith_algorithm_sparta_diloco = {
                "step now and then",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .flags = KITH_NEEDS_HOST_VECTORS,
-    .on_device = "diloco",
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE) |
             KITH_GOSSIP_READS(SHARE) | KITH_GOSSIP_READS(OUTER_EVERY),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9,
@@ -76,6 +74,7 @@ const struct kith_algorithm kith_algorithm_sparta_diloco = {
     .vectors = OUTER_VECTORS,
     .payload = payload,
     .slice = kith_mask_payload,
+    .scratch_bytes = kith_mask_scratch,
     .start = kith_algorithm_start,
     .before_step = before_step,
     .make = make,

@@ -49,6 +49,8 @@ static struct kith_backend record(const char *name, const struct kith_ops *ops,
     b.sgd = sgd;
     b.ops = ops;
     b.from_bytes = from_bytes;
+    b.gather = gather;
+    b.mix_at = mix_at;
     b.to_bf16 = to_bf16;
     b.from_bf16 = from_bf16;
     b.pack_int8 = pack_int8;

@@ -43,6 +43,11 @@ void from_bytes(size_t n, const uint8_t *bytes, void *y);
 void narrow(size_t n, const void *elements, void *activations);
 void widen(size_t n, const void *activations, void *elements);
 
+/* gather.cu */
+void gather(size_t n, const uint32_t *places, const void *x, void *y);
+double mix_at(size_t n, double weight, const uint32_t *places,
+              const void *received, const void *sent, void *x);
+
 /* packing.cu */
 void to_bf16(size_t n, const void *x, uint16_t *y);
 void from_bf16(size_t n, const uint16_t *x, void *y);

@@ -121,8 +121,9 @@ size_t kith_worker_slot_bytes(const struct kith_worker *worker, uint32_t slot)
     return model > worker->payload ? model : worker->payload;
 }
 
-/* What the algorithm keeps beside x. */
-static void carve_own(struct kith_worker *worker, struct carver *carver)
+/* What the algorithm keeps beside x. Its scratch is the host's as well. */
+static void carve_own(struct kith_worker *worker, struct carver *shared,
+                      struct carver *carver)
 {
     const struct kith_algorithm *algorithm = worker->algorithm;
     const struct kith_algebra algebra = kith_worker_algebra(worker);
@@ -134,7 +135,7 @@ static void carve_own(struct kith_worker *worker, struct carver *carver)
         worker->edges[i] = carve(carver, worker->bytes);
     if (algorithm->scratch_bytes != NULL)
         worker->algorithm_scratch =
-            carve(carver, algorithm->scratch_bytes(&algebra));
+            carve(shared, algorithm->scratch_bytes(&algebra));
 }
 
 static void carve_slots(struct kith_worker *worker, struct carver *shared,
@@ -161,7 +162,7 @@ static void carve_all(struct kith_worker *worker, struct carver *shared,
     const size_t whole = worker->dim * element;
     const size_t trained = worker->layout->trained * element;
     carve_slots(worker, shared, carver);
-    carve_own(worker, carver);
+    carve_own(worker, shared, carver);
     if (!kith_model_learns(worker->model))
         return;
     worker->gradient = carve(carver, trained);
@@ -213,7 +214,7 @@ void kith_worker_vectors_measure(struct kith_worker *worker,
 {
     struct carver slots = {NULL, 0}, live = {NULL, 0}, own = {NULL, 0};
     carve_slots(worker, &slots, &live);
-    carve_own(worker, &own);
+    carve_own(worker, &own, &own);
     *memory =
         (struct kith_worker_memory){.slots = slots.used,
                                     .wire = kith_worker_packing_bytes(worker),
