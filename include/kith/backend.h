@@ -143,8 +143,8 @@ struct kith_backend {
     void (*from_bytes)(size_t n, const uint8_t *bytes, void *y);
 
     /* What formats are made of (kith/format.h), of values as float32: the same
-     * bits on every CPU and device. A host has them all but the last two, which
-     * a device has in place of the int8 of blocks.
+     * bits on every CPU and device. A host has them all but
+     * those of whole messages, which a device has in place of blocks.
      *
      * y <- x to the nearest bfloat16, ties to even, a NaN stays one; and back.
      */
@@ -161,6 +161,7 @@ struct kith_backend {
     void (*pack_int8)(size_t n, const void *x, void *wire);
     void (*unpack_int8)(size_t n, const void *wire, void *y);
     const struct kith_residues *(*residues)(void);
+    const struct kith_residue_messages *residue_messages; /* a device's */
 
     /* ---- Optional, NULL or 0 where a backend computes on the host: for one
      * that works on while its caller goes ahead. Calls take effect in the

@@ -84,13 +84,6 @@ size_t kith_modular_carried(size_t n, double share);
 void kith_modular_choose(uint64_t seed, uint64_t round, size_t blocks,
                          size_t carried, uint32_t *chosen);
 
-/* What a message is of. */
-struct kith_modular_cover {
-    size_t n;               /* values of the vectors */
-    const uint32_t *blocks; /* (count) those that travel; NULL: all of them */
-    size_t count;
-};
-
 /* reach (blocks), of a model that has not met another one: how far it has come
  * from where others began, too, or a guess where that is 0 or `from` NULL. */
 void kith_modular_start(const struct kith_backend *host, size_t n,
@@ -102,15 +95,6 @@ float kith_modular_pack(const struct kith_format *format,
                         const struct kith_backend *host,
                         const struct kith_modular_cover *cover, const void *v,
                         const float *reach, void *wire, void *kept);
-struct kith_modular_pair {
-    const void *received;    /* from a peer: any bytes */
-    const void *sent, *kept; /* what pack wrote */
-    void *out;               /* (n) on `host` */
-};
-struct kith_modular_seen {
-    size_t read;   /* blocks of theirs that we could read */
-    double beyond; /* |Q(theirs) - Q(ours)|^2 of those that they could not */
-};
 /* out <- Q(theirs) in blocks that both ends can read, what we kept in others;
  * apart (blocks) <- max |Q(theirs) - Q(ours)|; less than 0 where the block is
  * left out: how far our grid should reach, or why (kith/residues.h); NAN where

@@ -6,6 +6,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define KITH_RESIDUE_BLOCK 256u
@@ -46,6 +47,37 @@ struct kith_residues {
                     const uint8_t *rests, const struct kith_residue_head *own,
                     const struct kith_residue_block *ours,
                     struct kith_residue_block *theirs);
+};
+
+/* What a message is of. */
+struct kith_modular_cover {
+    size_t n;               /* values of the vectors */
+    const uint32_t *blocks; /* (count) those that travel; NULL: all of them */
+    size_t count;
+};
+
+struct kith_modular_pair {
+    const void *received;    /* from a peer: any bytes */
+    const void *sent, *kept; /* what pack wrote */
+    void *out;               /* (n) on the backend */
+};
+struct kith_modular_seen {
+    size_t read;   /* blocks of theirs that we could read */
+    double beyond; /* |Q(theirs) - Q(ours)|^2 of those that they could not */
+};
+/* What a device has in their place: whole messages (kith/format.h). `reach`,
+ * `apart` and the cover's blocks are in shared memory, and the host's when a
+ * call returns. */
+struct kith_residue_messages {
+    /* largest (blocks) <- max |v - from| of each block, INFINITY where a value
+     * is no number; from may be NULL (0). */
+    void (*largest)(size_t n, const void *v, const void *from, float *largest);
+    float (*pack)(unsigned bits, const struct kith_modular_cover *cover,
+                  const void *v, const float *reach, void *wire, void *kept);
+    struct kith_modular_seen (*unpack)(unsigned bits,
+                                       const struct kith_modular_cover *cover,
+                                       const struct kith_modular_pair *pair,
+                                       float *apart);
 };
 
 #endif

@@ -142,14 +142,6 @@ static enum kith_err match_format(const struct tree *tree,
         return fail(tree, "gossip.wire", experiment, format->name,
                     "float32: it takes sums or totals as they come, and what "
                     "rounding takes from them is lost");
-    if (format->residue_bits > 0 &&
-        experiment->backend->host != experiment->backend)
-        return kith_yaml_refuse(
-            tree, "gossip.wire",
-            "found %s, but train.backend %s keeps models on a device, which "
-            "reads no residues yet; take gossip.wire int8 or train.backend %s",
-            format->name, experiment->backend->name,
-            experiment->backend->host->name);
     return format->residue_bits > 0 ? match_residues(tree, experiment)
                                     : KITH_OK;
 }

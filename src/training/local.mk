@@ -196,6 +196,7 @@ CUDA_UNITS = \
   src/training/cuda/norm.cu \
   src/training/cuda/packing.cu \
   src/training/cuda/products.cu \
+  src/training/cuda/residues.cu \
   src/training/cuda/rms_norm.cu \
   src/training/cuda/rotary.cu \
   src/training/cuda/simple.cu \
@@ -206,7 +207,9 @@ CUDA_INCLUDED = \
   include/kith/backend.h \
   include/kith/cuda_module.h \
   include/kith/dropout.h \
+  include/kith/grid.h \
   include/kith/ops.h \
+  include/kith/residues.h \
   src/training/cuda/attention.cuh \
   src/training/cuda/columns.cuh \
   src/training/cuda/common.cuh \

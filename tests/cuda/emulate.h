@@ -123,6 +123,12 @@ static inline unsigned atomicAdd(unsigned *at, unsigned value)
     *at += value;
     return old;
 }
+static inline unsigned atomicMax(unsigned *at, unsigned value)
+{
+    const unsigned old = *at;
+    *at = value > old ? value : old;
+    return old;
+}
 static inline float __fmul_rn(float a, float b)
 {
     return a * b;

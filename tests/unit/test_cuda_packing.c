@@ -18,7 +18,7 @@
 #include "worker_run.h"
 
 enum { EARLY, LATE, LATE_FETCH, ORDERS }; /* as in tests/cuda/emulate.h */
-enum { DIM = 5000, EXCHANGES = 4, MOST = 65471 };
+enum { DIM = 2500, EXCHANGES = 16, MOST = 65471 };
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
 static const struct kith_backend *gpu, *half, *cpu;
@@ -146,6 +146,142 @@ static void test_bytes(void **state)
     room_close(gpu, &device);
 }
 
+/* ---- residues: messages, what is kept, what is read, how far apart */
+
+/* Of one end; `wire`, `reach` and `apart` in memory that a host shares. */
+struct end {
+    float *v, *kept, *out, *reach, *apart;
+    void *wire, *inbox;
+    struct kith_modular_seen seen;
+    float most;
+};
+
+static struct end end_on(const struct kith_backend *on, size_t n)
+{
+    const size_t bytes = (n + 512) * sizeof(float);
+    return (struct end){.v = on->alloc(bytes, false),
+                        .kept = on->alloc(bytes, false),
+                        .out = on->alloc(bytes, false),
+                        .reach = on->alloc(bytes, true),
+                        .apart = on->alloc(bytes, true),
+                        .wire = on->alloc(bytes, true),
+                        .inbox = on->alloc(bytes, true)};
+}
+
+static void end_close(const struct kith_backend *on, const struct end *end)
+{
+    void *const all[] = {end->v,     end->kept, end->out,  end->reach,
+                         end->apart, end->wire, end->inbox};
+    for (size_t i = 0; i < COUNT(all); i++)
+        on->release(all[i]);
+}
+
+/* Each end's own model, the same start; models come from `apart` apart. */
+static void run_ends(const struct kith_format *format,
+                     const struct kith_backend *on, size_t n, unsigned kind,
+                     bool half_of_it, struct end ends[2])
+{
+    static float values[MOST], start[MOST];
+    const size_t blocks = kith_modular_blocks(n);
+    const size_t carried = kith_modular_carried(n, half_of_it ? 0.5 : 1);
+    uint32_t *const chosen = on->alloc((blocks + 1) * sizeof *chosen, true);
+    kith_modular_choose(7, 3, blocks, carried, chosen);
+    const struct kith_modular_cover cover = {
+        n, carried < blocks ? chosen : NULL, carried};
+    const size_t bytes = format->bytes(carried * KITH_RESIDUE_BLOCK);
+    draw(n, FINE, start);
+    for (unsigned k = 0; k < 2; k++) {
+        struct end *const end = &ends[k];
+        *end = end_on(on, n);
+        draw(n, kind, values);
+        for (size_t i = 0; i < n; i++)
+            values[i] += (float)((i * 7 + k * 3) % 5) * (i < n / 2 ? 0.01f : 3);
+        if (on == gpu) {
+            put(values, n, end->v);
+            put(start, n, end->out);
+        } else {
+            memcpy(end->v, values, n * sizeof *values);
+            memcpy(end->out, start, n * sizeof *values);
+        }
+        kith_modular_start(on, n, end->v, k == 0 ? end->out : NULL, end->reach);
+        end->most = kith_modular_pack(format, on, &cover, end->v, end->reach,
+                                      end->wire, end->kept);
+        assert_true(on->settled == NULL || on->settled(end->wire, true));
+    }
+    for (unsigned k = 0; k < 2; k++) {
+        struct end *const end = &ends[k];
+        memcpy(end->inbox, ends[1 - k].wire, bytes);
+        ((uint8_t *)end->inbox)[bytes - 1] ^= n % 3 == 0;
+        if (on->arrived != NULL)
+            on->arrived(end->inbox, bytes);
+        const struct kith_modular_pair pair = {end->inbox, end->wire, end->kept,
+                                               end->out};
+        end->seen = kith_modular_unpack(format, on, &cover, &pair, end->apart);
+    }
+    on->release(chosen);
+}
+
+static void same_vector(const char *what, const float *device,
+                        const float *host, size_t n)
+{
+    float *const got = malloc((n + 1) * sizeof *got);
+    get(device, n, got);
+    for (size_t i = 0; i < n; i++)
+        if (memcmp(got + i, host + i, sizeof *got) != 0 &&
+            !(isnan(got[i]) && isnan(host[i])))
+            fail_msg("%s: value %zu is %g, not %g", what, i, (double)got[i],
+                     (double)host[i]);
+    free(got);
+}
+
+static void same_ends(const struct kith_format *format, size_t n, unsigned kind,
+                      bool half_of_it)
+{
+    struct end host[2], device[2];
+    const size_t blocks = kith_modular_blocks(n);
+    const size_t bytes = format->bytes(
+        kith_modular_carried(n, half_of_it ? 0.5 : 1) * KITH_RESIDUE_BLOCK);
+    run_ends(format, cpu, n, kind, half_of_it, host);
+    run_ends(format, gpu, n, kind, half_of_it, device);
+    for (unsigned k = 0; k < 2; k++) {
+        const struct end *a = &device[k], *b = &host[k];
+        assert_memory_equal(a->reach, b->reach, blocks * sizeof(float));
+        if (memcmp(a->wire, b->wire, bytes) != 0)
+            fail_msg("%s of %zu values, kind %u: other bytes", format->name, n,
+                     kind);
+        same_vector("kept", a->kept, b->kept, n);
+        same_vector("read", a->out, b->out, n);
+        for (size_t i = 0; i < blocks; i++)
+            assert_true(memcmp(a->apart + i, b->apart + i, 4) == 0 ||
+                        (isnan(a->apart[i]) && isnan(b->apart[i])));
+        assert_int_equal(a->seen.read, b->seen.read);
+        assert_true(fabs(a->seen.beyond - b->seen.beyond) <=
+                    1e-12 * b->seen.beyond);
+        assert_true(memcmp(&a->most, &b->most, sizeof a->most) == 0);
+        end_close(cpu, b);
+        end_close(gpu, a);
+    }
+}
+
+static void test_residues(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {1, 255, 256, 257, 1030, 8193, MOST};
+    for (size_t f = 0; kith_formats[f] != NULL; f++)
+        for (size_t s = 0;
+             s < COUNT(sizes) && kith_formats[f]->residue_bits > 0; s++)
+            for (unsigned kind = 0; kind < 2 * KINDS; kind++)
+                for (int order = EARLY; order < ORDERS; order++) {
+                    if (sizes[s] == MOST && order != EARLY)
+                        continue;
+                    if (set_order != NULL)
+                        set_order(order);
+                    same_ends(kith_formats[f], sizes[s], kind / 2, kind % 2);
+                    if (set_order != NULL)
+                        set_order(EARLY);
+                }
+}
+
 /* ---- pairs */
 
 /* What a pair did; messages are those of both ends, one after another. */
@@ -160,6 +296,8 @@ struct outcome {
 
 struct way {
     const char *algorithm, *format, *guard;
+    double share;
+    uint64_t exchanges; /* grids find together in some of them */
 };
 
 static void note(struct outcome *outcome, const void *message, size_t bytes)
@@ -239,7 +377,7 @@ static void exchange(const struct way *way, struct kith_worker *workers[2],
                                       &outcome->marks[number][k]);
     }
     /* Both take one back. */
-    for (unsigned k = 0; k < 2 && number == 1 && !pushes; k++)
+    for (unsigned k = 0; k < 2 && number % 4 == 1 && !pushes; k++)
         item(workers[k], KITH_WORK_UNDO, algorithm, number, &edges[k]);
 }
 
@@ -256,13 +394,14 @@ static void run_pair(const struct way *way, const struct kith_backend *first,
         experiment->model_config.dim = DIM;
         experiment->backend = backends[k];
         experiment->gossip.format = kith_format_find(way->format);
+        experiment->gossip.wire_share = way->share;
         experiment->gossip.coefficients[KITH_GOSSIP_ELASTICITY] = 0.3;
         (void)snprintf(experiment->gossip.guard,
                        sizeof experiment->gossip.guard, "%s", way->guard);
         experiment->gossip.guarded.tolerance = 0.3;
         workers[k] = open_worker(experiment, NULL, k, 10);
     }
-    for (uint64_t number = 0; number < EXCHANGES; number++)
+    for (uint64_t number = 0; number < way->exchanges; number++)
         exchange(way, workers, number, outcome);
     for (unsigned k = 0; k < 2; k++) {
         kith_worker_read(workers[k], outcome->models[k]);
@@ -300,40 +439,59 @@ static void same_outcome(const struct way *way, const struct outcome *got,
                  way->guard, what);
 }
 
+static void same_pairs(const struct way *way)
+{
+    static struct outcome want, mixed, both;
+    run_pair(way, cpu, cpu, &want);
+    double moved = 0;
+    for (unsigned e = 0; e < way->exchanges; e++)
+        moved += fabs(want.sums[e][1]);
+    if (!(moved > 0))
+        fail_msg("%s, %s: nothing moved", way->algorithm, way->format);
+    for (int order = EARLY; order < ORDERS; order++) {
+        if (set_order != NULL)
+            set_order(order);
+        run_pair(way, cpu, gpu, &mixed);
+        same_outcome(way, &mixed, &want);
+        run_pair(way, gpu, gpu, &both);
+        same_outcome(way, &both, &want);
+        if (set_order != NULL)
+            set_order(EARLY);
+        free(mixed.messages);
+        free(both.messages);
+    }
+    free(want.messages);
+}
+
 /* A value's delta on one end is the other's, negative, as both have the CPU's
  * bits; and none of these moved by nothing. */
 static void test_pairs(void **state)
 {
     (void)state;
-    static const struct way ways[] = {
-        {"adpsgd", NULL, "none"},  {"adpsgd", NULL, "clip"},
-        {"elastic", NULL, "none"}, {"sparta", NULL, "none"},
-        {"swarm", NULL, "none"},   {"sgp", NULL, "none"},
-        {"gosgd", NULL, "none"},   {"dpsgd", NULL, "none"},
-        {"dpsgd", NULL, "cs+"},    {"dpsgd-atc", NULL, "clip"}};
-    for (size_t f = 0; kith_formats[f] != NULL; f++)
-        for (size_t w = 0; w < COUNT(ways); w++) {
+    static const struct way ways[] = {{"adpsgd", NULL, "none", 0, 0},
+                                      {"adpsgd", NULL, "clip", 0, 0},
+                                      {"elastic", NULL, "none", 0, 0},
+                                      {"dpsgd", NULL, "none", 0, 0},
+                                      {"dpsgd", NULL, "cs+", 0, 0},
+                                      {"dpsgd-atc", NULL, "clip", 0, 0},
+                                      /* Not of residues: */
+                                      {"swarm", NULL, "none", 0, 0},
+                                      {"sgp", NULL, "none", 0, 0},
+                                      {"gosgd", NULL, "none", 0, 0},
+                                      {"sparta", NULL, "none", 0, 0}};
+    enum { OF_RESIDUES = 6 };
+    for (size_t f = 0; kith_formats[f] != NULL; f++) {
+        const bool modular = kith_formats[f]->residue_bits > 0;
+        for (size_t w = 0; w < (modular ? OF_RESIDUES : COUNT(ways)); w++) {
             struct way way = ways[w];
-            static struct outcome want, mixed, both;
             way.format = kith_formats[f]->name;
-            if (kith_formats[f]->residue_bits > 0)
-                continue;
-            run_pair(&way, cpu, cpu, &want);
-            assert_true(want.sums[0][1] > 0 || want.sums[0][1] < 0);
-            for (int order = EARLY; order < ORDERS; order++) {
-                if (set_order != NULL)
-                    set_order(order);
-                run_pair(&way, cpu, gpu, &mixed);
-                same_outcome(&way, &mixed, &want);
-                run_pair(&way, gpu, gpu, &both);
-                same_outcome(&way, &both, &want);
-                if (set_order != NULL)
-                    set_order(EARLY);
-                free(mixed.messages);
-                free(both.messages);
-            }
-            free(want.messages);
+            way.exchanges = modular ? EXCHANGES : 4;
+            same_pairs(&way);
+            way.share = 0.5;
+            if (modular)
+                same_pairs(&way);
         }
+    }
 }
 
 /* ---- what is not as it should be */
@@ -436,6 +594,7 @@ int main(void)
     kith_backend_threads(1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_residues),
         cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_spoilt_is_refused),
         cmocka_unit_test(test_pull_and_huge),

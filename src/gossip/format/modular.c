@@ -5,16 +5,13 @@
 #include <string.h>
 
 #include "kith/assert.h"
+#include "kith/grid.h"
 #include "kith/hash.h"
 #include "kith/rng.h"
 
 #define BLOCK KITH_RESIDUE_BLOCK
-/* Step numbers: quarters of octaves from 2^-50 on, and "no number". */
-enum { STEPS_MAX = 254, NO_STEP = 255 };
-#define OCTAVE_LEAST ((uint32_t)-50)
 /* From there growing by half comes anywhere. */
 #define REACH_LEAST 0x1p-24f
-#define GROWTH 1.5f
 #define DECAY 0.97f
 
 static float larger(float a, float b)
@@ -57,67 +54,16 @@ bool kith_modular_is_sane(unsigned bits, size_t bytes, size_t offset,
     const size_t count = (left < length ? left : length) / sizeof(uint32_t);
     bool sane = true;
     for (size_t b = 0; b < count; b++)
-        sane = sane && head[b] >> 24 != NO_STEP;
+        sane = sane && head[b] >> 24 != KITH_GRID_NO_STEP;
     return sane;
 }
 
-static float step_of(uint32_t number)
-{
-    static const float quarters[] = {0x1p0f, 0x1.306fe0p0f, 0x1.6a09e6p0f,
-                                     0x1.ae89fap0f};
-    const uint32_t word = (number / 4 + 127 + OCTAVE_LEAST) << 23;
-    float octave;
-    memcpy(&octave, &word, sizeof octave);
-    return quarters[number % 4] * octave;
-}
-
-/* How many times the reach is readable: at 4 bits a step is a good part of it,
- * and what is seen of a distance errs on the far side; 8 bits leave room. */
-static float margin(unsigned bits)
-{
-    return bits == 4 ? 2 : 16;
-}
-
-static float step_of_reach(unsigned bits, float reach)
-{
-    return margin(bits) * reach / (float)((1 << (bits - 1)) - 1);
-}
-
-static float reach_of(unsigned bits, float step)
-{
-    return step * (float)((1 << (bits - 1)) - 1) / margin(bits);
-}
-
-/* Of no number, a step beside which nothing is read. */
-static struct kith_residue_head head_of(uint32_t word)
-{
-    const uint32_t number = word >> 24;
-    return (struct kith_residue_head){
-        .step = number == NO_STEP ? NAN : step_of(number),
-        .hash = word & KITH_RESIDUE_HASH_MASK};
-}
-
-/* The least step of at least that size. */
-static uint32_t step_for(float least)
-{
-    uint32_t word;
-    if (!(least < INFINITY))
-        return NO_STEP;
-    if (least <= step_of(0))
-        return 0;
-    memcpy(&word, &least, sizeof word);
-    uint32_t number = 4 * ((word >> 23) - 127 - OCTAVE_LEAST);
-    while (number <= STEPS_MAX && step_of(number) < least)
-        number++;
-    return number < NO_STEP ? number : NO_STEP;
-}
-
 /* Zero behind the last value. */
-static void read_block(const struct kith_backend *host, size_t count,
+static void read_block(const struct kith_backend *backend, size_t count,
                        const void *v, struct kith_residue_block *out)
 {
     memset(out->v + count, 0, (BLOCK - count) * sizeof out->v[0]);
-    if (host->element_bytes == sizeof(float)) {
+    if (backend->element_bytes == sizeof(float)) {
         memcpy(out->v, v, count * sizeof(float));
         return;
     }
@@ -126,11 +72,11 @@ static void read_block(const struct kith_backend *host, size_t count,
         out->v[k] = (float)wide[k];
 }
 
-static void write_block(const struct kith_backend *host, size_t count,
+static void write_block(const struct kith_backend *backend, size_t count,
                         const struct kith_residue_block *block, void *out)
 {
     double *const wide = out;
-    if (host->element_bytes == sizeof(float))
+    if (backend->element_bytes == sizeof(float))
         memcpy(out, block->v, count * sizeof(float));
     else
         for (size_t k = 0; k < count; k++)
@@ -146,27 +92,53 @@ static float furthest(const struct kith_residues *kernels,
     return kernels->largest(a);
 }
 
-void kith_modular_start(const struct kith_backend *host, size_t n,
+/* Where nothing is known. */
+static void guess(size_t blocks, float most, float *reach)
+{
+    for (size_t b = 0; b < blocks; b++)
+        if (!(reach[b] > 0))
+            reach[b] = larger(most / 64, REACH_LEAST);
+}
+
+static void start_on_device(const struct kith_backend *device, size_t n,
+                            const void *v, const void *from, float *reach)
+{
+    float most = 0;
+    device->residue_messages->largest(n, v, NULL, reach);
+    for (size_t b = 0; b < blocks_of(n); b++) {
+        most = reach[b] < INFINITY ? larger(reach[b], most) : most;
+        reach[b] = 0;
+    }
+    if (from != NULL)
+        device->residue_messages->largest(n, v, from, reach);
+    for (size_t b = 0; b < blocks_of(n); b++)
+        reach[b] = reach[b] < INFINITY ? reach[b] : 0;
+    guess(blocks_of(n), most, reach);
+}
+
+void kith_modular_start(const struct kith_backend *backend, size_t n,
                         const void *v, const void *from, float *reach)
 {
-    const struct kith_residues *const kernels = host->residues();
     float most = 0;
     struct kith_residue_block block, before;
+    if (backend->residue_messages != NULL) {
+        start_on_device(backend, n, v, from, reach);
+        return;
+    }
+    const struct kith_residues *const kernels = backend->residues();
     for (size_t b = 0; b < blocks_of(n); b++) {
-        const size_t at = b * BLOCK * host->element_bytes;
+        const size_t at = b * BLOCK * backend->element_bytes;
         const size_t left = n - b * BLOCK, count = left < BLOCK ? left : BLOCK;
-        read_block(host, count, (const char *)v + at, &block);
+        read_block(backend, count, (const char *)v + at, &block);
         const float here = kernels->largest(&block);
         most = here < INFINITY ? larger(here, most) : most;
         reach[b] = 0;
         if (from == NULL || !(here < INFINITY))
             continue;
-        read_block(host, count, (const char *)from + at, &before);
+        read_block(backend, count, (const char *)from + at, &before);
         reach[b] = furthest(kernels, &block, &before);
     }
-    for (size_t b = 0; b < blocks_of(n); b++)
-        if (!(reach[b] > 0))
-            reach[b] = larger(most / 64, REACH_LEAST);
+    guess(blocks_of(n), most, reach);
 }
 
 size_t kith_modular_carried(size_t n, double share)
@@ -198,55 +170,61 @@ struct place {
 };
 
 static struct place place_of(const struct kith_modular_cover *cover,
-                             const struct kith_backend *host, size_t j)
+                             const struct kith_backend *backend, size_t j)
 {
     const size_t block = cover->blocks == NULL ? j : cover->blocks[j];
     const size_t left = cover->n - block * BLOCK;
     KITH_ASSERT(block < blocks_of(cover->n));
     return (struct place){.block = block,
-                          .at = block * BLOCK * host->element_bytes,
+                          .at = block * BLOCK * backend->element_bytes,
                           .count = left < BLOCK ? left : BLOCK};
 }
 
 float kith_modular_pack(const struct kith_format *format,
-                        const struct kith_backend *host,
+                        const struct kith_backend *backend,
                         const struct kith_modular_cover *cover, const void *v,
                         const float *reach, void *wire, void *kept)
 {
-    const struct kith_residues *const kernels = host->residues();
     const unsigned bits = format->residue_bits;
+    if (backend->residue_messages != NULL)
+        return backend->residue_messages->pack(bits, cover, v, reach, wire,
+                                               kept);
+    const struct kith_residues *const kernels = backend->residues();
     uint32_t *const heads = wire;
     uint8_t *const residues = (uint8_t *)(heads + cover->count);
     struct kith_residue_block block;
     float most = 0;
     if (cover->blocks != NULL)
-        memcpy(kept, v, cover->n * host->element_bytes);
+        memcpy(kept, v, cover->n * backend->element_bytes);
     for (size_t j = 0; j < cover->count; j++) {
-        const struct place place = place_of(cover, host, j);
-        read_block(host, place.count, (const char *)v + place.at, &block);
-        const float fine = step_of_reach(bits, reach[place.block]);
+        const struct place place = place_of(cover, backend, j);
+        read_block(backend, place.count, (const char *)v + place.at, &block);
+        const float fine = kith_grid_step_of_reach(bits, reach[place.block]);
         const float here = kernels->largest(&block);
         /* Twice, as the largest must stay below it when it is rounded. */
         const float least = 2 * here / KITH_RESIDUE_NUMBERS_BELOW;
         /* Whatever others make us reach for, values alone are refused. */
-        const uint32_t number = step_for(larger(
-            fine < step_of(STEPS_MAX) ? fine : step_of(STEPS_MAX), least));
+        const uint32_t number =
+            kith_grid_step_for(larger(fine < kith_grid_step(KITH_GRID_STEPS_MAX)
+                                          ? fine
+                                          : kith_grid_step(KITH_GRID_STEPS_MAX),
+                                      least));
         most = here < INFINITY ? larger(here, most) : most;
-        if (number == NO_STEP)
+        if (number == KITH_GRID_NO_STEP)
             memset(&block, 0, sizeof block);
         heads[j] =
-            number << 24 | kernels->pack(bits, step_of(number), &block,
+            number << 24 | kernels->pack(bits, kith_grid_step(number), &block,
                                          residues + j * residues_bytes(bits));
-        write_block(host, place.count, &block, (char *)kept + place.at);
+        write_block(backend, place.count, &block, (char *)kept + place.at);
     }
     return most;
 }
 
 /* What does not travel, or cannot be read, is what we kept. */
-static void keep_others(const struct kith_backend *host, size_t n,
+static void keep_others(const struct kith_backend *backend, size_t n,
                         const struct kith_modular_pair *pair, float *apart)
 {
-    memcpy(pair->out, pair->kept, n * host->element_bytes);
+    memcpy(pair->out, pair->kept, n * backend->element_bytes);
     for (size_t b = 0; b < blocks_of(n); b++)
         apart[b] = NAN;
 }
@@ -262,34 +240,27 @@ static double distance_squared(const struct kith_residue_block *a,
     return sum;
 }
 
-/* Where neither reads the other the finer of both grids grows, and where one is
- * coarser than any value it shrinks. */
-static float grid_of(unsigned bits, float found, float own, float theirs)
-{
-    if (found == KITH_RESIDUE_COARSE)
-        return own >= theirs ? found : KITH_RESIDUE_UNREAD;
-    return own <= theirs ? -GROWTH * reach_of(bits, own) : found;
-}
-
 struct kith_modular_seen
 kith_modular_unpack(const struct kith_format *format,
-                    const struct kith_backend *host,
+                    const struct kith_backend *backend,
                     const struct kith_modular_cover *cover,
                     const struct kith_modular_pair *pair, float *apart)
 {
-    const struct kith_residues *const kernels = host->residues();
     const unsigned bits = format->residue_bits;
+    if (backend->residue_messages != NULL)
+        return backend->residue_messages->unpack(bits, cover, pair, apart);
+    const struct kith_residues *const kernels = backend->residues();
     const uint32_t *const heads = pair->received, *const own = pair->sent;
     const uint8_t *const residues = (const uint8_t *)(heads + cover->count);
     struct kith_modular_seen seen = {.read = 0};
     struct kith_residue_block ours, theirs;
     if (cover->blocks != NULL)
-        keep_others(host, cover->n, pair, apart);
+        keep_others(backend, cover->n, pair, apart);
     for (size_t j = 0; j < cover->count; j++) {
-        const struct place place = place_of(cover, host, j);
-        const struct kith_residue_head head = head_of(heads[j]);
-        const struct kith_residue_head sender = head_of(own[j]);
-        read_block(host, place.count, (const char *)pair->kept + place.at,
+        const struct place place = place_of(cover, backend, j);
+        const struct kith_residue_head head = kith_grid_head(heads[j]);
+        const struct kith_residue_head sender = kith_grid_head(own[j]);
+        read_block(backend, place.count, (const char *)pair->kept + place.at,
                    &ours);
         const float found =
             kernels->unpack(bits, &head, residues + j * residues_bytes(bits),
@@ -299,8 +270,8 @@ kith_modular_unpack(const struct kith_format *format,
         if (read && !both)
             seen.beyond += distance_squared(&theirs, &ours);
         apart[place.block] =
-            read ? found : grid_of(bits, found, sender.step, head.step);
-        write_block(host, place.count, both ? &theirs : &ours,
+            read ? found : kith_grid_next(bits, found, sender.step, head.step);
+        write_block(backend, place.count, both ? &theirs : &ours,
                     (char *)pair->out + place.at);
     }
     return seen;

@@ -146,6 +146,7 @@ enum scratch {
 struct numbers {
     double loss, norm, value;
     unsigned correct, bad; /* bad: something that was not finite */
+    unsigned most;         /* of sizes, as bits */
 };
 
 /* A call of the backend: holds the lock while it lives. */

@@ -55,7 +55,7 @@ static void reduce(const char *name, size_t n, bool even, const F &f)
     launched(name);
 }
 
-static double value()
+static inline double value()
 {
     numbers got;
     return collect(&got) ? got.value : (double)NAN;

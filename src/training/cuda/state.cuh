@@ -54,6 +54,9 @@ void from_bf16(size_t n, const uint16_t *x, void *y);
 void pack_int8(size_t n, const void *x, void *wire);
 void unpack_int8(size_t n, const void *wire, void *y);
 
+/* residues.cu */
+extern const struct kith_residue_messages residue_messages;
+
 /* products.cu: NULL where the library is here. */
 const char *products_missing();
 void gemm(const struct kith_gemm *g);

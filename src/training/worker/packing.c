@@ -161,8 +161,9 @@ void *kith_worker_pack_begin(struct kith_worker *worker, uint32_t slot)
 static bool is_sane(const struct kith_worker *worker, uint32_t slot,
                     const void *vector)
 {
-    /* There a slot may still be on its way to the host. */
-    if (!kith_worker_shares(worker))
+    /* There a slot may still be on its way to the host; what comes of a modular
+     * format is read, whatever it says. */
+    if (!kith_worker_shares(worker) && !kith_worker_is_modular(worker))
         return worker->backend->finite(worker->packing.count, vector);
     const struct kith_format *format = worker->packing.format;
     const size_t bytes = kith_worker_is_modular(worker)

@@ -58,6 +58,30 @@ size_t kith_worker_residues_bytes(const struct kith_worker *worker)
     return bytes;
 }
 
+/* A device's kernels read and write grids where the host has them. */
+static void *take_grid(const struct kith_worker *worker, size_t count)
+{
+    const size_t bytes = (count + 1) * sizeof(float);
+    return kith_worker_shares(worker) ? calloc(1, bytes)
+                                      : worker->backend->alloc(bytes, true);
+}
+
+static void *take_kept(const struct kith_worker *worker)
+{
+    const size_t bytes = (worker->message + 63) & ~(size_t)63;
+    return kith_worker_shares(worker)
+               ? aligned_alloc(64, bytes > 0 ? bytes : 64)
+               : worker->backend->alloc(bytes, false);
+}
+
+static void give(const struct kith_worker *worker, void *memory)
+{
+    if (kith_worker_shares(worker))
+        free(memory);
+    else
+        worker->backend->release(memory);
+}
+
 bool kith_worker_residues_open(struct kith_worker *worker)
 {
     struct kith_reading *residues = &worker->packing.residues;
@@ -66,21 +90,19 @@ bool kith_worker_residues_open(struct kith_worker *worker)
     residues->carried =
         kith_modular_carried(values_of(worker), worker->task.wire_share);
     if (residues->carried < residues->blocks)
-        residues->chosen = calloc(residues->carried, sizeof *residues->chosen);
-    residues->reach = calloc(residues->blocks + 1, sizeof *residues->reach);
-    residues->apart =
-        calloc(edges * residues->blocks + 1, sizeof *residues->apart);
+        residues->chosen = take_grid(worker, residues->carried);
+    residues->reach = take_grid(worker, residues->blocks);
+    residues->apart = take_grid(worker, edges * residues->blocks);
     residues->seen = calloc(worker->slot_count, sizeof *residues->seen);
     residues->kept = calloc(KITH_SLOT_ROUND_EDGES, sizeof *residues->kept);
     bool enough =
         residues->reach != NULL && residues->apart != NULL &&
         residues->seen != NULL && residues->kept != NULL &&
         (residues->carried == residues->blocks || residues->chosen != NULL);
-    const size_t bytes = (worker->message + 63) & ~(size_t)63;
     for (uint32_t slot = 1; slot < KITH_SLOT_ROUND_EDGES && enough; slot++) {
         if (!keeps(worker, slot))
             continue;
-        residues->kept[slot] = aligned_alloc(64, bytes > 0 ? bytes : 64);
+        residues->kept[slot] = take_kept(worker);
         enough = residues->kept[slot] != NULL;
     }
     return enough;
@@ -91,12 +113,12 @@ void kith_worker_residues_close(struct kith_worker *worker)
     struct kith_reading *residues = &worker->packing.residues;
     for (uint32_t slot = 0;
          slot < KITH_SLOT_ROUND_EDGES && residues->kept != NULL; slot++)
-        free(residues->kept[slot]);
+        give(worker, residues->kept[slot]);
     free(residues->kept);
     free(residues->seen);
-    free(residues->chosen);
-    free(residues->apart);
-    free(residues->reach);
+    give(worker, residues->chosen);
+    give(worker, residues->apart);
+    give(worker, residues->reach);
 }
 
 void kith_worker_residues_begin(struct kith_worker *worker)
@@ -134,11 +156,11 @@ void kith_worker_residues_pack(struct kith_worker *worker,
     const struct kith_modular_cover cover = cover_of(worker, work);
     KITH_ASSERT(slot < KITH_SLOT_ROUND_EDGES && residues->kept[slot] != NULL);
     if (!residues->started)
-        kith_modular_start(worker->backend->host, cover.n, values,
-                           residues->origin, residues->reach);
+        kith_modular_start(worker->backend, cover.n, values, residues->origin,
+                           residues->reach);
     residues->started = true;
     residues->most = kith_modular_pack(
-        worker->packing.format, worker->backend->host, &cover, values,
+        worker->packing.format, worker->backend, &cover, values,
         residues->reach, worker->slots[slot], residues->kept[slot]);
 }
 
@@ -156,9 +178,9 @@ void kith_worker_residues_unpack(struct kith_worker *worker,
                                            .sent = worker->slots[sent],
                                            .kept = residues->kept[sent],
                                            .out = out};
-    residues->seen[edge->inbox] = kith_modular_unpack(
-        worker->packing.format, worker->backend->host, &cover, &pair,
-        residues->apart + index * residues->blocks);
+    residues->seen[edge->inbox] =
+        kith_modular_unpack(worker->packing.format, worker->backend, &cover,
+                            &pair, residues->apart + index * residues->blocks);
 }
 
 bool kith_worker_is_read(const struct kith_worker *worker, uint32_t inbox)
