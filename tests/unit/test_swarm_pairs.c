@@ -93,7 +93,7 @@ static void test_turn_in_thirds(void **state)
 {
     (void)state;
     heals(false, 271, 2018);
-    heals(false, 222, 7914);
+    heals(false, 311, 9502);
 }
 
 /* It had its turn, and the word of that came too late. */

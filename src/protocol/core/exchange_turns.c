@@ -171,7 +171,8 @@ static uint32_t patience(const struct kith_node *node)
         if ((mask & bit_of(links[i])) != 0 && own >= 2 * theirs)
             return SLOWEST * (own / theirs);
     }
-    return 1;
+    /* Whoever is refused may ask again at once, where it has nobody else. */
+    return count > 0 ? 1 + node->config->retries : 1;
 }
 
 /* They should have had it by now: another turn. */
