@@ -118,6 +118,8 @@ void kith_worker_packed_mix(struct kith_worker *worker, kith_mix_edge *mix,
         mix(&here, &merged);
         sum += merged.delta_sum;
     }
-    *edge = merged;
+    /* What a merge says and no more: whose edge it is others read meanwhile. */
+    edge->weight = merged.weight;
+    edge->refused = merged.refused;
     edge->delta_sum = sum;
 }
