@@ -461,6 +461,7 @@ static void link_down(struct kith_node *node, struct kith_exchange *exchange)
 {
     KITH_ASSERT(exchange->state != RESPONDER_IDLE);
     if (is_waiting(exchange)) {
+        kith_turn_given_up(node, exchange);
         kith_exchange_end(node, exchange);
     } else if (exchange->state != RESPONDER_MERGED) {
         exchange->broken = true; /* our model may be lost */

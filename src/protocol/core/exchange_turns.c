@@ -121,7 +121,8 @@ void kith_turn_served(struct kith_node *node, kith_id peer)
 }
 
 /* At once, as where what had stalled comes in one piece: that costs it nothing,
- * a few times a turn, for a liar could hold a record so. */
+ * a few times a turn, for a liar could hold a record so. Whoever does so later,
+ * and again, is charged like one that lets it lapse. */
 void kith_turn_given_up(struct kith_node *node,
                         const struct kith_exchange *exchange)
 {
@@ -134,6 +135,8 @@ void kith_turn_given_up(struct kith_node *node,
     if (held_ns < AT_ONCE_NS && node->at_once < AT_ONCE_MAX) {
         node->at_once++;
     } else {
+        if (held_ns >= AT_ONCE_NS && (node->had_again & bit) != 0)
+            kith_exchange_warn(node, exchange);
         bit &= ~node->had_again;
         node->had_again |= bit;
     }
