@@ -136,6 +136,19 @@ uint32_t kith_late_doublings(const struct kith_node *node,
                : 0;
 }
 
+/* A large round may take so much longer than others; where those are measured,
+ * no more than its models would over a link that is SLOWER. */
+static kith_ns large_ns(const struct kith_node *node)
+{
+    const kith_ns more_ns = first_timeout(node) - kith_node_first_timeout(node);
+    KITH_ASSERT(more_ns >= 0);
+    if (more_ns == 0 || node->turn.mean_us == 0)
+        return more_ns;
+    const kith_ns like_small_ns = kith_round_current(node)->count * KITH_US *
+                                  node->turn.mean_us / node->round->fewest;
+    return kith_node_earliest(more_ns, SLOWER * like_small_ns);
+}
+
 /* There is a bound on all waiting for a trigger's rounds: whoever is late again
  * and again may be a liar. It is more where a model takes longer, or training
  * or a cycle does, for who is a cycle behind ends that one first. Each round of
@@ -152,7 +165,7 @@ static kith_ns bound(const struct kith_node *node)
     const kith_ns most_ns =
         longest(4 * first_ns,
                 longest(PATIENCE_NS, PATIENCE_PERIODS * work_ns)) +
-        first_timeout(node) - first_ns;
+        large_ns(node);
     KITH_ASSERT(before < phases);
     return most_ns + kith_node_earliest(cycle_ns + before * first_ns / 3,
                                         3 * most_ns / 2);
