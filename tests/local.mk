@@ -72,6 +72,7 @@ UNIT = \
   tests/unit/test_node \
   tests/unit/test_node_asserts \
   tests/unit/test_node_directed \
+  tests/unit/test_node_given \
   tests/unit/test_node_turns \
   tests/unit/test_node_pull \
   tests/unit/test_node_round \

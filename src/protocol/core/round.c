@@ -126,7 +126,7 @@ void kith_round_open(struct kith_node *node)
         kith_node_mark(node, KITH_MARK_ROUND, NULL, KITH_NOBODY, round->round,
                        0);
     }
-    round->noted &= (uint8_t)~NOTED_JUMP;
+    round->noted &= (uint8_t) ~(NOTED_JUMP | NOTED_GIVEN);
 }
 
 /* Nothing came of the cycle that has just ended, nobody took anything, and

@@ -109,8 +109,8 @@ enum round_state {
 enum { LEFT_LATE = 1u << 0, LEFT_LOST = 1u << 1 };
 
 /* We jumped here, in place of the next round; who was missing at the deadline
- * was asked. */
-enum { NOTED_JUMP = 1u << 0, NOTED_QUESTION = 1u << 1 };
+ * was asked; what was given for the last round was taken, and nothing given. */
+enum { NOTED_JUMP = 1u << 0, NOTED_QUESTION = 1u << 1, NOTED_GIVEN = 1u << 2 };
 
 struct kith_round {
     uint64_t round; /* open, or next to open */

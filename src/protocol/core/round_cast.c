@@ -87,7 +87,8 @@ static bool is_given(const struct kith_node *node, uint64_t number)
     return given && kith_node_has(node, KITH_SPLITS_MASS);
 }
 
-/* The round to come is merged, and ours is not given in it. */
+/* The round to come is merged, and ours is not given in it: those that wait for
+ * it learn that. */
 static void take_given(struct kith_node *node)
 {
     struct kith_round *round = node->round;
@@ -98,7 +99,12 @@ static void take_given(struct kith_node *node)
         edge->flags &= ~(uint32_t)EDGE_MADE;
         edge->decision =
             edge->flags & EDGE_RECEIVED ? EDGE_COMMITTED : EDGE_DROPPED;
+        if (edge->flags & EDGE_OUT && !node->leaving &&
+            !kith_edge_is_past(node, edge))
+            kith_round_tell(node, edge->peer, KITH_MESSAGE_ABORT, round->round);
     }
+    round->deserted = false; /* it counts */
+    round->noted |= NOTED_GIVEN;
     round->merged = false;
     round->state = ROUND_MERGE;
 }
@@ -126,7 +132,8 @@ static void closed(struct kith_node *node, bool missed)
     kith_round_go_on(node, missed && !given);
     if (node->leaving)
         kith_cast_leave(node);
-    else if (missed && given && kith_round_is_left_behind(node))
+    else if (missed && given && !(node->round->noted & NOTED_GIVEN) &&
+             kith_round_is_left_behind(node)) /* not twice in a row */
         take_given(node);
 }
 

@@ -120,8 +120,11 @@ struct kith_round_edge *kith_round_take(struct kith_node *node,
     /* Two rounds have inboxes, that at hand and the next one. */
     if (number != at)
         edge = number == at + 1 ? kith_round_find(list, from) : NULL;
+    /* It may have been decided without it while it came. */
     if (edge == NULL || !(edge->flags & EDGE_IN) ||
-        message->slot == KITH_SLOT_NONE) {
+        message->slot == KITH_SLOT_NONE ||
+        node->mode->edge_inbox(node, kith_edge_index(list, edge), number) ==
+            KITH_SLOT_NONE) {
         refuse(node, edge, from, message);
         return NULL;
     }
