@@ -31,6 +31,7 @@ UNIT = \
   tests/unit/test_cuda_notice \
   tests/unit/test_cuda_ops \
   tests/unit/test_cuda_order \
+  tests/unit/test_cuda_packed_pairs \
   tests/unit/test_cuda_packing \
   tests/unit/test_cuda_scores \
   tests/unit/test_cuda_steps \
@@ -337,6 +338,8 @@ tests_unit_test_device_algorithms_SOURCES = \
   tests/unit/test_device_algorithms.c tests/unit/cuda_cases.c \
   tests/unit/cuda_cases.h
 tests_unit_test_cuda_order_SOURCES = tests/unit/test_cuda_order.c \
+  tests/unit/cuda_cases.c tests/unit/cuda_cases.h
+tests_unit_test_cuda_packed_pairs_SOURCES = tests/unit/test_cuda_packed_pairs.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_cuda_packing_SOURCES = tests/unit/test_cuda_packing.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h

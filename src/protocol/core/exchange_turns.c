@@ -22,7 +22,7 @@
  * a time, and ask, answer nobody.
  *
  * A bit for each rank modulo 32: those that share one take turns, too.
- * Test: unit/test_swarm_pairs.c. */
+ * Test: unit/test_swarm_pairs.c, unit/test_node_turns.c. */
 #include "src/protocol/core/node_state.h"
 
 #define GROUPS 3u
