@@ -3,6 +3,7 @@
 
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <uv.h>
 
@@ -48,6 +49,15 @@ enum kith_err kith_address_parse(const char *text, struct kith_address *address)
     KITH_ASSERT(strlen(colon + 1) < sizeof address->port);
     kith_text_copy(address->port, sizeof address->port, colon + 1);
     return KITH_OK;
+}
+
+bool kith_address_is_numeric(const struct kith_address *address,
+                             struct sockaddr_storage *at)
+{
+    const int port = atoi(address->port);
+    *at = (struct sockaddr_storage){.ss_family = 0};
+    return uv_ip4_addr(address->host, port, (struct sockaddr_in *)at) == 0 ||
+           uv_ip6_addr(address->host, port, (struct sockaddr_in6 *)at) == 0;
 }
 
 /* One form for both families, so that one peer that comes by IPv4 and by

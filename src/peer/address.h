@@ -17,6 +17,9 @@ struct kith_address {
 /* KITH_EPARSE: no port, brackets that do not match, a port out of range. */
 KITH_MUST_CHECK enum kith_err kith_address_parse(const char *text,
                                                  struct kith_address *address);
+/* `at` <- that address, where no name is to be looked up. */
+bool kith_address_is_numeric(const struct kith_address *address,
+                             struct sockaddr_storage *at);
 /* HOST:PORT of a socket address, numbers only. */
 void kith_address_print(const struct sockaddr *from,
                         char text[KITH_ADDRESS_BYTES]);

@@ -31,20 +31,49 @@ bool kith_bucket_take(struct kith_bucket *bucket, kith_ns now_ns, double rate,
 /* All memory at once: under attack nothing is allocated for a refusal. */
 enum kith_err kith_half_open_init(struct kith_half_open_table *table,
                                   const struct kith_peer_limits *limits,
-                                  uint64_t seed)
+                                  uint32_t members, uint64_t seed)
 {
-    *table = (struct kith_half_open_table){
-        .limits = limits, .budget.tokens = limits->handshakes_per_s};
+    *table = (struct kith_half_open_table){.limits = limits,
+                                           .members = members,
+                                           .budget.tokens =
+                                               limits->handshakes_per_s};
     kith_rng_init(&table->rng, seed, KITH_STREAM_DROP, 0);
     table->entries = calloc(limits->half_open_max, sizeof *table->entries);
-    return table->entries ? KITH_OK : KITH_ENOMEM;
+    table->homes = calloc(members, sizeof *table->homes);
+    if (table->entries != NULL && table->homes != NULL)
+        return KITH_OK;
+    kith_half_open_close(table);
+    return KITH_ENOMEM;
 }
 
 /* Tickets that are still out are of no use after this. */
 void kith_half_open_close(struct kith_half_open_table *table)
 {
     free(table->entries);
+    free(table->homes);
     table->entries = NULL;
+    table->homes = NULL;
+}
+
+void kith_half_open_home(struct kith_half_open_table *table, uint32_t member,
+                         const struct sockaddr *at)
+{
+    KITH_ASSERT(member < table->members);
+    kith_address_bytes(at, table->homes[member]);
+}
+
+static bool is_home(const struct kith_half_open_table *table,
+                    const struct sockaddr *from)
+{
+    static const uint8_t unknown[16];
+    uint8_t address[16];
+    kith_address_bytes(from, address);
+    if (memcmp(address, unknown, 16) == 0)
+        return false;
+    for (uint32_t i = 0; i < table->members; i++)
+        if (memcmp(table->homes[i], address, 16) == 0)
+            return true;
+    return false;
 }
 
 /* The shortest prefix that an ordinary customer gets: whole networks are what
@@ -170,7 +199,10 @@ kith_half_open_admit(struct kith_half_open_table *table,
     const uint32_t at = take_place(table, evicted);
     KITH_ASSERT(at < limits->half_open_max);
     table->entries[at] = (struct kith_half_open_entry){
-        .owner = request->owner, .since_ns = request->now_ns, .exempt = exempt};
+        .owner = request->owner,
+        .since_ns = request->now_ns,
+        .exempt = exempt,
+        .home = in_rate && is_home(table, request->from)};
     memcpy(table->entries[at].network, network, 16);
     KITH_ASSERT(table->count <= limits->half_open_max);
     *ticket = at;
@@ -184,8 +216,8 @@ bool kith_half_open_pay(struct kith_half_open_table *table, uint32_t ticket,
     KITH_ASSERT(ticket < table->limits->half_open_max);
     struct kith_half_open_entry *entry = &table->entries[ticket];
     KITH_ASSERT(entry->owner && !entry->paid);
-    entry->paid =
-        entry->exempt || kith_bucket_take(&table->budget, now_ns, per_s, per_s);
+    entry->paid = entry->exempt || entry->home ||
+                  kith_bucket_take(&table->budget, now_ns, per_s, per_s);
     return entry->paid;
 }
 

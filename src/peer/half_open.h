@@ -13,7 +13,8 @@
  * a second's worth saved up, and pay when their first message has come; silence
  * costs none. While less than half of that is left an address is
  * held to its own rate, so that one flood leaves the other half to the rest;
- * when it is used up, no handshake begins.
+ * when it is used up, no handshake begins, but for who comes from where a
+ * member lives, as its address says or was seen last, at its own rate.
  * Pure: time is an argument. Test: unit/test_{transport,admission}.c. */
 #ifndef KITH_PEER_HALF_OPEN_H
 #define KITH_PEER_HALF_OPEN_H
@@ -35,7 +36,7 @@ struct kith_half_open_entry {
     void *owner;         /* of the ticket; NULL: free */
     uint8_t network[16]; /* address cut to /24 or /56 */
     kith_ns since_ns;
-    bool exempt, paid;
+    bool exempt, home, paid;
 };
 
 /* A token bucket: full at the start, at_ns 0. */
@@ -57,6 +58,8 @@ struct kith_half_open_table {
     const struct kith_peer_limits *limits;
     struct kith_half_open_entry *entries; /* (limits->half_open_max) */
     uint32_t count;
+    uint8_t (*homes)[16]; /* (members), of zeros: not known */
+    uint32_t members;
     struct kith_bucket budget; /* handshakes that may still begin */
     struct kith_half_open_source sources[KITH_HALF_OPEN_SOURCES_MAX];
     uint32_t source_count;
@@ -65,8 +68,13 @@ struct kith_half_open_table {
 
 KITH_MUST_CHECK enum kith_err
 kith_half_open_init(struct kith_half_open_table *table,
-                    const struct kith_peer_limits *limits, uint64_t seed);
+                    const struct kith_peer_limits *limits, uint32_t members,
+                    uint64_t seed);
 void kith_half_open_close(struct kith_half_open_table *table);
+
+/* A member lives there. Cost of a newcomer: 16 bytes read for each member. */
+void kith_half_open_home(struct kith_half_open_table *table, uint32_t member,
+                         const struct sockaddr *at);
 
 struct kith_half_open_request {
     const struct sockaddr *from;

@@ -181,6 +181,18 @@ static enum kith_notice check_link(const struct kith_link *link, kith_id rank,
                : KITH_NOTICE_QUOTA;
 }
 
+/* From here it may come again, whatever its address says. */
+static void find_home(const struct kith_link *link)
+{
+    struct sockaddr_storage at = {.ss_family = 0};
+    int size = sizeof at;
+    KITH_ASSERT(!link->initiator && link->rank != KITH_NOBODY);
+    if (uv_tcp_getpeername(&link->socket.tcp, (struct sockaddr *)&at, &size) ==
+        0)
+        kith_half_open_home(&link->transport->half_open, link->rank,
+                            (const struct sockaddr *)&at);
+}
+
 /* The flow's random stream is of the pair, not of the connection: the same
  * delays whichever side dialled, as in the simulator. */
 static void connected(struct kith_link *link, kith_id rank)
@@ -189,6 +201,7 @@ static void connected(struct kith_link *link, kith_id rank)
     const struct kith_transport_options *options = &transport->options;
     if (!link->initiator) {
         link->rank = rank;
+        find_home(link);
         kith_socket_flow(&link->socket, &transport->members[rank].flow);
     }
     KITH_ASSERT(!link->known && link->rank == rank && rank != options->self);

@@ -167,6 +167,7 @@ static void dial_socket(struct kith_member_state *member,
     kith_address_print(address, link->address);
     link->socket.flow = &member->flow;
     link->connect.data = link;
+    kith_half_open_home(&transport->half_open, member->rank, address);
     member->dialled = link;
     const int failed = uv_tcp_connect(&link->connect, &link->socket.tcp,
                                       address, dial_connected);
@@ -200,19 +201,13 @@ static void dial(struct kith_member_state *member)
     struct kith_transport *transport = member->transport;
     const char *text = transport->options.members[member->rank].address;
     struct kith_address address;
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } numeric;
+    struct sockaddr_storage numeric;
     if (kith_address_parse(text, &address) != KITH_OK) {
         dial_failed(member, "name", "not HOST:PORT");
         return;
     }
-    const int port = atoi(address.port);
-    if (uv_ip4_addr(address.host, port, &numeric.v4) == 0 ||
-        uv_ip6_addr(address.host, port, &numeric.v6) == 0) {
-        dial_socket(member, &numeric.any);
+    if (kith_address_is_numeric(&address, &numeric)) {
+        dial_socket(member, (const struct sockaddr *)&numeric);
         return;
     }
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,

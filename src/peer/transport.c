@@ -147,6 +147,20 @@ static void transport_connection(uv_stream_t *listener, int status)
         transport_accept(transport, listener);
 }
 
+/* Names are looked up when they are dialled. */
+static void find_homes(struct kith_transport *transport)
+{
+    for (kith_id i = 0; i < transport->options.peers; i++) {
+        struct kith_address address;
+        struct sockaddr_storage at;
+        if (kith_address_parse(transport->options.members[i].address,
+                               &address) == KITH_OK &&
+            kith_address_is_numeric(&address, &at))
+            kith_half_open_home(&transport->half_open, i,
+                                (const struct sockaddr *)&at);
+    }
+}
+
 /* ---- turns
  *
  * What must not happen within the call that caused it happens at the end of the
@@ -251,10 +265,12 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
                   uv_random(NULL, NULL, transport->secret,
                             sizeof transport->secret, 0, NULL) == 0
               ? kith_half_open_init(&transport->half_open,
-                                    &transport->options.limits, seed)
+                                    &transport->options.limits, options->peers,
+                                    seed)
               : KITH_EDEVICE;
     if (err != KITH_OK)
         goto no_half_open;
+    find_homes(transport);
     err = kith_net_init(&transport->net, loop, &options->usual,
                         room > KITH_CHUNK_SMALL ? room : KITH_CHUNK_SMALL + 1);
     if (err != KITH_OK)

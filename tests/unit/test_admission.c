@@ -23,7 +23,7 @@ static int setup(void **state)
     (void)state;
     kith_peer_limits_default(&limits);
     assert_int_equal(PER_S, limits.handshakes_per_s);
-    assert_int_equal(KITH_OK, kith_half_open_init(&halfopen, &limits, 7));
+    assert_int_equal(KITH_OK, kith_half_open_init(&halfopen, &limits, 3, 7));
     return 0;
 }
 
@@ -108,6 +108,35 @@ static void many_addresses_share_the_budget(void **state)
                      visit("203.0.200.3", KITH_S + 100 * KITH_MS));
 }
 
+static void live_at(uint32_t member, const char *text)
+{
+    struct sockaddr_in at;
+    assert_int_equal(0, uv_ip4_addr(text, 7117, &at));
+    kith_half_open_home(&halfopen, member, (const struct sockaddr *)&at);
+}
+
+/* Strangers that use the budget up, each within its own rate, keep no member
+ * out; who floods from where one lives has the rate of one address. */
+static void members_come_from_where_they_live(void **state)
+{
+    (void)state;
+    live_at(1, "203.0.113.7");
+    for (uint32_t i = 0; i < 2 * PER_S; i++) {
+        char from[32];
+        snprintf(from, sizeof from, "10.%u.%u.1", i / 250, i % 250);
+        (void)visit(from, KITH_S);
+    }
+    assert_int_equal(KITH_REFUSAL_BUDGET, visit("203.0.113.8", KITH_S));
+    assert_int_equal(KITH_REFUSAL_COUNT, visit("203.0.113.7", KITH_S));
+    assert_int_equal(limits.handshake_burst - 1,
+                     flood("203.0.113.7", 1000, KITH_S));
+    live_at(1, "203.0.113.8"); /* it has moved */
+    assert_int_equal(KITH_REFUSAL_COUNT,
+                     visit("203.0.113.8", KITH_S + KITH_MS));
+    assert_int_equal(KITH_REFUSAL_RATE,
+                     visit("203.0.113.7", KITH_S + KITH_MS));
+}
+
 /* Silence takes nothing from those who have something to say. */
 static void silence_costs_no_handshakes(void **state)
 {
@@ -161,6 +190,8 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(many_addresses_share_the_budget, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(members_come_from_where_they_live,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(silence_costs_no_handshakes, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(an_ipv6_network_is_one_source, setup,

@@ -83,7 +83,7 @@ static void setup(struct kith_half_open_table *halfopen,
                   struct kith_peer_limits *limits)
 {
     kith_peer_limits_default(limits);
-    assert_int_equal(kith_half_open_init(halfopen, limits, 7), KITH_OK);
+    assert_int_equal(kith_half_open_init(halfopen, limits, 3, 7), KITH_OK);
 }
 
 /* Fills `count` places from distinct networks. */
