@@ -18,7 +18,7 @@ static void judge(void *state, struct kith_guard_round *round)
     (void)state;
     for (uint32_t i = 0; i < k; i++)
         sorted[i] = round->distances[i];
-    (void)kith_guard_trimmed(sorted, k, 0); /* sorts */
+    kith_guard_sort(sorted, k);
     const double limit = k > most ? sorted[k - most - 1] : 0;
     for (uint32_t i = 0; i < k; i++)
         if (round->distances[i] > limit)

@@ -52,13 +52,15 @@ static void iterate(struct point *point, uint32_t n)
         point->weights[i] /= total;
 }
 
-static double rule(void *state, double *values, uint32_t n)
+static void rule(void *state, kith_guard_values *values, uint32_t n,
+                 double *found)
 {
     const struct point *point = state;
-    double sum = 0;
+    for (unsigned k = 0; k < GUARD_CHUNK; k++)
+        found[k] = 0;
     for (uint32_t i = 0; i < n; i++)
-        sum += point->weights[i] * values[i];
-    return sum;
+        for (unsigned k = 0; k < GUARD_CHUNK; k++)
+            found[k] += point->weights[i] * values[i][k];
 }
 
 static void judge(void *state, struct kith_guard_round *round)

@@ -10,7 +10,9 @@
  * Test: unit/test_guard_rounds.c. */
 #include "rounds.h"
 
-#include <math.h>
+#include <string.h>
+
+#include "kith/assert.h"
 
 static size_t bytes(size_t coordinates)
 {
@@ -26,16 +28,18 @@ static double score(const double *squared, uint32_t n, uint32_t of,
     for (uint32_t j = 0; j < n; j++)
         if (j != of)
             others[count++] = squared[of * n + j];
-    (void)kith_guard_trimmed(others, count, 0); /* sorts */
+    kith_guard_sort(others, count);
     for (uint32_t j = 0; j < nearest; j++)
         sum += others[j];
     return sum;
 }
 
-static double chosen(void *state, double *values, uint32_t n)
+static void chosen(void *state, kith_guard_values *values, uint32_t n,
+                   double *found)
 {
-    (void)n;
-    return values[*(const uint32_t *)state];
+    const uint32_t best = *(const uint32_t *)state;
+    KITH_ASSERT(best < n);
+    memcpy(found, values[best], sizeof values[best]);
 }
 
 static void judge(void *state, struct kith_guard_round *round)

@@ -9,10 +9,11 @@
  * Test: unit/test_guard_rounds.c. */
 #include "rounds.h"
 
-static double rule(void *state, double *values, uint32_t n)
+static void rule(void *state, kith_guard_values *values, uint32_t n,
+                 double *found)
 {
     (void)state;
-    return kith_guard_trimmed(values, n, (n - 1) / 2);
+    kith_guard_trimmed(values, n, (n - 1) / 2, found);
 }
 
 static void judge(void *state, struct kith_guard_round *round)

@@ -12,6 +12,8 @@
  * Test: unit/test_guard_rounds.c. */
 #include "rounds.h"
 
+#include <string.h>
+
 struct mixing {
     uint32_t cut;
     uint32_t nearest[GUARD_MODELS][GUARD_MODELS]; /* (n, n - cut) */
@@ -37,17 +39,24 @@ static void order(struct mixing *mixing, uint32_t n, uint32_t of)
     }
 }
 
-static double rule(void *state, double *values, uint32_t n)
+static void rule(void *state, kith_guard_values *values, uint32_t n,
+                 double *found)
 {
     const struct mixing *mixing = state;
     const uint32_t count = n - mixing->cut;
-    double means[GUARD_MODELS];
+    kith_guard_values means[GUARD_MODELS];
+    for (uint32_t j = 0; j < n; j++)
+        for (unsigned k = 0; k < GUARD_CHUNK; k++)
+            values[j][k] /= count;
     for (uint32_t i = 0; i < n; i++) {
-        means[i] = 0;
-        for (uint32_t k = 0; k < count; k++)
-            means[i] += values[mixing->nearest[i][k]] / (double)count;
+        memset(means[i], 0, sizeof means[i]);
+        for (uint32_t j = 0; j < count; j++) {
+            const double *const near = values[mixing->nearest[i][j]];
+            for (unsigned k = 0; k < GUARD_CHUNK; k++)
+                means[i][k] += near[k];
+        }
     }
-    return kith_guard_trimmed(means, n, mixing->cut);
+    kith_guard_trimmed(means, n, mixing->cut, found);
 }
 
 static void judge(void *state, struct kith_guard_round *round)

@@ -1,29 +1,22 @@
 /* What guards that see all models of a round do alike. */
 #include "rounds.h"
 
-#include <math.h>
+#include <string.h>
 
 #include "kith/assert.h"
-
-/* Values of all models that are looked at together. */
-enum { CHUNK = 32 };
 
 void kith_guard_replace(struct kith_guard_round *round, kith_guard_rule *rule,
                         void *state)
 {
     const struct kith_backend *host = round->host;
     const uint32_t n = round->count + 1;
-    double values[GUARD_MODELS][CHUNK], column[GUARD_MODELS], found[CHUNK];
+    kith_guard_values values[GUARD_MODELS] = {0}, found;
     for (size_t at = 0, count; at < round->dim; at += count) {
         const size_t skip = at * host->element_bytes;
-        count = round->dim - at < CHUNK ? round->dim - at : CHUNK;
+        count = round->dim - at < GUARD_CHUNK ? round->dim - at : GUARD_CHUNK;
         for (uint32_t i = 0; i < n; i++)
             host->read(count, (const char *)round->models[i] + skip, values[i]);
-        for (size_t k = 0; k < count; k++) {
-            for (uint32_t i = 0; i < n; i++)
-                column[i] = values[i][k];
-            found[k] = rule(state, column, n);
-        }
+        rule(state, values, n, found);
         host->write(count, found, (char *)round->merged + skip);
     }
 }
@@ -42,10 +35,9 @@ void kith_guard_distances(const struct kith_guard_round *round, double *squared)
     }
 }
 
-double kith_guard_trimmed(double *values, uint32_t n, uint32_t cut)
+void kith_guard_sort(double *values, uint32_t n)
 {
-    double sum = 0;
-    KITH_ASSERT(n > 2 * cut);
+    KITH_ASSERT(n <= GUARD_MODELS);
     for (uint32_t i = 1; i < n; i++) {
         const double value = values[i];
         uint32_t at = i;
@@ -53,9 +45,43 @@ double kith_guard_trimmed(double *values, uint32_t n, uint32_t cut)
             values[at] = values[at - 1];
         values[at] = value;
     }
+}
+
+/* Two loops, which compilers carry out for several coordinates at once. */
+static void in_order(double *restrict less, double *restrict more)
+{
+    kith_guard_values least;
+    for (unsigned k = 0; k < GUARD_CHUNK; k++)
+        least[k] = less[k] < more[k] ? less[k] : more[k];
+    for (unsigned k = 0; k < GUARD_CHUNK; k++)
+        more[k] = less[k] < more[k] ? more[k] : less[k];
+    memcpy(less, least, sizeof least);
+}
+
+/* Which values are compared does not depend on any: all coordinates of a chunk
+ * at once. Odd-even merging of runs of p values (Batcher 1968; Knuth,
+ * algorithm 5.2.2M). */
+static void sort_each(kith_guard_values *values, uint32_t n)
+{
+    for (uint32_t p = 1; p < n; p *= 2)
+        for (uint32_t apart = p; apart > 0; apart /= 2)
+            for (uint32_t from = apart % p; from + apart < n; from += 2 * apart)
+                for (uint32_t i = from; i < from + apart && i + apart < n; i++)
+                    if (i / (2 * p) == (i + apart) / (2 * p))
+                        in_order(values[i], values[i + apart]);
+}
+
+void kith_guard_trimmed(kith_guard_values *values, uint32_t n, uint32_t cut,
+                        double *found)
+{
+    const double middle = n - 2 * cut;
+    KITH_ASSERT(n > 2 * cut);
+    sort_each(values, n);
+    for (unsigned k = 0; k < GUARD_CHUNK; k++)
+        found[k] = 0;
     for (uint32_t i = cut; i < n - cut; i++)
-        sum += values[i] / (double)(n - 2 * cut);
-    return sum;
+        for (unsigned k = 0; k < GUARD_CHUNK; k++)
+            found[k] += values[i][k] / middle;
 }
 
 uint32_t kith_guard_liars(const struct kith_guard_round *round)

@@ -12,9 +12,10 @@
  * Test: unit/test_guard_rounds.c. */
 #include "rounds.h"
 
-static double rule(void *state, double *values, uint32_t n)
+static void rule(void *state, kith_guard_values *values, uint32_t n,
+                 double *found)
 {
-    return kith_guard_trimmed(values, n, *(const uint32_t *)state);
+    kith_guard_trimmed(values, n, *(const uint32_t *)state, found);
 }
 
 static void judge(void *state, struct kith_guard_round *round)
