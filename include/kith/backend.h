@@ -74,6 +74,15 @@ struct kith_sgd {
     void *velocity, *x;
 };
 
+/* g <- (beta1 m + g) / (sqrt(beta2 v + (1 - beta2) g^2) + epsilon), in float64,
+ * each operation rounded, (1 - beta2) g before its second g; then once to g. */
+struct kith_adam {
+    size_t n;
+    double beta1, beta2, epsilon;
+    const void *first, *second; /* m, v */
+    void *gradient;
+};
+
 /* Values that share a scale. */
 #define KITH_INT8_BLOCK 256u
 
@@ -118,9 +127,9 @@ struct kith_backend {
     double (*mix_bf16)(size_t n, double weight, const uint16_t *received,
                        const uint16_t *sent, void *x);
     /* The updates in order: a later one sees what an earlier one wrote. One
-     * pass over all their vectors, which are the same or apart; count <=
-     * KITH_UPDATES_MAX, of up to KITH_TERMS_MAX terms each. NULL: algorithms
-     * take a pass for each term. */
+     * pass over all their vectors, on a device one for each update; they are
+     * the same or apart; count <= KITH_UPDATES_MAX, of up to KITH_TERMS_MAX
+     * terms each. */
     void (*combine)(size_t n, unsigned count,
                     const struct kith_update *updates);
     double (*sum)(size_t n, const void *x);
@@ -136,6 +145,7 @@ struct kith_backend {
     /* Returns whether every new value of x is finite, found in the same pass.
      */
     bool (*sgd)(const struct kith_sgd *sgd);
+    void (*adam_direction)(const struct kith_adam *moments);
     /* What models are made of. */
     const struct kith_ops *ops;
 

@@ -188,6 +188,7 @@ CUDA_UNITS = \
   src/training/cuda/attention.cu \
   src/training/cuda/attention_mma.cu \
   src/training/cuda/backend.cu \
+  src/training/cuda/combine.cu \
   src/training/cuda/conv.cu \
   src/training/cuda/cudnn.cu \
   src/training/cuda/gather.cu \

@@ -145,6 +145,22 @@ static inline float __fdiv_rn(float a, float b)
 {
     return a / b;
 }
+static inline double __dmul_rn(double a, double b)
+{
+    return a * b;
+}
+static inline double __dadd_rn(double a, double b)
+{
+    return a + b;
+}
+static inline double __ddiv_rn(double a, double b)
+{
+    return a / b;
+}
+static inline double __dsqrt_rn(double a)
+{
+    return sqrt(a);
+}
 static inline float rsqrtf(float x)
 {
     return 1 / sqrtf(x);

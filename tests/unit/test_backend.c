@@ -173,8 +173,7 @@ static void check_combine(const struct kith_backend *backend, size_t n,
     assert_true(fabs(got - want) <= (double)(n + 1) * 64 * unit_of(backend));
 }
 
-/* combine beside naive64; its bits are those of the passes that it stands for.
- */
+/* combine beside naive64; its bits are those of scale, add and mix. */
 static void test_combine(void **state)
 {
     (void)state;
@@ -236,7 +235,7 @@ static void test_updates(void **state)
     static struct vector y, z, p, u, v;
     for (size_t b = 0; kith_backends[b] != NULL; b++) {
         const struct kith_backend *backend = kith_backends[b];
-        if (!works_here(backend) || backend->combine == NULL)
+        if (!works_here(backend))
             continue;
         for (size_t s = 0; s < SIZES; s++) {
             const size_t n = sizes[s], bytes = n * backend->element_bytes;
@@ -252,6 +251,46 @@ static void test_updates(void **state)
             run_updates(exact, n, y.exact, z.exact, p.exact, true);
             assert_near(&y, backend, n, 36 * unit_of(backend));
             assert_near(&z, backend, n, 36 * unit_of(backend));
+        }
+    }
+}
+
+/* Float64 whatever an element is: bit for bit where it starts from the same. */
+static void test_adam_direction(void **state)
+{
+    (void)state;
+    static struct vector g, m, v;
+    static double want[N_MAX], got[N_MAX];
+    for (size_t b = 0; kith_backends[b] != NULL; b++) {
+        const struct kith_backend *backend = kith_backends[b];
+        if (!works_here(backend))
+            continue;
+        for (size_t s = 0; s < SIZES; s++) {
+            const size_t n = sizes[s];
+            set(&g, backend, n, 12);
+            set(&m, backend, n, 13);
+            set(&v, backend, n, 14);
+            for (size_t i = 0; i < n; i++)
+                v.exact[i] = fabs(v.exact[i]) * (i % 3 == 0 ? 0 : 1e-3);
+            backend->write(n, v.exact, v.memory);
+            backend->read(n, v.memory, v.exact);
+            for (size_t i = 0; i < n; i++)
+                want[i] = (0.9 * m.exact[i] + g.exact[i]) /
+                          (sqrt(0.99 * v.exact[i] +
+                                (1 - 0.99) * g.exact[i] * g.exact[i]) +
+                           1e-8);
+            backend->adam_direction(&(struct kith_adam){.n = n,
+                                                        .beta1 = 0.9,
+                                                        .beta2 = 0.99,
+                                                        .epsilon = 1e-8,
+                                                        .first = m.memory,
+                                                        .second = v.memory,
+                                                        .gradient = g.memory});
+            backend->read(n, g.memory, got);
+            for (size_t i = 0; i < n; i++)
+                assert_true(got[i] == (backend->element_bytes == 4
+                                           ? (double)(float)want[i]
+                                           : want[i]));
         }
     }
 }
@@ -556,6 +595,7 @@ int main(void)
         cmocka_unit_test(test_vector_operations),
         cmocka_unit_test(test_combine),
         cmocka_unit_test(test_updates),
+        cmocka_unit_test(test_adam_direction),
         cmocka_unit_test(test_mixing),
         cmocka_unit_test(test_pair_is_exact),
         cmocka_unit_test(test_finite),

@@ -52,6 +52,22 @@ static void run_swap_mix(const struct kith_backend *on, void *x, const void *y,
     (void)on->swap_mix(N, 0.25, y, z, z, x);
 }
 
+static void run_combine(const struct kith_backend *on, void *x, const void *y,
+                        const void *z)
+{
+    const struct kith_term terms[] = {{0.25, y, z}, {-0.5, y, NULL}};
+    on->combine(
+        N, 1,
+        &(struct kith_update){.y = x, .own = 0.5, .count = 2, .terms = terms});
+}
+
+static void run_set(const struct kith_backend *on, void *x, const void *y,
+                    const void *z)
+{
+    const struct kith_term gap = {1, y, z};
+    on->combine(N, 1, &(struct kith_update){.y = x, .count = 1, .terms = &gap});
+}
+
 static void run_scale(const struct kith_backend *on, void *x, const void *y,
                       const void *z)
 {
@@ -72,9 +88,10 @@ static const struct {
     const char *name;
     void (*run)(const struct kith_backend *on, void *x, const void *y,
                 const void *z);
-} entries[] = {{"copy", run_copy},   {"add", run_add},
-               {"mix", run_mix},     {"swap_mix", run_swap_mix},
-               {"scale", run_scale}, {"clear", run_clear}};
+} entries[] = {{"copy", run_copy},       {"add", run_add},
+               {"mix", run_mix},         {"swap_mix", run_swap_mix},
+               {"combine", run_combine}, {"combine alone", run_set},
+               {"scale", run_scale},     {"clear", run_clear}};
 #define ENTRIES (sizeof entries / sizeof entries[0])
 
 static double own[N], first[N], third[N], want[N], got[N], second[N];

@@ -120,7 +120,7 @@ static void test_each_loads_or_is_refused(void **state)
 static void test_refusals(void **state)
 {
     (void)state;
-    static const char *const names[] = {"qg-adam", "choco", "beer"};
+    static const char *const names[] = {"choco", "beer"};
     char line[KITH_EXPERIMENT_ERROR_BYTES];
     struct kith_experiment experiment;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

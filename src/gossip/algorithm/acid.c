@@ -58,7 +58,7 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
         {.y = copy, .own = 1, .count = 2, .terms = apart},
         kith_one_term(x, 1, &draw, NULL),
         kith_one_term(copy, 1 - 2 * a, &drawn, NULL)};
-    kith_algorithm_update(algebra->backend, algebra->dim, 4, updates);
+    algebra->backend->combine(algebra->dim, 4, updates);
 }
 
 static void undo(struct kith_algebra *algebra, struct kith_work_edge *edge)

@@ -102,7 +102,7 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     if (edge->refused)
         return;
     *kith_replica_number(algebra) += 1;
-    kith_algorithm_update(algebra->backend, algebra->dim, COPIES, updates);
+    algebra->backend->combine(algebra->dim, COPIES, updates);
 }
 
 const struct kith_algorithm kith_algorithm_beer = {

@@ -25,7 +25,7 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
     const struct kith_update updates[] = {kith_one_term(x, 1, &c, NULL),
                                           kith_one_term(sent, 0, &all, NULL)};
     (void)edge;
-    kith_algorithm_update(algebra->backend, algebra->trained, 2, updates);
+    algebra->backend->combine(algebra->trained, 2, updates);
     kith_algorithm_copy_buffers(algebra, sent, x);
 }
 

@@ -38,7 +38,7 @@ static void advance(struct kith_algebra *algebra, size_t from, size_t n,
         {.y = theta, .own = 1, .count = 2, .terms = steps},
         kith_one_term(x, 0, &next, NULL),
         kith_one_term(sum, 0, &none, NULL)};
-    kith_algorithm_update(algebra->backend, n, 6, updates);
+    algebra->backend->combine(n, 6, updates);
 }
 
 /* Running statistics take D as it is. */

@@ -32,7 +32,7 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     const struct kith_update updates[] = {
         kith_one_term(algebra->live, 1, &all, &edge->delta_sum),
         kith_one_term(algebra->vectors[CORRECTION], 1, &half, NULL)};
-    kith_algorithm_update(algebra->backend, algebra->trained, 2, updates);
+    algebra->backend->combine(algebra->trained, 2, updates);
     edge->delta_sum += kith_algorithm_mix_buffers(algebra, edge->weight);
 }
 

@@ -30,7 +30,7 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
     const struct kith_update updates[] = {kith_one_term(x, alpha, &base, NULL),
                                           kith_one_term(sent, 0, &y, NULL)};
     (void)edge;
-    kith_algorithm_update(algebra->backend, algebra->trained, 2, updates);
+    algebra->backend->combine(algebra->trained, 2, updates);
     kith_algorithm_copy_buffers(algebra, sent, x);
 }
 
@@ -56,7 +56,7 @@ static double finish(struct kith_algebra *algebra)
     const struct kith_update updates[] = {kith_one_term(x, 1, &step, &added),
                                           kith_one_term(y_before, 0, &y, NULL),
                                           kith_one_term(base, 0, &all, NULL)};
-    kith_algorithm_update(algebra->backend, algebra->trained, 3, updates);
+    algebra->backend->combine(algebra->trained, 3, updates);
     kith_algorithm_copy_buffers(algebra, y_before, sent);
     kith_algorithm_copy_buffers(algebra, base, x);
     return added;

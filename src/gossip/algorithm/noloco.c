@@ -32,7 +32,7 @@ static void make_part(struct kith_algebra *algebra, size_t from, size_t n,
                       NULL),
         kith_one_term((char *)algebra->vectors[MOMENTUM] + skip,
                       coefficients[KITH_GOSSIP_MOMENTUM], &step, NULL)};
-    kith_algorithm_update(algebra->backend, n, count, updates);
+    algebra->backend->combine(n, count, updates);
 }
 
 /* (f, D), and d <- a d + b D of one's own. */
@@ -76,7 +76,7 @@ static double finish(struct kith_algebra *algebra)
     double added;
     const struct kith_update updates[] = {kith_one_term(slow, 1, &step, NULL),
                                           kith_one_term(x, 0, &all, &added)};
-    kith_algorithm_update(algebra->backend, algebra->trained, 2, updates);
+    algebra->backend->combine(algebra->trained, 2, updates);
     kith_algorithm_copy_buffers(algebra, slow, x);
     return added;
 }

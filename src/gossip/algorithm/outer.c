@@ -18,7 +18,7 @@ static double step(struct kith_algebra *algebra, bool nesterov)
     const struct kith_update updates[] = {
         kith_one_term(buffer, momentum, &moved, NULL),
         {.y = x, .own = own, .count = 2, .terms = steps, .change = &added}};
-    kith_algorithm_update(algebra->backend, algebra->trained, 2, updates);
+    algebra->backend->combine(algebra->trained, 2, updates);
     return added;
 }
 

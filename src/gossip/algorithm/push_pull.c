@@ -25,7 +25,7 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
         kith_one_term(kith_algorithm_second(algebra, algebra->sent), 0, &gift,
                       NULL),
         kith_one_term(y, 1, &loss, NULL)};
-    kith_algorithm_update(algebra->backend, algebra->dim, 3, updates);
+    algebra->backend->combine(algebra->dim, 3, updates);
 }
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)

@@ -21,7 +21,7 @@ void kith_push_sum_make(struct kith_algebra *algebra,
     const struct kith_update updates[] = {
         kith_one_term(algebra->sent, 0, &share, NULL),
         kith_one_term(algebra->live, 1, &given, &edge->delta_sum)};
-    kith_algorithm_update(algebra->backend, algebra->dim, 2, updates);
+    algebra->backend->combine(algebra->dim, 2, updates);
     edge->scalars_sent[0] = fraction * algebra->scalars[0];
     algebra->scalars[0] -= edge->scalars_sent[0];
 }

@@ -15,32 +15,17 @@
 #include <math.h>
 
 enum { SECOND = QUASI_GLOBAL_VECTORS, VECTORS };
-enum { CHUNK = 256 };
-static const double epsilon = 1e-8;
 
 static void direction(struct kith_algebra *algebra)
 {
-    const struct kith_backend *backend = algebra->backend;
-    const double beta1 = algebra->coefficients[KITH_GOSSIP_MOMENTUM];
-    const double beta2 = algebra->coefficients[KITH_GOSSIP_DECAY];
-    double g[CHUNK], m[CHUNK], v[CHUNK];
-    for (size_t from = 0; from < algebra->trained; from += CHUNK) {
-        const size_t rest = algebra->trained - from;
-        const size_t n = rest < CHUNK ? rest : CHUNK;
-        void *const gradient =
-            kith_algorithm_at(algebra, algebra->gradient, from);
-        backend->read(n, gradient, g);
-        backend->read(n,
-                      kith_algorithm_at(
-                          algebra, algebra->vectors[QUASI_GLOBAL_BUFFER], from),
-                      m);
-        backend->read(
-            n, kith_algorithm_at(algebra, algebra->vectors[SECOND], from), v);
-        for (size_t i = 0; i < n; i++)
-            g[i] = (beta1 * m[i] + g[i]) /
-                   (sqrt(beta2 * v[i] + (1 - beta2) * g[i] * g[i]) + epsilon);
-        backend->write(n, g, gradient);
-    }
+    algebra->backend->adam_direction(&(struct kith_adam){
+        .n = algebra->trained,
+        .beta1 = algebra->coefficients[KITH_GOSSIP_MOMENTUM],
+        .beta2 = algebra->coefficients[KITH_GOSSIP_DECAY],
+        .epsilon = 1e-8,
+        .first = algebra->vectors[QUASI_GLOBAL_BUFFER],
+        .second = algebra->vectors[SECOND],
+        .gradient = algebra->gradient});
 }
 
 static double finish(struct kith_algebra *algebra)
@@ -62,7 +47,7 @@ static double finish(struct kith_algebra *algebra)
          .count = 1,
          .terms = &square,
          .squared = true}};
-    kith_algorithm_update(algebra->backend, algebra->trained, 2, updates);
+    algebra->backend->combine(algebra->trained, 2, updates);
     return 0;
 }
 
@@ -73,8 +58,7 @@ const struct kith_algorithm kith_algorithm_qg_adam = {
                "together",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .flags = KITH_CONSERVES_SUM | KITH_NEEDS_HOST_VECTORS | KITH_TAKES_GUARD,
-    .on_device = "qg-dsgdm",
+    .flags = KITH_CONSERVES_SUM | KITH_TAKES_GUARD,
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(DECAY),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9, [KITH_GOSSIP_DECAY] = 0.99},
     .vectors = VECTORS,

@@ -49,7 +49,7 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
         kith_one_term(algebra->live, 1, &loss, NULL),
         kith_one_term(algebra->sent, 0, &all, NULL)};
     if ((1 - fraction) * algebra->scalars[0] >= PUSH_SUM_LIGHT) {
-        kith_algorithm_update(backend, algebra->dim, 3, updates);
+        backend->combine(algebra->dim, 3, updates);
         algebra->scalars[0] -= share;
         *weight_of(algebra, GIVEN) += share;
     } else {
@@ -74,7 +74,7 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     const struct kith_update updates[] = {
         kith_one_term(algebra->live, 1, &more, &edge->delta_sum),
         kith_one_term(taken, 0, &all, NULL)};
-    kith_algorithm_update(backend, algebra->dim, 2, updates);
+    backend->combine(algebra->dim, 2, updates);
     algebra->scalars[0] += weight - *before;
     *before = weight;
 }

@@ -113,7 +113,7 @@ static double outer(const struct kith_algebra *algebra,
     steps[0] = (struct kith_term){alpha, algebra->sent, NULL};
     steps[1] = (struct kith_term){-alpha * mu, momentum, NULL};
     mean_terms(algebra, 0, alpha, steps + 2);
-    kith_algorithm_update(algebra->backend, fragment->trained, 3, updates);
+    algebra->backend->combine(fragment->trained, 3, updates);
     return added;
 }
 

@@ -36,7 +36,7 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     const struct kith_update updates[] = {
         kith_one_term(algebra->live, 1, &pull, &edge->delta_sum),
         kith_one_term(algebra->vectors[PUBLISHED], 1, &pull, NULL)};
-    kith_algorithm_update(algebra->backend, algebra->dim, 2, updates);
+    algebra->backend->combine(algebra->dim, 2, updates);
 }
 
 static void undo(struct kith_algebra *algebra, struct kith_work_edge *edge)

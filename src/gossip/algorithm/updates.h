@@ -48,9 +48,6 @@ kith_one_term(void *y, double own, const struct kith_term *term, double *change)
     return (struct kith_update){
         .y = y, .own = own, .count = 1, .terms = term, .change = change};
 }
-/* backend.h's combine, or the passes that it stands for. */
-void kith_algorithm_update(const struct kith_backend *backend, size_t n,
-                           unsigned count, const struct kith_update *updates);
 /* One update; returns the sum of what that changed. */
 double kith_algorithm_combine(const struct kith_backend *backend, size_t n,
                               double own, void *y, unsigned count,

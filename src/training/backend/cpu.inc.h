@@ -4,6 +4,7 @@
  *   RECORD, NAME, SUMMARY  its name and texts
  *   OPS                    its operations
  *   MISSING                backend.h's `missing` */
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -118,6 +119,21 @@ static bool cpu_sgd(const struct kith_sgd *sgd)
     return !atomic_load(&s.spoilt);
 }
 
+/* A quotient and a root in float64 for each value: no wider loop is quicker. */
+static void cpu_adam_direction(const struct kith_adam *moments)
+{
+    const double beta1 = moments->beta1, beta2 = moments->beta2;
+    const float *m = moments->first, *v = moments->second;
+    float *g = moments->gradient;
+    for (size_t i = 0; i < moments->n; i++) {
+        const double slope = (double)g[i];
+        const double square =
+            beta2 * (double)v[i] + (1 - beta2) * slope * slope;
+        g[i] = (float)((beta1 * (double)m[i] + slope) /
+                       (sqrt(square) + moments->epsilon));
+    }
+}
+
 static void cpu_from_bytes(size_t n, const uint8_t *bytes, void *y)
 {
     kith_cpu_best()->from_bytes(n, bytes, y);
@@ -177,6 +193,7 @@ const struct kith_backend RECORD = {
     .write = cpu_write,
     .gemm = kith_product_gemm,
     .sgd = cpu_sgd,
+    .adam_direction = cpu_adam_direction,
     .ops = &OPS,
     .from_bytes = cpu_from_bytes,
     .to_bf16 = cpu_to_bf16,

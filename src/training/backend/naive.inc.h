@@ -225,6 +225,20 @@ static bool naive_sgd(const struct kith_sgd *s)
     return naive_finite(s->n, s->x);
 }
 
+static void naive_adam_direction(const struct kith_adam *moments)
+{
+    const double beta1 = moments->beta1, beta2 = moments->beta2;
+    const REAL *m = moments->first, *v = moments->second;
+    REAL *g = moments->gradient;
+    for (size_t i = 0; i < moments->n; i++) {
+        const double slope = (double)g[i];
+        const double square =
+            beta2 * (double)v[i] + (1 - beta2) * slope * slope;
+        g[i] = (REAL)((beta1 * (double)m[i] + slope) /
+                      (sqrt(square) + moments->epsilon));
+    }
+}
+
 static void naive_from_bytes(size_t n, const uint8_t *bytes, void *y)
 {
     REAL *v = y;
@@ -328,6 +342,7 @@ const struct kith_backend RECORD = {
     .write = naive_write,
     .gemm = naive_gemm,
     .sgd = naive_sgd,
+    .adam_direction = naive_adam_direction,
     .ops = &naive_ops,
     .from_bytes = naive_from_bytes,
     .to_bf16 = naive_to_bf16,

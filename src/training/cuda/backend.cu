@@ -40,6 +40,7 @@ static struct kith_backend record(const char *name, const struct kith_ops *ops,
     b.mix = mix;
     b.swap_mix = swap_mix;
     b.mix_bf16 = mix_bf16;
+    b.combine = combine;
     b.sum = sum;
     b.distance_squared = distance_squared;
     b.finite = finite;
@@ -47,6 +48,7 @@ static struct kith_backend record(const char *name, const struct kith_ops *ops,
     b.write = write;
     b.gemm = gemm;
     b.sgd = sgd;
+    b.adam_direction = adam_direction;
     b.ops = ops;
     b.from_bytes = from_bytes;
     b.gather = gather;

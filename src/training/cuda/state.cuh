@@ -43,6 +43,10 @@ void from_bytes(size_t n, const uint8_t *bytes, void *y);
 void narrow(size_t n, const void *elements, void *activations);
 void widen(size_t n, const void *activations, void *elements);
 
+/* combine.cu */
+void combine(size_t n, unsigned count, const struct kith_update *updates);
+void adam_direction(const struct kith_adam *m);
+
 /* gather.cu */
 void gather(size_t n, const uint32_t *places, const void *x, void *y);
 double mix_at(size_t n, double weight, const uint32_t *places,
