@@ -22,13 +22,12 @@ Made by `docs/make_algorithms.py` from `kith list algorithms --json`; `make chec
 | sum | the sum of all models (or of weighted ones) changes by gradients alone |
 | packs | takes `gossip.compressor`: C(d) |
 | guard | takes `gossip.guard` |
-| GPU | runs on `backend: cuda`; else the nearest that does |
 | memory | vectors of d values beside the model |
 | sends | of a peer in a round, or in an exchange of a pair |
 | keys | of `gossip:` that it reads beside those of all |
 
-| algorithm | paper | waits | loss | churn | graphs | one-way | exact | sum | packs | guard | GPU | memory | sends | keys |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"""
+| algorithm | paper | waits | loss | churn | graphs | one-way | exact | sum | packs | guard | memory | sends | keys |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"""
 
 
 def graphs(algorithm):
@@ -60,8 +59,6 @@ def row(algorithm):
              yes(algorithm["directed"] or alone), yes(algorithm["exact"]),
              yes(algorithm["conserves_sum"]), yes(algorithm["compresses"]),
              yes(algorithm["guarded"]),
-             f"`{algorithm['on_device']}`"
-             if algorithm["needs_host_vectors"] else "y",
              memory(algorithm), algorithm["sends"], algorithm["keys"] or "-"]
     return "| " + " | ".join(cells) + " |"
 

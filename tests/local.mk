@@ -27,6 +27,7 @@ UNIT = \
   tests/unit/test_compressors \
   tests/unit/test_cpu_variants \
   tests/unit/test_cuda_combine \
+  tests/unit/test_cuda_compressors \
   tests/unit/test_cuda_models \
   tests/unit/test_cuda_module \
   tests/unit/test_cuda_notice \
@@ -327,6 +328,8 @@ EXTRA_DIST += tests/unit/compressor_cases.h tests/unit/op_pairs.h \
   tests/unit/experiment_base.h tests/unit/model_cases.h \
   tests/unit/worker_fixture.h tests/unit/worker_run.h
 tests_unit_test_cuda_combine_SOURCES = tests/unit/test_cuda_combine.c \
+  tests/unit/cuda_cases.c tests/unit/cuda_cases.h
+tests_unit_test_cuda_compressors_SOURCES = tests/unit/test_cuda_compressors.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_cuda_models_SOURCES = tests/unit/test_cuda_models.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h

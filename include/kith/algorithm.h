@@ -70,6 +70,7 @@ struct kith_algebra {
     double *scalars; /* (scalar_count) the algorithm's own, kept per peer */
     void *const *vectors; /* (vectors) its own */
     void *scratch;        /* (scratch_bytes) holds nothing between two hooks */
+    uint32_t *places;     /* (places) nor do they; in memory that is shared */
     /* Of the step: what the optimiser gets, (trained), may be changed; the
      * learning rate of this step; parameters that train come first in x. */
     void *gradient;
@@ -140,21 +141,17 @@ enum kith_wait {
     /* Own steps are z <- z - eta g(z), whatever `factor` is; at x they count  \
      * by weight. */                                                           \
     X(STEPS_AT_Z, 14, NULL)                                                    \
-    /* Vectors are read or written a few values at a time, which on a device   \
-     * are a copy and a wait each: such backends are refused, in favour of     \
-     * `on_device`. */                                                         \
-    X(NEEDS_HOST_VECTORS, 15, "needs_host_vectors")                            \
     /* `merge` is kith_algorithm_mix and asks nothing else of x. */            \
-    X(MERGES_BESIDE, 16, NULL)                                                 \
+    X(MERGES_BESIDE, 15, NULL)                                                 \
     /* What is received is a model, or two vectors, and `merge` adds weight    \
      * (received - sent) of it: a guard may make the weight less. Or it comes  \
      * with a weight that `merge` keeps (kith_algorithm_gives_weight): of what \
      * is `withheld` it takes own values in the place of the others. */        \
-    X(TAKES_GUARD, 17, "guarded")                                              \
+    X(TAKES_GUARD, 16, "guarded")                                              \
     /* Its messages must arrive as they were made: totals that grow, sums that \
      * take the place of x, or what the sender has added to itself already.    \
      * Formats that round are refused. */                                      \
-    X(NEEDS_EXACT_MESSAGES, 18, "exact_messages")
+    X(NEEDS_EXACT_MESSAGES, 17, "exact_messages")
 enum kith_algorithm_flag {
 #define KITH_X(name, bit, key) KITH_##name = 1u << (bit),
     KITH_ALGORITHM_FLAGS(KITH_X)
@@ -168,8 +165,6 @@ struct kith_algorithm {
     enum kith_pattern pattern;
     enum kith_wait wait;
     uint32_t flags; /* KITH_NEEDS_... | KITH_CONSERVES_SUM | ..., see above */
-    const char *on_device; /* the nearest algorithm that a device runs;
-                              required with KITH_NEEDS_HOST_VECTORS */
 
     const char *schedule; /* the one topology that it runs on, a cycle of
                              rounds each time; NULL: any that fits */
@@ -189,9 +184,11 @@ struct kith_algorithm {
     /* Bytes of a message of a round that is not whole, at most payload;
      * NULL: all are. Every `outer_every`-th is: kith_algorithm_is_whole. */
     size_t (*slice)(const struct kith_algebra *algebra);
-    /* Bytes of scratch; NULL: none. All three see dim, backend, coefficients
-     * and compression alone. */
+    /* Bytes of scratch on the backend, and coordinates that a device is told
+     * of together, 0 on a host; NULL: none. All four see dim, backend,
+     * coefficients and compression alone. */
     size_t (*scratch_bytes)(const struct kith_algebra *algebra);
+    size_t (*places)(const struct kith_algebra *algebra);
     /* Own vectors from x: at the beginning, and where x was adopted. */
     void (*start)(struct kith_algebra *algebra);
 

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kith/compressed.h"
 #include "kith/err.h"
 #include "kith/limits.h"
 #include "kith/ops.h"
@@ -172,6 +173,7 @@ struct kith_backend {
     void (*unpack_int8)(size_t n, const void *wire, void *y);
     const struct kith_residues *(*residues)(void);
     const struct kith_residue_messages *residue_messages; /* a device's */
+    const struct kith_compressed *compressed;             /* a device's */
 
     /* ---- Optional, NULL or 0 where a backend computes on the host: for one
      * that works on while its caller goes ahead. Calls take effect in the

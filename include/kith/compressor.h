@@ -60,12 +60,15 @@ struct kith_compressor;
 struct kith_compression {
     const struct kith_compressor *compressor;
     struct kith_compressor_config config;
-    const struct kith_backend *backend; /* its own host: see backend.h */
-    size_t dim;                         /* in [1, KITH_PARAMETERS_MAX] */
+    const struct kith_backend *backend;
+    size_t dim;       /* in [1, KITH_PARAMETERS_MAX] */
+    uint32_t *places; /* (kith_compression_places) in shared memory; holds
+                         nothing between two calls */
 };
 
-/* Every entry is required and sees one block of n >= 1 values. `rng` is the
- * vector's: seeded from its key, handed from block to block. */
+/* Every entry but the last three is required and sees one block of n >= 1
+ * values. `rng` is the vector's: seeded from its key, handed from block to
+ * block. */
 struct kith_compressor {
     const char *name, *paper, *summary;
     unsigned keys;  /* KITH_COMPRESSOR_READS(...) | ... */
@@ -89,18 +92,28 @@ struct kith_compressor {
      * Values of out (n) that are not finite are found by the caller. */
     bool (*decode)(const struct kith_compression *how, size_t n,
                    const uint8_t *wire, struct kith_rng *rng, void *out);
+
+    /* The same of a whole vector on a device, by how->backend->compressed; the
+     * wire is shared memory. NULL: no device does it, and rules refuse it
+     * there. */
+    bool (*pack)(const struct kith_compression *how, const void *v,
+                 struct kith_rng *rng, void *wire);
+    bool (*unpack)(const struct kith_compression *how, const void *wire,
+                   struct kith_rng *rng, void *out);
+    /* How many places they tell the device of; NULL: none. */
+    size_t (*places)(const struct kith_compression *how);
 };
 
 /* NULL-terminated, in the order of compressors.def. */
 extern const struct kith_compressor *const kith_compressors[];
 const struct kith_compressor *kith_compressor_find(const char *name);
 
-/* May vectors of this backend be given to the calls below? Else they are
- * fetched first, and how.backend is backend->host. */
-static inline bool kith_compression_host(const struct kith_backend *backend)
-{
-    return backend->host == backend;
-}
+/* May vectors of this backend be given to the calls below? A raw wire is the
+ * backend's own. */
+bool kith_compression_runs(const struct kith_compressor *compressor,
+                           const struct kith_backend *backend);
+/* Of `places`: 0 on a host. */
+size_t kith_compression_places(const struct kith_compression *how);
 
 /* Bytes of one compressed vector: the same for every v and key. */
 size_t kith_compression_bytes(const struct kith_compression *how);
@@ -119,7 +132,8 @@ bool kith_compression_needs_feedback(const struct kith_compression *how);
  *   wire  (kith_compression_bytes) any alignment
  *
  * Returns false, and nothing of use on the wire, where v holds a value that is
- * not finite or a block's norm is beyond the element type.
+ * not finite or a block's norm is beyond the element type. On a device the wire
+ * is shared memory, of which `settled` says when it is there.
  *
  * Cost  no allocation, 10 KiB of stack; some passes over v. */
 KITH_MUST_CHECK bool kith_compress(const struct kith_compression *how,
@@ -135,7 +149,9 @@ KITH_MUST_CHECK bool kith_compress(const struct kith_compression *how,
  * use. */
 KITH_MUST_CHECK bool kith_decompress(const struct kith_compression *how,
                                      const void *wire, uint64_t key, void *out);
-/* Error feedback: what was left out is sent later.
+/* wire <- 0 */
+void kith_compression_erase(const struct kith_compression *how, void *wire);
+/* Error feedback, on a host: what was left out is sent later.
  *
  *   v = u + decay e;  c = C(v);  e <- v - c
  *

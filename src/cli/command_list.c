@@ -77,7 +77,6 @@ static bool read_algorithm(unsigned index, json_t *entry)
         if (flags[i].key != NULL)
             add_flag(entry, flags[i].key, algorithm->flags & flags[i].flag);
     }
-    kith_json_set_text(entry, "on_device", algorithm->on_device);
     kith_json_set_whole(entry, "scalars", algorithm->scalar_count);
     kith_json_set_whole(entry, "vectors", algorithm->vectors);
     kith_json_set_whole(entry, "edge_vectors", algorithm->edge_vectors);
@@ -139,7 +138,8 @@ static void add_compression(json_t *entry,
                             const struct kith_compressor *compressor)
 {
     struct kith_compression how = {compressor, kith_compressor_defaults(),
-                                   kith_backend_find("naive32"), 1u << 20};
+                                   kith_backend_find("naive32"), 1u << 20,
+                                   NULL};
     const bool always = kith_compression_unbiased(&how);
     how.config.unbiased = true;
     const bool asked = kith_compression_unbiased(&how);

@@ -28,8 +28,9 @@ void kith_cli_sends(const struct kith_algorithm *algorithm, char *text,
                     size_t size)
 {
     const struct kith_backend *const backend = kith_backend_find("naive32");
-    const struct kith_compression none = {
-        kith_compressor_find("none"), kith_compressor_defaults(), backend, DIM};
+    const struct kith_compression none = {kith_compressor_find("none"),
+                                          kith_compressor_defaults(), backend,
+                                          DIM, NULL};
     const struct kith_algebra algebra = {.backend = backend,
                                          .dim = DIM,
                                          .trained = DIM,

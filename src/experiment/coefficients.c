@@ -78,7 +78,7 @@ kith_experiment_compression(const struct kith_experiment *experiment,
     return (struct kith_compression){
         .compressor = kith_compressor_find(experiment->gossip.compressor),
         .config = experiment->gossip.compression,
-        .backend = experiment->backend->host,
+        .backend = experiment->backend,
         .dim = dim};
 }
 

@@ -3,11 +3,10 @@
  * Test: unit/test_graph.c, unit/test_device_algorithms.c */
 #include "key_table.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "kith/algorithm.h"
-#include "kith/assert.h"
+#include "kith/compressor.h"
 #include "kith/format.h"
 #include "kith/guard.h"
 
@@ -96,6 +95,13 @@ static enum kith_err match_compressor(const struct tree *tree,
         return fail(tree, "model.kind", experiment, experiment->model->name,
                     "a model without running statistics: those are averaged "
                     "as they are; use GroupNorm");
+    const struct kith_backend *backend = experiment->backend;
+    if (!kith_compression_runs(kith_compressor_find(compressor), backend))
+        return kith_yaml_refuse(tree, "gossip.compressor",
+                                "found %s, for which train.backend %s has no "
+                                "kernels; take train.backend %s, or another "
+                                "compressor",
+                                compressor, backend->name, backend->host->name);
     return KITH_OK;
 }
 
@@ -219,24 +225,6 @@ static enum kith_err match_lies(const struct tree *tree,
     return KITH_OK;
 }
 
-static enum kith_err match_backend(const struct tree *tree,
-                                   const struct kith_experiment *experiment)
-{
-    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
-    const struct kith_backend *backend = experiment->backend;
-    char wanted[KITH_EXPERIMENT_ERROR_BYTES / 2];
-    if (!(algorithm->flags & KITH_NEEDS_HOST_VECTORS) ||
-        backend->host == backend)
-        return KITH_OK;
-    KITH_ASSERT(algorithm->on_device != NULL);
-    (void)snprintf(wanted, sizeof wanted,
-                   "vectors in the host's memory: a device would copy them a "
-                   "few values at a time; take train.backend %s, or "
-                   "gossip.algorithm %s, which runs on %s",
-                   backend->host->name, algorithm->on_device, backend->name);
-    return fail(tree, "train.backend", experiment, backend->name, wanted);
-}
-
 enum kith_err kith_experiment_rule_match(const struct tree *tree,
                                          struct kith_experiment *experiment)
 {
@@ -249,5 +237,5 @@ enum kith_err kith_experiment_rule_match(const struct tree *tree,
         err = match_guard(tree, experiment);
     if (err == KITH_OK)
         err = match_lies(tree, experiment);
-    return err == KITH_OK ? match_backend(tree, experiment) : err;
+    return err;
 }

@@ -189,6 +189,7 @@ CUDA_UNITS = \
   src/training/cuda/attention_mma.cu \
   src/training/cuda/backend.cu \
   src/training/cuda/combine.cu \
+  src/training/cuda/compressors.cu \
   src/training/cuda/conv.cu \
   src/training/cuda/cudnn.cu \
   src/training/cuda/gather.cu \
@@ -203,9 +204,11 @@ CUDA_UNITS = \
   src/training/cuda/simple.cu \
   src/training/cuda/state.cu \
   src/training/cuda/text.cu \
+  src/training/cuda/top_k.cu \
   src/training/cuda/vector.cu
 CUDA_INCLUDED = \
   include/kith/backend.h \
+  include/kith/compressed.h \
   include/kith/cuda_module.h \
   include/kith/dropout.h \
   include/kith/grid.h \
@@ -215,12 +218,15 @@ CUDA_INCLUDED = \
   src/training/cuda/columns.cuh \
   src/training/cuda/common.cuh \
   src/training/cuda/cudnn.cuh \
+  src/training/cuda/philox.cuh \
   src/training/cuda/platform.cuh \
   src/training/cuda/products.cuh \
   src/training/cuda/reduce.cuh \
   src/training/cuda/rows.cuh \
   src/training/cuda/state.cuh \
-  src/training/cuda/tile.cuh
+  src/training/cuda/tile.cuh \
+  src/training/cuda/warps.cuh \
+  src/training/cuda/wire.cuh
 CUDA_DEFINES = -DPACKAGE_VERSION='"$(PACKAGE_VERSION)"' \
   -I$(srcdir)/include -I$(srcdir) -I$(srcdir)/src/training/cuda
 EXTRA_DIST += $(CUDA_UNITS) $(CUDA_INCLUDED)

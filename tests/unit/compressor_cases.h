@@ -25,7 +25,7 @@ compression(const char *compressor, const char *backend, size_t dim)
 {
     const struct kith_compression how = {kith_compressor_find(compressor),
                                          kith_compressor_defaults(),
-                                         kith_backend_find(backend), dim};
+                                         kith_backend_find(backend), dim, NULL};
     assert_non_null(how.compressor);
     assert_non_null(how.backend);
     return how;

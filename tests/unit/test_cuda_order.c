@@ -201,9 +201,7 @@ static void test_zeros_stay(void **state)
     (void)state;
     const struct kith_algorithm *choco = kith_algorithm_find("choco");
     const struct kith_compression compression = {
-        .compressor = kith_compressor_find("none"),
-        .backend = gpu->host,
-        .dim = N};
+        .compressor = kith_compressor_find("none"), .backend = gpu, .dim = N};
     for (int order = EARLY; order < ORDERS; order++) {
         float *const sent = gpu->alloc(N * sizeof *sent, true);
         void *const x = cuda_room(gpu, N);

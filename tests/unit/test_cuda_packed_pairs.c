@@ -1,7 +1,8 @@
-/* Goal: a peer on a device and one on a CPU exchange packed messages as two on
- * CPUs do: the same messages, decisions and models, to the last bit, deltas
- * exact opposites. Method: pairs of workers by hand, on the CUDA module's
- * emulation and on backend cpu; their formats are test_cuda_packing's. */
+/* Goal: a peer on a device and one on a CPU exchange packed and compressed
+ * messages as two on CPUs do: the same messages, decisions and models, to the
+ * last bit, deltas exact opposites. Method: pairs of workers by hand, on the
+ * CUDA module's emulation and on backend cpu; their formats are
+ * test_cuda_packing's, their compressors test_cuda_compressors's. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +32,7 @@ static bool packs_whole(const struct kith_format *format)
 
 /* What a pair did; messages are those of both ends, one after another. */
 struct outcome {
-    double models[2][DIM], sums[EXCHANGES][2];
+    double first[2][DIM], models[2][DIM], sums[EXCHANGES][2];
     uint8_t *messages;
     size_t bytes;
     bool refused[EXCHANGES][2];
@@ -42,7 +43,8 @@ struct outcome {
 struct way {
     const char *algorithm, *format, *guard;
     double share;
-    uint64_t exchanges; /* grids find together in some of them */
+    uint64_t exchanges;     /* grids find together in some of them */
+    const char *compressor; /* NULL: none */
 };
 
 static void note(struct outcome *outcome, const void *message, size_t bytes)
@@ -104,6 +106,9 @@ static void exchange(const struct way *way, struct kith_worker *workers[2],
     const struct kith_algorithm *algorithm =
         kith_algorithm_find(way->algorithm);
     const bool pushes = algorithm->pattern == KITH_PATTERN_PUSH;
+    for (unsigned k = 0; k < 2; k++)
+        (void)run(workers[k],
+                  (struct kith_work){.kind = KITH_WORK_TRAIN, .step = number});
     struct kith_work_edge edges[2] = {edge_of(algorithm, 0, number),
                                       edge_of(algorithm, 1, number)};
     for (unsigned k = 0; k < (pushes ? 1u : 2u); k++)
@@ -121,9 +126,21 @@ static void exchange(const struct way *way, struct kith_worker *workers[2],
             (void)kith_worker_guarded(workers[k], &edges[k],
                                       &outcome->marks[number][k]);
     }
-    /* Both take one back. */
-    for (unsigned k = 0; k < 2 && number % 4 == 1 && !pushes; k++)
+    /* Both take one back; what is compressed is never taken back. */
+    const bool undoes = !(algorithm->flags & KITH_CHECKS_ITS_MESSAGES);
+    for (unsigned k = 0; k < 2 && number % 4 == 1 && !pushes && undoes; k++)
         item(workers[k], KITH_WORK_UNDO, algorithm, number, &edges[k]);
+}
+
+/* Blocks, of which the last is short. */
+static void compress(struct kith_experiment *experiment, const char *compressor)
+{
+    (void)snprintf(experiment->gossip.compressor,
+                   sizeof experiment->gossip.compressor, "%s",
+                   compressor == NULL ? "none" : compressor);
+    experiment->gossip.compression = kith_compressor_defaults();
+    experiment->gossip.compression.density = 0.1;
+    experiment->gossip.compression.block = 600;
 }
 
 static void run_pair(const struct way *way, const struct kith_backend *first,
@@ -144,10 +161,13 @@ static void run_pair(const struct way *way, const struct kith_backend *first,
                experiment->gossip.algorithm->initial,
                sizeof experiment->gossip.coefficients);
         experiment->gossip.coefficients[KITH_GOSSIP_ELASTICITY] = 0.3;
+        experiment->gossip.coefficients[KITH_GOSSIP_CONSENSUS] = 0.2;
+        compress(experiment, way->compressor);
         (void)snprintf(experiment->gossip.guard,
                        sizeof experiment->gossip.guard, "%s", way->guard);
         experiment->gossip.guarded.tolerance = 0.3;
         workers[k] = open_worker(experiment, NULL, k, 10);
+        kith_worker_read(workers[k], outcome->first[k]);
     }
     for (uint64_t number = 0; number < way->exchanges; number++)
         exchange(way, workers, number, outcome);
@@ -181,8 +201,9 @@ static void same_outcome(const struct way *way, const struct outcome *got,
                 what = "other sums";
         }
     if (what != NULL)
-        fail_msg("%s, %s, guard %s: %s", way->algorithm, way->format,
-                 way->guard, what);
+        fail_msg("%s, %s, %s, guard %s: %s", way->algorithm, way->format,
+                 way->compressor == NULL ? "none" : way->compressor, way->guard,
+                 what);
 }
 
 static void same_pairs(const struct way *way)
@@ -190,8 +211,11 @@ static void same_pairs(const struct way *way)
     static struct outcome want, mixed, both;
     run_pair(way, cpu, cpu, &want);
     double moved = 0;
+    /* A guard may let nothing in, and books it. */
     for (unsigned e = 0; e < way->exchanges; e++)
         moved += fabs(want.sums[e][1]);
+    for (unsigned i = 0; i < DIM; i++)
+        moved += fabs(want.models[1][i] - want.first[1][i]);
     if (!(moved > 0))
         fail_msg("%s, %s: nothing moved", way->algorithm, way->format);
     for (int order = EARLY; order < ORDERS; order++) {
@@ -214,18 +238,18 @@ static void same_pairs(const struct way *way)
 static void test_pairs(void **state)
 {
     (void)state;
-    static const struct way ways[] = {{"adpsgd", NULL, "none", 0, 0},
-                                      {"adpsgd", NULL, "clip", 0, 0},
-                                      {"elastic", NULL, "none", 0, 0},
-                                      {"dpsgd", NULL, "none", 0, 0},
-                                      {"dpsgd", NULL, "cs+", 0, 0},
-                                      {"dpsgd-atc", NULL, "clip", 0, 0},
+    static const struct way ways[] = {{"adpsgd", NULL, "none", 0, 0, NULL},
+                                      {"adpsgd", NULL, "clip", 0, 0, NULL},
+                                      {"elastic", NULL, "none", 0, 0, NULL},
+                                      {"dpsgd", NULL, "none", 0, 0, NULL},
+                                      {"dpsgd", NULL, "cs+", 0, 0, NULL},
+                                      {"dpsgd-atc", NULL, "clip", 0, 0, NULL},
                                       /* Not of residues: */
-                                      {"qg-adam", NULL, "none", 0, 0},
-                                      {"swarm", NULL, "none", 0, 0},
-                                      {"sgp", NULL, "none", 0, 0},
-                                      {"gosgd", NULL, "none", 0, 0},
-                                      {"sparta", NULL, "none", 0, 0}};
+                                      {"qg-adam", NULL, "none", 0, 0, NULL},
+                                      {"swarm", NULL, "none", 0, 0, NULL},
+                                      {"sgp", NULL, "none", 0, 0, NULL},
+                                      {"gosgd", NULL, "none", 0, 0, NULL},
+                                      {"sparta", NULL, "none", 0, 0, NULL}};
     enum { OF_RESIDUES = 6 };
     for (size_t f = 0; kith_formats[f] != NULL; f++) {
         const bool modular = kith_formats[f]->residue_bits > 0;
@@ -239,6 +263,22 @@ static void test_pairs(void **state)
                 same_pairs(&way);
         }
     }
+}
+
+/* Copies that begin apart start over, and then follow. */
+static void test_compressed_pairs(void **state)
+{
+    (void)state;
+    static const char *const algorithms[] = {"choco", "beer"};
+    for (size_t a = 0; a < COUNT(algorithms); a++)
+        for (size_t c = 0; kith_compressors[c] != NULL; c++) {
+            const struct way way = {.algorithm = algorithms[a],
+                                    .format = "float32",
+                                    .guard = "none",
+                                    .exchanges = 6,
+                                    .compressor = kith_compressors[c]->name};
+            same_pairs(&way);
+        }
 }
 
 /* ---- what is not as it should be */
@@ -341,6 +381,7 @@ int main(void)
     kith_backend_threads(1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_compressed_pairs),
         cmocka_unit_test(test_spoilt_is_refused),
         cmocka_unit_test(test_pull_and_huge),
     };

@@ -1,9 +1,8 @@
-/* Goal: every algorithm either runs on a device, with the values of a host, no
- * more transfers for a larger model, and whatever the device does late, or is
- * refused there by name when its file is loaded, with what to take instead; on
- * every wire that a host takes.
- * Method: all of the registry, by file and by hand on the CUDA module's
- * emulation beside backend cpu. */
+/* Goal: every algorithm runs on a device, with the values of a host, no more
+ * transfers for a larger model, and whatever the device does late; on every
+ * wire and with every compressor that a host takes. Method: all of the
+ * registry, by file and by hand on the CUDA module's emulation beside backend
+ * cpu. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +14,7 @@
 #include <time.h>
 
 #include "cuda_cases.h"
+#include "kith/compressor.h"
 #include "kith/format.h"
 #include "worker_run.h"
 
@@ -24,6 +24,7 @@ enum { EARLY, LATE, LATE_FETCH, ORDERS }; /* as in tests/cuda/emulate.h */
 static const struct kith_backend *gpu;
 /* As what messages travel. */
 static const struct kith_format *wire;
+static const struct kith_compressor *compressor;
 static void (*set_order)(int order);
 static void (*set_late)(long queries);
 static unsigned long (*count_commands)(void);
@@ -46,30 +47,14 @@ static enum kith_err parse(const struct kith_algorithm *algorithm,
                    "data: {path: /data}\n"
                    "train: {batch: 8, learning_rate: 0.01, backend: %s}\n"
                    "gossip: {algorithm: %s, topology: %s, every: 1, "
-                   "guard: none, wire: %s}\n",
+                   "guard: none, wire: %s, compressor: %s}\n",
                    FEATURES, hidden, CLASSES, backend, algorithm->name,
-                   topology_of(algorithm), wire->name);
+                   topology_of(algorithm), wire->name, compressor->name);
     return kith_experiment_parse("e.yaml", text, strlen(text), NULL, 0,
                                  experiment, line);
 }
 
 /* ---- by file */
-
-static void refused_on(const struct kith_algorithm *algorithm,
-                       const char *backend)
-{
-    char line[KITH_EXPERIMENT_ERROR_BYTES], word[64];
-    struct kith_experiment experiment;
-    assert_int_equal(parse(algorithm, backend, SMALL, &experiment, line),
-                     KITH_EINVAL);
-    const char *const words[] = {"train.backend", algorithm->name, backend,
-                                 "train.backend cpu", word};
-    (void)snprintf(word, sizeof word, "gossip.algorithm %s",
-                   algorithm->on_device);
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strstr(line, words[i]) == NULL)
-            fail_msg("no word of %s: %s", words[i], line);
-}
 
 /* On a device as on a host. */
 static void test_wires_load(void **state)
@@ -81,8 +66,7 @@ static void test_wires_load(void **state)
         for (size_t i = 0; kith_algorithms[i] != NULL; i++) {
             const struct kith_algorithm *algorithm = kith_algorithms[i];
             wire = kith_formats[f];
-            if ((algorithm->flags & KITH_NEEDS_HOST_VECTORS) ||
-                parse(algorithm, "cpu", SMALL, &experiment, line) != KITH_OK)
+            if (parse(algorithm, "cpu", SMALL, &experiment, line) != KITH_OK)
                 continue;
             kith_experiment_close(&experiment);
             if (parse(algorithm, "cuda", SMALL, &experiment, line) != KITH_OK)
@@ -92,49 +76,45 @@ static void test_wires_load(void **state)
     wire = kith_formats[0];
 }
 
-static void test_each_loads_or_is_refused(void **state)
+static void loads(const struct kith_algorithm *algorithm, const char *backend)
 {
-    (void)state;
-    static const char *const names[] = {"cuda", "cuda-bf16"};
     char line[KITH_EXPERIMENT_ERROR_BYTES];
     struct kith_experiment experiment;
-    for (size_t i = 0; kith_algorithms[i] != NULL; i++) {
-        const struct kith_algorithm *algorithm = kith_algorithms[i];
-        if (parse(algorithm, "cpu", SMALL, &experiment, line) != KITH_OK)
-            fail_msg("%s", line);
-        kith_experiment_close(&experiment);
-        for (size_t k = 0; k < 2; k++) {
-            if (algorithm->flags & KITH_NEEDS_HOST_VECTORS) {
-                refused_on(algorithm, names[k]);
-                continue;
-            }
-            assert_null(algorithm->on_device);
-            if (parse(algorithm, names[k], SMALL, &experiment, line) != KITH_OK)
-                fail_msg("%s", line);
-            kith_experiment_close(&experiment);
-        }
-    }
+    if (parse(algorithm, backend, SMALL, &experiment, line) != KITH_OK)
+        fail_msg("%s", line);
+    kith_experiment_close(&experiment);
 }
 
-/* Each by name, and what is named in its place loads. */
-static void test_refusals(void **state)
+static bool compresses(const struct kith_algorithm *algorithm)
+{
+    return (algorithm->flags & KITH_TAKES_COMPRESSOR) != 0;
+}
+
+static void test_each_loads(void **state)
 {
     (void)state;
-    static const char *const names[] = {"choco", "beer"};
-    char line[KITH_EXPERIMENT_ERROR_BYTES];
-    struct kith_experiment experiment;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const struct kith_algorithm *algorithm = kith_algorithm_find(names[i]);
-        assert_non_null(algorithm);
-        refused_on(algorithm, "cuda");
-        const struct kith_algorithm *instead =
-            kith_algorithm_find(algorithm->on_device);
-        assert_non_null(instead);
-        assert_int_equal(instead->pattern, algorithm->pattern);
-        assert_int_equal(parse(instead, "cuda", SMALL, &experiment, line),
-                         KITH_OK);
-        kith_experiment_close(&experiment);
-    }
+    static const char *const names[] = {"cpu", "cuda", "cuda-bf16"};
+    for (size_t i = 0; kith_algorithms[i] != NULL; i++)
+        for (size_t k = 0; k < 3; k++)
+            for (size_t c = 0; kith_compressors[c] != NULL; c++) {
+                compressor = kith_compressors[c];
+                if (compressor->raw || compresses(kith_algorithms[i]))
+                    loads(kith_algorithms[i], names[k]);
+            }
+    compressor = kith_compressor_find("none");
+}
+
+/* A compressor without kernels is one of a host's. */
+static void test_without_kernels(void **state)
+{
+    (void)state;
+    struct kith_compressor plain = *kith_compressor_find("sign");
+    const struct kith_backend *const cuda = kith_backend_find("cuda");
+    assert_true(kith_compression_runs(&plain, cuda));
+    plain.pack = NULL;
+    plain.unpack = NULL;
+    assert_false(kith_compression_runs(&plain, cuda));
+    assert_true(kith_compression_runs(&plain, cuda->host));
 }
 
 /* ---- by hand */
@@ -192,6 +172,26 @@ static void note_sent(struct record *record, struct kith_worker *worker,
     free(sent);
 }
 
+/* A neighbour's, of any key: each of the vectors it is of is the same. */
+static void receive_compressed(struct kith_worker *worker, uint32_t slot,
+                               size_t bytes, uint64_t round)
+{
+    const struct kith_compression how = {.compressor = compressor,
+                                         .config = kith_compressor_defaults(),
+                                         .backend = gpu->host,
+                                         .dim = kith_worker_dim(worker)};
+    const size_t part = kith_compression_bytes(&how);
+    float *const values = malloc(how.dim * sizeof *values);
+    assert_non_null(values);
+    for (size_t i = 0; i < how.dim; i++)
+        values[i] = (float)((i + round) % 17) / 64;
+    for (size_t at = 0; at < bytes; at += part)
+        assert_true(kith_compress(&how, values, round,
+                                  (char *)kith_worker_slot(worker, slot) + at));
+    free(values);
+    kith_worker_arrived(worker, slot);
+}
+
 static void receive(struct kith_worker *worker,
                     const struct kith_format *format, uint32_t slot,
                     size_t bytes, uint64_t round)
@@ -245,15 +245,20 @@ static void run_exchange(struct kith_worker *worker,
                              .edges = &edge,
                              .edge_count = 1};
     (void)run(worker, work);
-    if (wire->residue_bits == 0)
+    if (wire->residue_bits == 0 && compressor->raw)
         note_sent(record, worker, wire, edge.sent, bytes);
     edge.inbox = rounds ? kith_slot_inbox(0, round) : KITH_SLOT_INITIATED_INBOX;
-    memcpy(edge.scalars_received, algorithm->scalars_start,
+    memcpy(edge.scalars_received,
+           compresses(algorithm) ? edge.scalars_sent : algorithm->scalars_start,
            sizeof edge.scalars_received);
-    receive(worker, wire, edge.inbox, bytes, round);
+    if (compressor->raw)
+        receive(worker, wire, edge.inbox, bytes, round);
+    else
+        receive_compressed(worker, edge.inbox, bytes, round);
     work.kind = KITH_WORK_MERGE;
     (void)run(worker, work);
     assert_true(isfinite(edge.delta_sum));
+    assert_true(compressor->raw || !edge.refused);
     note(record, edge.refused);
     note(record, edge.far);
     receive_more(worker, edge.inbox, bytes);
@@ -326,8 +331,7 @@ static bool takes(const struct kith_algorithm *algorithm)
 {
     char line[KITH_EXPERIMENT_ERROR_BYTES];
     struct kith_experiment experiment;
-    if ((algorithm->flags & KITH_NEEDS_HOST_VECTORS) ||
-        parse(algorithm, "cpu", SMALL, &experiment, line) != KITH_OK)
+    if (parse(algorithm, "cpu", SMALL, &experiment, line) != KITH_OK)
         return false;
     kith_experiment_close(&experiment);
     return true;
@@ -381,29 +385,39 @@ static unsigned long commands_of(const struct kith_algorithm *algorithm,
 
 /* Kernels, copies and fills for a model 75 times as large: a few more, where
  * products are cut otherwise. No guard: it reads a large model in short runs.
- * What is refused has a reason to be. */
+ */
+static void same_commands(const struct kith_algorithm *algorithm)
+{
+    enum { MORE = 60 };
+    const unsigned long few = commands_of(algorithm, SMALL);
+    const unsigned long many = commands_of(algorithm, LARGE);
+    if (!compressor->raw)
+        print_message("%s with %s: %lu commands, %lu for a larger model\n",
+                      algorithm->name, compressor->name, few, many);
+    if (many > few + MORE)
+        fail_msg("%s, %s, %s: %lu commands, %lu for a larger model",
+                 algorithm->name, wire->name, compressor->name, few, many);
+}
+
 static void test_commands(void **state)
 {
     (void)state;
-    enum { MORE = 60 };
     if (count_commands == NULL)
         skip();
     for (size_t f = 0; kith_formats[f] != NULL; f++) {
         wire = kith_formats[f];
-        for (size_t i = 0; kith_algorithms[i] != NULL; i++) {
-            const struct kith_algorithm *algorithm = kith_algorithms[i];
-            const bool on_host =
-                (algorithm->flags & KITH_NEEDS_HOST_VECTORS) != 0;
-            if (!(takes(algorithm) || (wire->raw && on_host)))
-                continue;
-            const unsigned long few = commands_of(algorithm, SMALL);
-            const unsigned long many = commands_of(algorithm, LARGE);
-            if ((many > few + MORE) != on_host)
-                fail_msg("%s, %s: %lu commands, %lu for a larger model",
-                         algorithm->name, wire->name, few, many);
-        }
+        for (size_t i = 0; kith_algorithms[i] != NULL; i++)
+            if (takes(kith_algorithms[i]))
+                same_commands(kith_algorithms[i]);
     }
     wire = kith_formats[0];
+    for (size_t c = 0; kith_compressors[c] != NULL; c++) {
+        compressor = kith_compressors[c];
+        for (size_t i = 0; kith_algorithms[i] != NULL; i++)
+            if (!compressor->raw && compresses(kith_algorithms[i]))
+                same_commands(kith_algorithms[i]);
+    }
+    compressor = kith_compressor_find("none");
 }
 
 /* Seconds of this thread's CPU for some exchanges of a model of 204,000 values,
@@ -476,14 +490,15 @@ int main(void)
 {
     const struct kith_backend *half;
     wire = kith_formats[0];
+    compressor = kith_compressor_find("none");
     if (cuda_module_found(&gpu, &half)) {
         find(&set_order, "kith_emulate_order");
         find(&set_late, "kith_emulate_late");
         find(&count_commands, "kith_emulate_commands");
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_loads_or_is_refused),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_each_loads),
+        cmocka_unit_test(test_without_kernels),
         cmocka_unit_test(test_wires_load),
         cmocka_unit_test(test_same_as_host),
         cmocka_unit_test(test_commands),

@@ -13,7 +13,7 @@
  * unit/test_taxonomy_bias.c (T6). */
 #include "replicas.h"
 
-enum { H_MINE, H_THEIRS, G_MINE, G_THEIRS, COPIES };
+enum { H_MINE, H_THEIRS, STARTED, G_MINE = STARTED, G_THEIRS, COPIES };
 enum { MODEL, GRADIENT, PARTS };
 
 /* y <- y + gamma sum_j W_ij (theirs_j - mine_j): each edge's weight was noted
@@ -33,8 +33,7 @@ static void mix_copies(struct kith_algebra *algebra, size_t n, unsigned mine,
 
 static void start(struct kith_algebra *algebra)
 {
-    kith_replica_start(algebra, H_MINE, algebra->live);
-    kith_replica_start(algebra, H_THEIRS, algebra->live);
+    kith_replica_start(algebra, STARTED, algebra->live);
 }
 
 static void direction(struct kith_algebra *algebra)
@@ -113,9 +112,7 @@ const struct kith_algorithm kith_algorithm_beer = {
     .wait = KITH_WAIT_STRICT,
     .flags = KITH_NEEDS_STATIC_GRAPH | KITH_NEEDS_STABLE_MEMBERS |
              KITH_REMOVES_DATA_BIAS | KITH_TAKES_COMPRESSOR |
-             KITH_SENDS_EDGE_MESSAGES | KITH_CHECKS_ITS_MESSAGES |
-             KITH_NEEDS_HOST_VECTORS,
-    .on_device = "gt",
+             KITH_SENDS_EDGE_MESSAGES | KITH_CHECKS_ITS_MESSAGES,
     .keys = KITH_GOSSIP_READS(CONSENSUS),
     .initial = {[KITH_GOSSIP_CONSENSUS] = 0.01},
     .scalar_count = 1,
@@ -124,6 +121,7 @@ const struct kith_algorithm kith_algorithm_beer = {
     .edge_vectors = COPIES,
     .payload = payload,
     .scratch_bytes = scratch,
+    .places = kith_replica_places,
     .start = start,
     .direction = direction,
     .after_step = after_step,

@@ -17,8 +17,7 @@ enum { MINE, THEIRS, COPIES };
 
 static void start(struct kith_algebra *algebra)
 {
-    for (unsigned i = 0; i < COPIES; i++)
-        kith_replica_start(algebra, i, algebra->live);
+    kith_replica_start(algebra, COPIES, algebra->live);
 }
 
 static size_t payload(const struct kith_algebra *algebra)
@@ -72,8 +71,7 @@ const struct kith_algorithm kith_algorithm_choco = {
     .wait = KITH_WAIT_STRICT,
     .flags = KITH_CONSERVES_SUM | KITH_NEEDS_STATIC_GRAPH |
              KITH_TAKES_COMPRESSOR | KITH_SENDS_EDGE_MESSAGES |
-             KITH_CHECKS_ITS_MESSAGES | KITH_NEEDS_HOST_VECTORS,
-    .on_device = "dpsgd-atc",
+             KITH_CHECKS_ITS_MESSAGES,
     .keys = KITH_GOSSIP_READS(CONSENSUS),
     .initial = {[KITH_GOSSIP_CONSENSUS] = 0.02},
     .scalar_count = 1,
@@ -81,6 +79,7 @@ const struct kith_algorithm kith_algorithm_choco = {
     .edge_vectors = COPIES,
     .payload = payload,
     .scratch_bytes = scratch,
+    .places = kith_replica_places,
     .start = start,
     .make = make,
     .merge = merge,

@@ -99,16 +99,16 @@ static void gather(const struct kith_algebra *algebra,
         take(algebra->live, group, values, sizeof(double));
 }
 
-size_t kith_mask_scratch(const struct kith_algebra *algebra)
+size_t kith_mask_places(const struct kith_algebra *algebra)
 {
-    return is_host(algebra->backend) ? 0 : count_of(algebra) * sizeof(uint32_t);
+    return is_host(algebra->backend) ? 0 : count_of(algebra);
 }
 
 /* All places, for a backend with memory of its own. */
 static const uint32_t *draw_all(const struct kith_algebra *algebra,
                                 struct mask *mask)
 {
-    uint32_t *const places = algebra->scratch;
+    uint32_t *const places = algebra->places;
     struct group group;
     KITH_ASSERT(mask->dim <= UINT32_MAX);
     for (draw(algebra, mask, &group); group.count > 0;

@@ -8,8 +8,8 @@
 
 /* Bytes of the values. */
 size_t kith_mask_payload(const struct kith_algebra *algebra);
-/* What a device needs to be told its places; scratch_bytes. */
-size_t kith_mask_scratch(const struct kith_algebra *algebra);
+/* places: those of a mask, for a device. */
+size_t kith_mask_places(const struct kith_algebra *algebra);
 /* sent <- the mask's coordinates of x. */
 kith_edge_work kith_mask_make;
 /* x_k <- x_k + weight (received_k - sent_k) for k in the mask. Returns the sum

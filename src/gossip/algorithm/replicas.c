@@ -1,8 +1,6 @@
 /* Public copies, of which compressed differences travel: see replicas.h. */
 #include "replicas.h"
 
-#include <string.h>
-
 #include "kith/hash.h"
 
 double *kith_replica_number(const struct kith_algebra *algebra)
@@ -30,54 +28,76 @@ static bool is_raw(const struct kith_algebra *algebra)
     return algebra->compression->compressor->raw;
 }
 
-static size_t vector_bytes(const struct kith_algebra *algebra)
+/* Of scratch, where each difference begins a cache line. */
+static size_t part_bytes(const struct kith_algebra *algebra)
 {
-    return algebra->dim * algebra->backend->element_bytes;
+    return (algebra->dim * algebra->backend->element_bytes + 63) & ~(size_t)63;
 }
 
 size_t kith_replica_scratch(const struct kith_algebra *algebra, unsigned parts)
 {
-    return is_raw(algebra) ? 0 : parts * vector_bytes(algebra);
+    return is_raw(algebra) ? 0 : parts * part_bytes(algebra);
+}
+
+size_t kith_replica_places(const struct kith_algebra *algebra)
+{
+    return kith_compression_places(algebra->compression);
+}
+
+static struct kith_compression
+compression_of(const struct kith_algebra *algebra)
+{
+    struct kith_compression how = *algebra->compression;
+    how.places = algebra->places;
+    return how;
 }
 
 /* Where an edge counts from: edges that start over from 0, those whose ends
  * begin alike from what they begin with. Both ends of a run do, but not where
- * models start apart, or where one has adopted a model. */
+ * models start apart, or where one has adopted a model. Rare, and so read in
+ * pieces, each of which a device copies to the host. */
 static double first_number(const struct kith_algebra *algebra, const void *v)
 {
     const size_t element = algebra->backend->element_bytes;
     uint64_t hash = KITH_HASH_START;
-    double chunk[64];
+    enum { CHUNK = 4096, HASHED = 64 };
+    double chunk[CHUNK];
     for (size_t at = 0, count; at < algebra->dim; at += count) {
-        count = algebra->dim - at < 64 ? algebra->dim - at : 64;
+        count = algebra->dim - at < CHUNK ? algebra->dim - at : CHUNK;
         algebra->backend->read(count, (const char *)v + at * element, chunk);
-        hash = kith_hash_bytes(hash, chunk, count * sizeof *chunk);
+        for (size_t i = 0; i < count; i += HASHED) {
+            const size_t left = count - i;
+            hash = kith_hash_bytes(hash, chunk + i,
+                                   (left < HASHED ? left : HASHED) *
+                                       sizeof *chunk);
+        }
     }
     return (double)(hash >> 13 | UINT64_C(1) << 51);
 }
 
-void kith_replica_start(struct kith_algebra *algebra, unsigned index,
+void kith_replica_start(struct kith_algebra *algebra, unsigned copies,
                         const void *v)
 {
     const double number = first_number(algebra, v);
     for (uint32_t e = 0; e < algebra->edge_count; e++) {
+        void *const *edge = algebra->edges + e * algebra->edge_vectors;
         algebra->edge_scalars[e * KITH_EDGE_SCALARS] = number;
-        algebra->backend->copy(
-            algebra->dim, algebra->edges[e * algebra->edge_vectors + index], v);
+        for (unsigned i = 0; i < copies; i++)
+            algebra->backend->copy(algebra->dim, edge[i], v);
     }
 }
 
 void kith_replica_make(struct kith_algebra *algebra, unsigned part,
                        const void *v, const void *mine, void *wire)
 {
-    const struct kith_compression *how = algebra->compression;
+    const struct kith_compression how = compression_of(algebra);
     void *const difference = is_raw(algebra) ? wire : algebra->scratch;
     kith_algorithm_combine_only(algebra->backend, algebra->dim, 0, difference,
                                 1, &(struct kith_term){1, v, mine});
     const bool finite =
         is_raw(algebra)
             ? algebra->backend->finite(algebra->dim, wire)
-            : kith_compress(how, difference,
+            : kith_compress(&how, difference,
                             key_of(algebra, algebra->self, part), wire);
     if (finite)
         return;
@@ -85,7 +105,7 @@ void kith_replica_make(struct kith_algebra *algebra, unsigned part,
     if (is_raw(algebra))
         algebra->backend->clear(algebra->dim, wire);
     else
-        memset(wire, 0, kith_compression_bytes(how));
+        kith_compression_erase(&how, wire);
 }
 
 bool kith_replica_agree(struct kith_algebra *algebra,
@@ -104,9 +124,8 @@ const void *kith_replica_read(struct kith_algebra *algebra, kith_id from,
 {
     if (is_raw(algebra))
         return wire;
-    void *const out = (char *)algebra->scratch + index * vector_bytes(algebra);
-    return kith_decompress(algebra->compression, wire,
-                           key_of(algebra, from, part), out)
-               ? out
-               : NULL;
+    const struct kith_compression how = compression_of(algebra);
+    void *const out = (char *)algebra->scratch + index * part_bytes(algebra);
+    return kith_decompress(&how, wire, key_of(algebra, from, part), out) ? out
+                                                                         : NULL;
 }

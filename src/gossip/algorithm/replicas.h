@@ -18,11 +18,13 @@
 
 /* This edge's vector `index` of those kept for each neighbour. */
 void *kith_replica_of(const struct kith_algebra *algebra, unsigned index);
-/* Bytes of scratch for `parts` differences that are read at a time. */
+/* Bytes of scratch for `parts` differences that are read at a time, and places
+ * of one. */
 size_t kith_replica_scratch(const struct kith_algebra *algebra, unsigned parts);
-/* All copies `index` <- v; an edge whose two ends do not begin with the same v
- * starts over from 0. */
-void kith_replica_start(struct kith_algebra *algebra, unsigned index,
+size_t kith_replica_places(const struct kith_algebra *algebra);
+/* The first `copies` of every edge <- v; an edge whose two ends do not begin
+ * with the same v starts over from 0. */
+void kith_replica_start(struct kith_algebra *algebra, unsigned copies,
                         const void *v);
 /* The number of commits so far, to be sent along: one more where an edge has
  * merged. */

@@ -31,7 +31,7 @@ const struct kith_algorithm kith_algorithm_sparta = {
     .keys = KITH_GOSSIP_READS(SHARE),
     .initial = {[KITH_GOSSIP_SHARE] = 0.005},
     .payload = kith_mask_payload,
-    .scratch_bytes = kith_mask_scratch,
+    .places = kith_mask_places,
     .make = kith_mask_make,
     .merge = merge,
     .undo = undo,

@@ -93,9 +93,13 @@ static inline void kith_bits_end(const struct kith_bits *bits, uint8_t *wire)
         *wire = (uint8_t)bits->held;
 }
 
+/* How a device is told of the blocks of a vector. */
+struct kith_cut kith_cut_of(const struct kith_compression *how);
+
 /* The functions of a record, each named after its compressor. */
 #define CODEC(name)                                                            \
     .bytes = name##_bytes, .contraction = name##_contraction,                  \
     .encode = name##_encode, .decode = name##_decode
+#define DEVICE_CODEC(name) .pack = name##_pack, .unpack = name##_unpack
 
 #endif

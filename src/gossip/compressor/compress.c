@@ -70,18 +70,40 @@ static struct kith_rng rng_of(uint64_t key)
     return rng;
 }
 
-bool kith_compress(const struct kith_compression *how, const void *v,
-                   uint64_t key, void *wire)
+static bool is_host(const struct kith_backend *backend)
+{
+    return backend->host == backend;
+}
+
+bool kith_compression_runs(const struct kith_compressor *compressor,
+                           const struct kith_backend *backend)
+{
+    KITH_ASSERT((compressor->pack == NULL) == (compressor->unpack == NULL));
+    return is_host(backend) || compressor->raw || compressor->pack != NULL;
+}
+
+size_t kith_compression_places(const struct kith_compression *how)
+{
+    const bool tells = how->compressor->places != NULL && how->dim > 0;
+    return tells && !is_host(how->backend) ? how->compressor->places(how) : 0;
+}
+
+struct kith_cut kith_cut_of(const struct kith_compression *how)
 {
     const size_t block = block_of(how);
-    struct kith_rng rng = rng_of(key);
-    uint8_t *target = wire;
-    KITH_ASSERT(kith_compression_host(how->backend));
-    if (!how->backend->finite(how->dim, v))
-        return false;
+    return (struct kith_cut){.n = how->dim,
+                             .block = block,
+                             .bytes = how->compressor->bytes(how, block),
+                             .all = kith_compression_bytes(how)};
+}
+
+static bool encode_blocks(const struct kith_compression *how, const void *v,
+                          struct kith_rng *rng, uint8_t *target)
+{
+    const size_t block = block_of(how);
     for (size_t from = 0; from < how->dim; from += block) {
         const size_t left = how->dim - from, n = left < block ? left : block;
-        if (!how->compressor->encode(how, n, kith_element(how, v, from), &rng,
+        if (!how->compressor->encode(how, n, kith_element(how, v, from), rng,
                                      target))
             return false;
         target += how->compressor->bytes(how, n);
@@ -89,21 +111,51 @@ bool kith_compress(const struct kith_compression *how, const void *v,
     return true;
 }
 
-bool kith_decompress(const struct kith_compression *how, const void *wire,
-                     uint64_t key, void *out)
+bool kith_compress(const struct kith_compression *how, const void *v,
+                   uint64_t key, void *wire)
+{
+    struct kith_rng rng = rng_of(key);
+    if (!how->backend->finite(how->dim, v))
+        return false;
+    if (is_host(how->backend) || how->dim == 0)
+        return encode_blocks(how, v, &rng, wire);
+    KITH_ASSERT(how->compressor->pack != NULL);
+    return how->compressor->pack(how, v, &rng, wire);
+}
+
+static bool decode_blocks(const struct kith_compression *how,
+                          const uint8_t *source, struct kith_rng *rng,
+                          void *out)
 {
     const size_t block = block_of(how);
-    struct kith_rng rng = rng_of(key);
-    const uint8_t *source = wire;
-    KITH_ASSERT(kith_compression_host(how->backend));
     for (size_t from = 0; from < how->dim; from += block) {
         const size_t left = how->dim - from, n = left < block ? left : block;
-        if (!how->compressor->decode(how, n, source, &rng,
+        if (!how->compressor->decode(how, n, source, rng,
                                      kith_element(how, out, from)))
             return false;
         source += how->compressor->bytes(how, n);
     }
-    return how->backend->finite(how->dim, out);
+    return true;
+}
+
+bool kith_decompress(const struct kith_compression *how, const void *wire,
+                     uint64_t key, void *out)
+{
+    struct kith_rng rng = rng_of(key);
+    const bool blocks = is_host(how->backend) || how->dim == 0;
+    KITH_ASSERT(blocks || how->compressor->unpack != NULL);
+    const bool sound = blocks ? decode_blocks(how, wire, &rng, out)
+                              : how->compressor->unpack(how, wire, &rng, out);
+    return sound && how->backend->finite(how->dim, out);
+}
+
+void kith_compression_erase(const struct kith_compression *how, void *wire)
+{
+    const size_t bytes = kith_compression_bytes(how);
+    if (is_host(how->backend))
+        memset(wire, 0, bytes);
+    else
+        how->backend->compressed->erase(bytes, wire);
 }
 
 bool kith_compress_feedback(const struct kith_compression *how, double decay,
@@ -111,7 +163,7 @@ bool kith_compress_feedback(const struct kith_compression *how, double decay,
                             void *wire, void *sent)
 {
     const struct kith_backend *backend = how->backend;
-    KITH_ASSERT(decay >= 0 && decay <= 1);
+    KITH_ASSERT(decay >= 0 && decay <= 1 && is_host(backend));
     if (!backend->finite(how->dim, u))
         return false;
     if (decay < 1)

@@ -70,6 +70,22 @@ static bool int8_decode(const struct kith_compression *how, size_t n,
     return true;
 }
 
+static bool int8_pack(const struct kith_compression *how, const void *v,
+                      struct kith_rng *rng, void *wire)
+{
+    (void)rng;
+    const struct kith_cut cut = kith_cut_of(how);
+    return how->backend->compressed->pack_int8(&cut, v, wire);
+}
+
+static bool int8_unpack(const struct kith_compression *how, const void *wire,
+                        struct kith_rng *rng, void *out)
+{
+    (void)rng;
+    const struct kith_cut cut = kith_cut_of(how);
+    return how->backend->compressed->unpack_int8(&cut, wire, out);
+}
+
 const struct kith_compressor kith_compressor_int8 = {
     .name = "int8",
     .paper = "Dettmers et al., ICLR 2022",
@@ -77,4 +93,5 @@ const struct kith_compressor kith_compressor_int8 = {
     .keys = KITH_COMPRESSOR_READS(BLOCK),
     .block = 256,
     CODEC(int8),
+    DEVICE_CODEC(int8),
 };

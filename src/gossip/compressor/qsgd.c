@@ -44,6 +44,12 @@ static double qsgd_contraction(const struct kith_compression *how, size_t n)
     return bound < 1 ? 1 - bound : 0;
 }
 
+/* Of Q(v), in C(v). */
+static double factor_of(const struct kith_compression *how, size_t n)
+{
+    return how->config.unbiased ? 1 : 1 / (1 + variance_bound(how, n));
+}
+
 /* Through the largest value, so that no square is too large or too small. */
 static double norm_of(const struct kith_compression *how, size_t n,
                       const void *v)
@@ -96,8 +102,7 @@ static bool qsgd_decode(const struct kith_compression *how, size_t n,
     const unsigned width = level_bits(how);
     const uint32_t negative = 1u << width;
     const double norm = kith_number_get(how, wire);
-    const double factor =
-        how->config.unbiased ? 1 : 1 / (1 + variance_bound(how, n));
+    const double factor = factor_of(how, n);
     struct kith_bits bits = {0};
     if (!(norm >= 0))
         return false;
@@ -114,6 +119,35 @@ static bool qsgd_decode(const struct kith_compression *how, size_t n,
     return bits.held == 0;
 }
 
+static struct kith_levels levels_of(const struct kith_compression *how,
+                                    const struct kith_cut *cut)
+{
+    const size_t rest = cut->n % cut->block;
+    return (struct kith_levels){
+        .most = how->config.levels,
+        .width = level_bits(how),
+        .factor = {factor_of(how, cut->block),
+                   factor_of(how, rest > 0 ? rest : cut->block)}};
+}
+
+static bool qsgd_pack(const struct kith_compression *how, const void *v,
+                      struct kith_rng *rng, void *wire)
+{
+    const struct kith_cut cut = kith_cut_of(how);
+    const struct kith_levels levels = levels_of(how, &cut);
+    return how->backend->compressed->pack_qsgd(&cut, &levels, rng->seed, v,
+                                               wire);
+}
+
+static bool qsgd_unpack(const struct kith_compression *how, const void *wire,
+                        struct kith_rng *rng, void *out)
+{
+    (void)rng;
+    const struct kith_cut cut = kith_cut_of(how);
+    const struct kith_levels levels = levels_of(how, &cut);
+    return how->backend->compressed->unpack_qsgd(&cut, &levels, wire, out);
+}
+
 const struct kith_compressor kith_compressor_qsgd = {
     .name = "qsgd",
     .paper = "Alistarh et al., NeurIPS 2017",
@@ -124,4 +158,5 @@ const struct kith_compressor kith_compressor_qsgd = {
     .keyed = true,
     .feedback = true,
     CODEC(qsgd),
+    DEVICE_CODEC(qsgd),
 };

@@ -12,6 +12,7 @@
  * Stat. Assoc. 1962 (the drawing). */
 #include <string.h>
 
+#include "kith/assert.h"
 #include "chunks.h"
 
 static size_t random_k_bytes(const struct kith_compression *how, size_t n)
@@ -35,12 +36,19 @@ static size_t draw(struct kith_rng *rng, size_t n, size_t from, size_t wanted)
     return from;
 }
 
+/* Of what is kept, on the wire. */
+static double factor_of(const struct kith_compression *how, size_t n,
+                        size_t kept)
+{
+    return how->config.unbiased ? (double)n / (double)kept : 1;
+}
+
 static bool random_k_encode(const struct kith_compression *how, size_t n,
                             const void *v, struct kith_rng *rng, uint8_t *wire)
 {
     const size_t element = how->backend->element_bytes;
     const size_t kept = kith_kept(how, n);
-    const double factor = how->config.unbiased ? (double)n / (double)kept : 1;
+    const double factor = factor_of(how, n, kept);
     size_t index = 0;
     for (size_t i = 0; i < kept; i++, index++) {
         index = draw(rng, n, index, kept - i);
@@ -68,6 +76,40 @@ static bool random_k_decode(const struct kith_compression *how, size_t n,
     return true;
 }
 
+static size_t random_k_places(const struct kith_compression *how)
+{
+    return kith_kept(how, how->dim);
+}
+
+/* All places, in the order of the draws. */
+static struct kith_places draw_all(const struct kith_compression *how,
+                                   struct kith_rng *rng)
+{
+    const size_t n = how->dim, kept = kith_kept(how, n);
+    size_t index = 0;
+    KITH_ASSERT(how->places != NULL);
+    for (size_t i = 0; i < kept; i++, index++) {
+        index = draw(rng, n, index, kept - i);
+        how->places[i] = (uint32_t)index;
+    }
+    return (struct kith_places){kept, how->places, factor_of(how, n, kept)};
+}
+
+static bool random_k_pack(const struct kith_compression *how, const void *v,
+                          struct kith_rng *rng, void *wire)
+{
+    const struct kith_places places = draw_all(how, rng);
+    return how->backend->compressed->pack_random_k(&places, v, wire);
+}
+
+static bool random_k_unpack(const struct kith_compression *how,
+                            const void *wire, struct kith_rng *rng, void *out)
+{
+    const struct kith_places places = draw_all(how, rng);
+    return how->backend->compressed->unpack_random_k(&places, wire, how->dim,
+                                                     out);
+}
+
 const struct kith_compressor kith_compressor_random_k = {
     .name = "random-k",
     .paper = "Wangni et al., NeurIPS 2018",
@@ -76,4 +118,6 @@ const struct kith_compressor kith_compressor_random_k = {
     .keyed = true,
     .feedback = true,
     CODEC(random_k),
+    DEVICE_CODEC(random_k),
+    .places = random_k_places,
 };

@@ -53,6 +53,22 @@ static bool sign_decode(const struct kith_compression *how, size_t n,
     return bits.held == 0;
 }
 
+static bool sign_pack(const struct kith_compression *how, const void *v,
+                      struct kith_rng *rng, void *wire)
+{
+    (void)rng;
+    const struct kith_cut cut = kith_cut_of(how);
+    return how->backend->compressed->pack_sign(&cut, v, wire);
+}
+
+static bool sign_unpack(const struct kith_compression *how, const void *wire,
+                        struct kith_rng *rng, void *out)
+{
+    (void)rng;
+    const struct kith_cut cut = kith_cut_of(how);
+    return how->backend->compressed->unpack_sign(&cut, wire, out);
+}
+
 const struct kith_compressor kith_compressor_sign = {
     .name = "sign",
     .paper = "Karimireddy et al., ICML 2019",
@@ -61,4 +77,5 @@ const struct kith_compressor kith_compressor_sign = {
     .block = 4096,
     .feedback = true,
     CODEC(sign),
+    DEVICE_CODEC(sign),
 };

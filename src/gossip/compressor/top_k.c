@@ -22,22 +22,16 @@
 #define DIGIT_BITS 11u
 #define BUCKETS (1u << DIGIT_BITS)
 
-/* Where the parts of a block lie on the wire. */
-struct layout {
-    size_t kept;
-    unsigned low; /* bits of an index that are written as they are */
-    size_t low_at, high_at, high_bits, bytes;
-};
-
-static struct layout layout_of(const struct kith_compression *how, size_t n)
+static struct kith_sparse layout_of(const struct kith_compression *how,
+                                    size_t n)
 {
-    struct layout layout = {.kept = kith_kept(how, n)};
+    struct kith_sparse layout = {.kept = kith_kept(how, n)};
     while (n / layout.kept >> (layout.low + 1) > 0)
         layout.low++;
-    layout.high_bits = layout.kept + ((n - 1) >> layout.low);
+    const size_t high_bits = layout.kept + ((n - 1) >> layout.low);
     layout.low_at = layout.kept * how->backend->element_bytes;
     layout.high_at = layout.low_at + kith_bits_bytes(layout.kept * layout.low);
-    layout.bytes = layout.high_at + kith_bits_bytes(layout.high_bits);
+    layout.bytes = layout.high_at + kith_bits_bytes(high_bits);
     return layout;
 }
 
@@ -124,7 +118,7 @@ static bool top_k_encode(const struct kith_compression *how, size_t n,
                          const void *v, struct kith_rng *rng, uint8_t *wire)
 {
     (void)rng;
-    const struct layout layout = layout_of(how, n);
+    const struct kith_sparse layout = layout_of(how, n);
     const uint32_t mask = (uint32_t)((UINT64_C(1) << layout.low) - 1);
     struct threshold at = find_threshold(how, n, v, layout.kept);
     uint8_t *low = wire + layout.low_at, *high = wire + layout.high_at;
@@ -155,7 +149,7 @@ static bool top_k_decode(const struct kith_compression *how, size_t n,
                          const uint8_t *wire, struct kith_rng *rng, void *out)
 {
     (void)rng;
-    const struct layout layout = layout_of(how, n);
+    const struct kith_sparse layout = layout_of(how, n);
     const uint8_t *low = wire + layout.low_at, *high = wire + layout.high_at;
     struct kith_bits bits = {0};
     size_t rank = 0, next = 0; /* the least index that may follow */
@@ -179,6 +173,35 @@ static bool top_k_decode(const struct kith_compression *how, size_t n,
     return rank == layout.kept && bits.held == 0;
 }
 
+/* Of a whole block, and of the last. */
+static void layouts_of(const struct kith_compression *how,
+                       const struct kith_cut *cut, struct kith_sparse of[2])
+{
+    const size_t rest = cut->n % cut->block;
+    of[0] = layout_of(how, cut->block);
+    of[1] = rest > 0 ? layout_of(how, rest) : of[0];
+}
+
+static bool top_k_pack(const struct kith_compression *how, const void *v,
+                       struct kith_rng *rng, void *wire)
+{
+    (void)rng;
+    const struct kith_cut cut = kith_cut_of(how);
+    struct kith_sparse sparse[2];
+    layouts_of(how, &cut, sparse);
+    return how->backend->compressed->pack_top_k(&cut, sparse, v, wire);
+}
+
+static bool top_k_unpack(const struct kith_compression *how, const void *wire,
+                         struct kith_rng *rng, void *out)
+{
+    (void)rng;
+    const struct kith_cut cut = kith_cut_of(how);
+    struct kith_sparse sparse[2];
+    layouts_of(how, &cut, sparse);
+    return how->backend->compressed->unpack_top_k(&cut, sparse, wire, out);
+}
+
 const struct kith_compressor kith_compressor_top_k = {
     .name = "top-k",
     .paper = "Stich et al., NeurIPS 2018",
@@ -186,4 +209,5 @@ const struct kith_compressor kith_compressor_top_k = {
     .keys = KITH_COMPRESSOR_READS(DENSITY) | KITH_COMPRESSOR_READS(BLOCK),
     .feedback = true,
     CODEC(top_k),
+    DEVICE_CODEC(top_k),
 };

@@ -139,6 +139,8 @@ enum scratch {
     SCRATCH_PRODUCT,  /* cuBLAS's own, cuDNN's own */
     SCRATCH_FILTER,   /* a convolution's weights in another order */
     SCRATCH_INDEX,    /* of tokens */
+    SCRATCH_BLOCKS,   /* what is found of the blocks of a message */
+    SCRATCH_PLACES,   /* of the values that a message keeps */
     SCRATCH_COUNT
 };
 

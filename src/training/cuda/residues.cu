@@ -5,44 +5,19 @@
  * which know no order. */
 #include "reduce.cuh"
 #include "state.cuh"
+#include "warps.cuh"
 
 #define KITH_GRID_FUNCTION static __device__ inline
 #include "kith/grid.h"
 
 namespace gpu
 {
-enum {
-    LANES = 32,
-    BLOCK = KITH_RESIDUE_BLOCK,
-    EACH = BLOCK / LANES,
-    THREADS = 256
-};
+enum { BLOCK = KITH_RESIDUE_BLOCK, EACH = BLOCK / LANES };
 
 /* Added to a number below 2^22 it leaves the nearest integer in the low bits.
  */
 #define TO_INTEGER 0x1.8p23f
 #define INFINITE __uint_as_float(0x7f800000u)
-
-template <typename F>
-static __device__ inline uint32_t warp_fold(uint32_t v, const F &f)
-{
-    for (int step = LANES / 2; step > 0; step /= 2)
-        v = f(v, __shfl_xor_sync(0xffffffffu, v, step));
-    return v;
-}
-
-struct most_of {
-    __device__ uint32_t operator()(uint32_t a, uint32_t b) const
-    {
-        return a > b ? a : b;
-    }
-};
-struct sum_of {
-    __device__ uint32_t operator()(uint32_t a, uint32_t b) const
-    {
-        return a + b;
-    }
-};
 
 /* A lane's values of one block. */
 struct held {
@@ -126,23 +101,6 @@ static size_t blocks_of(size_t n)
     return (n + BLOCK - 1) / BLOCK;
 }
 
-/* f(j, lane) for each of `count` blocks, by a warp. */
-template <typename F> __global__ void warps_kernel(size_t count, F f)
-{
-    const size_t step = thread_count() / LANES;
-    for (size_t j = thread_index() / LANES; j < count; j += step)
-        f(j, threadIdx.x % LANES);
-}
-template <typename F>
-static void each_block(const char *name, size_t count, const F &f)
-{
-    if (count == 0)
-        return;
-    launch(warps_kernel<F>, dim3(blocks_for(count * LANES, THREADS)),
-           dim3(THREADS), 0, stream(), count, f);
-    launched(name);
-}
-
 struct largest_each {
     size_t n;
     const float *x, *from;
@@ -166,8 +124,8 @@ static void residues_largest(size_t n, const void *v, const void *from,
     if (!c.well())
         return;
     end_segment();
-    each_block("measuring blocks", blocks_of(n),
-               largest_each{n, (const float *)v, (const float *)from, largest});
+    each_warp("measuring blocks", blocks_of(n),
+              largest_each{n, (const float *)v, (const float *)from, largest});
     check(cudaStreamSynchronize(stream()), "measuring blocks");
 }
 
@@ -235,11 +193,11 @@ static float residues_pack(unsigned bits,
         check(cudaMemcpyAsync(kept, v, cover->n * sizeof(float),
                               cudaMemcpyDefault, stream()),
               "packing");
-    each_block("packing", cover->count,
-               pack_each{bits, cover->n, cover->count, cover->blocks,
-                         (const float *)v, reach,
-                         (uint32_t *)writable(wire, bytes), (float *)kept,
-                         found()});
+    each_warp("packing", cover->count,
+              pack_each{bits, cover->n, cover->count, cover->blocks,
+                        (const float *)v, reach,
+                        (uint32_t *)writable(wire, bytes), (float *)kept,
+                        found()});
     wrote(wire, bytes);
     if (!collect(&got))
         return (float)NAN;
@@ -372,12 +330,12 @@ residues_unpack(unsigned bits, const struct kith_modular_cover *cover,
         for (size_t b = 0; b < blocks_of(cover->n); b++)
             apart[b] = (float)NAN;
     }
-    each_block("unpacking", count,
-               unpack_each{bits, cover->n, count, cover->blocks,
-                           (const uint32_t *)readable(pair->received, bytes),
-                           (const uint32_t *)readable(pair->sent, bytes),
-                           (const float *)pair->kept, (float *)pair->out, apart,
-                           beyond, found()});
+    each_warp("unpacking", count,
+              unpack_each{bits, cover->n, count, cover->blocks,
+                          (const uint32_t *)readable(pair->received, bytes),
+                          (const uint32_t *)readable(pair->sent, bytes),
+                          (const float *)pair->kept, (float *)pair->out, apart,
+                          beyond, found()});
     launch(fold_kernel, dim3(1), dim3(256), 0, stream(), (unsigned)count,
            (const double *)beyond, &found()->value);
     launched("unpacking");

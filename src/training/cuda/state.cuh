@@ -61,6 +61,16 @@ void unpack_int8(size_t n, const void *wire, void *y);
 /* residues.cu */
 extern const struct kith_residue_messages residue_messages;
 
+/* compressors.cu */
+extern const struct kith_compressed compressed;
+
+/* top_k.cu */
+bool pack_top_k(const struct kith_cut *cut, const struct kith_sparse sparse[2],
+                const void *v, void *wire);
+bool unpack_top_k(const struct kith_cut *cut,
+                  const struct kith_sparse sparse[2], const void *wire,
+                  void *out);
+
 /* products.cu: NULL where the library is here. */
 const char *products_missing();
 void gemm(const struct kith_gemm *g);

@@ -121,7 +121,7 @@ size_t kith_worker_slot_bytes(const struct kith_worker *worker, uint32_t slot)
     return model > worker->payload ? model : worker->payload;
 }
 
-/* What the algorithm keeps beside x. Its scratch is the host's as well. */
+/* What the algorithm keeps beside x. Its places the host writes. */
 static void carve_own(struct kith_worker *worker, struct carver *shared,
                       struct carver *carver)
 {
@@ -135,7 +135,10 @@ static void carve_own(struct kith_worker *worker, struct carver *shared,
         worker->edges[i] = carve(carver, worker->bytes);
     if (algorithm->scratch_bytes != NULL)
         worker->algorithm_scratch =
-            carve(shared, algorithm->scratch_bytes(&algebra));
+            carve(carver, algorithm->scratch_bytes(&algebra));
+    if (algorithm->places != NULL)
+        worker->places =
+            carve(shared, algorithm->places(&algebra) * sizeof *worker->places);
 }
 
 static void carve_slots(struct kith_worker *worker, struct carver *shared,

@@ -68,6 +68,7 @@ struct kith_algebra kith_worker_algebra(struct kith_worker *worker)
                                      worker->algorithm->edge_vectors,
                                  .every = worker->task.every,
                                  .scratch = worker->algorithm_scratch,
+                                 .places = worker->places,
                                  .gradient = worker->gradient,
                                  .trained = worker->layout->trained};
 }

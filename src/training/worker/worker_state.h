@@ -117,7 +117,8 @@ struct kith_worker {
     void *scratch;                /* the optimiser's */
     void *own[KITH_ALGORITHM_VECTORS_MAX]; /* (gossiped) the algorithm's */
     void *algorithm_scratch;
-    void **edges; /* (edge_count, edge_vectors) (gossiped) for neighbours */
+    uint32_t *places; /* the algorithm's, for a device */
+    void **edges;     /* (edge_count, edge_vectors) (gossiped) for neighbours */
     double *edge_scalars;
     const void **inboxes; /* (edge_count) of a round, for `finish` */
     uint32_t edge_count;
