@@ -133,8 +133,7 @@ static void members_come_from_where_they_live(void **state)
     live_at(1, "203.0.113.8"); /* it has moved */
     assert_int_equal(KITH_REFUSAL_COUNT,
                      visit("203.0.113.8", KITH_S + KITH_MS));
-    assert_int_equal(KITH_REFUSAL_RATE,
-                     visit("203.0.113.7", KITH_S + KITH_MS));
+    assert_int_equal(KITH_REFUSAL_RATE, visit("203.0.113.7", KITH_S + KITH_MS));
 }
 
 /* Silence takes nothing from those who have something to say. */
