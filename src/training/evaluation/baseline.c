@@ -40,6 +40,7 @@ struct baseline {
     uint64_t steps;
     kith_ns start_ns; /* of the run, as if never interrupted */
     kith_ns began_ns, evaluating_ns;
+    kith_ns ended_ns; /* of training; 0: not yet */
     struct kith_meter rows, steps_shown, whole;
     struct kith_speed shown;              /* on the progress line, */
     kith_ns shown_ns;                     /* since then */
@@ -77,21 +78,22 @@ static enum kith_err lost(struct baseline *run, const char *why, char *error)
 /* How old a rate on the progress line gets. */
 #define SHOWN_NS (500 * KITH_MS)
 
-/* Since the start or resume, evaluations left out. */
-static double trained_s(const struct baseline *run)
+/* Since the start or resume, evaluations left out; what the last row and the
+ * summary say ends at one time, whatever came between them. */
+static double trained_s(const struct baseline *run, kith_ns now_ns)
 {
-    return (double)(kith_host_now() - run->began_ns - run->evaluating_ns) /
-           KITH_S;
+    const kith_ns until_ns = run->ended_ns > 0 ? run->ended_ns : now_ns;
+    return (double)(until_ns - run->began_ns - run->evaluating_ns) / KITH_S;
 }
 
-static void look(struct baseline *run, struct kith_meter *meter,
+static void look(struct baseline *run, kith_ns now_ns, struct kith_meter *meter,
                  struct kith_speed *speed)
 {
     struct kith_data_counts counts = {.origin = 0};
     uint64_t waited_ns;
     kith_worker_data(run->worker, &counts, &waited_ns);
     kith_meter_look(meter, run->standing.step * run->alone.train.batch,
-                    trained_s(run), speed);
+                    trained_s(run, now_ns), speed);
     speed->data_wait_s = (double)waited_ns / KITH_S;
 }
 
@@ -115,7 +117,7 @@ static void show(struct baseline *run, double loss)
     if (config->progress == NULL)
         return;
     if (now - run->shown_ns >= SHOWN_NS) {
-        look(run, &run->steps_shown, &run->shown);
+        look(run, now, &run->steps_shown, &run->shown);
         run->shown_ns = now;
     }
     config->progress(config->arg, run->standing.step, run->steps, loss,
@@ -239,7 +241,7 @@ static enum kith_err evaluate(struct baseline *run, bool own,
         .step = standing->step,
         .samples = standing->step * run->alone.train.batch,
         .train_loss = count > 0 ? standing->loss_sum / count : 0};
-    look(run, &run->rows, &row->speed);
+    look(run, before_ns, &run->rows, &row->speed);
     const enum kith_err err = measure(run, &row->score, error);
     if (err == KITH_OK && own) {
         standing->loss_sum = 0;
@@ -351,8 +353,9 @@ static enum kith_err train(struct baseline *run,
             save_if_due(run);
     }
     const bool over = is_over(run);
-    result->train_s = trained_s(run);
-    look(run, &run->whole, &result->speed);
+    run->ended_ns = kith_host_now();
+    result->train_s = trained_s(run, run->ended_ns);
+    look(run, run->ended_ns, &run->whole, &result->speed);
     if (err == KITH_OK)
         err = finish(run, over, &result->last, error);
     result->wall_s = (double)(kith_host_now() - run->start_ns) / KITH_S;
