@@ -236,7 +236,7 @@ LONG = \
   tests/long/accept_taxonomy.sh \
   tests/long/accept_slow_link.sh \
   tests/long/accept_wires.sh \
-  tests/long/accept_worlds.sh \
+  tests/long/accept_mixing.sh tests/long/accept_worlds.sh \
   tests/long/byzantine.sh \
   tests/long/check_cuda_code.sh \
   tests/long/check_deploy.sh \
@@ -254,7 +254,8 @@ EXTRA_DIST += tests/hostile/abuse.py tests/hostile/attacks.py \
 EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept.py \
   tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py \
-  tests/long/accept_worlds.py tests/long/soak.py \
+  tests/long/accept_mixing.py tests/long/accept_worlds.py \
+  tests/long/soak.py \
   tests/long/accept_choco.py tests/long/theory_table.py \
   tests/long/accept_quality.py tests/long/accept_taxonomy.py \
   tests/long/accept_learning.py tests/long/accept_choosing.py \
