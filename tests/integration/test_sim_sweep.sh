@@ -16,7 +16,7 @@ quick="--set stop.epochs=2 --set evaluate=10ms --set target_loss=1.5 --set asser
 sweep() {
     expected=$1
     shift
-    timeout 100 "$kith" sim "$@" >"$scratch/json" 2>"$scratch/err"
+    timeout 300 "$kith" sim "$@" >"$scratch/json" 2>"$scratch/err"
     status=$?
     [ "$status" -eq "$expected" ] || {
         fail "kith sim $*: exit $status, not $expected"
