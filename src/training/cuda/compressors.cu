@@ -59,6 +59,29 @@ static void erase(size_t bytes, void *wire)
     wrote(wire, bytes);
 }
 
+/* A warp for each block: K packs one, or unpacks one. */
+template <typename K>
+static bool pack_each(const struct kith_cut *cut, const void *v, void *wire)
+{
+    return pack_by(
+        cut->all, wire,
+        [=](uint8_t *to) {
+            each_warp("packing", blocks_of(*cut),
+                      K{*cut, (const float *)v, to, found()});
+        });
+}
+
+template <typename K>
+static bool unpack_each(const struct kith_cut *cut, const void *wire, void *out)
+{
+    return unpack_by(
+        cut->all, wire,
+        [=](const uint8_t *from) {
+            each_warp("unpacking", blocks_of(*cut),
+                      K{*cut, from, (float *)out, found()});
+        });
+}
+
 /* ---- sign */
 
 struct size_of {
@@ -109,26 +132,6 @@ struct sign_unpack {
         note(!(mean >= 0) || !ends_well(from + NUMBER, n, 1), found);
     }
 };
-
-static bool pack_sign(const struct kith_cut *cut, const void *v, void *wire)
-{
-    return pack_by(
-        cut->all, wire,
-        [=](uint8_t *to) {
-            each_warp("packing", blocks_of(*cut),
-                      sign_pack{*cut, (const float *)v, to, found()});
-        });
-}
-
-static bool unpack_sign(const struct kith_cut *cut, const void *wire, void *out)
-{
-    return unpack_by(
-        cut->all, wire,
-        [=](const uint8_t *from) {
-            each_warp("unpacking", blocks_of(*cut),
-                      sign_unpack{*cut, from, (float *)out, found()});
-        });
-}
 
 /* ---- int8 */
 
@@ -184,26 +187,6 @@ struct int8_unpack {
         note(bad, found);
     }
 };
-
-static bool pack_int8(const struct kith_cut *cut, const void *v, void *wire)
-{
-    return pack_by(
-        cut->all, wire,
-        [=](uint8_t *to) {
-            each_warp("packing", blocks_of(*cut),
-                      int8_pack{*cut, (const float *)v, to, found()});
-        });
-}
-
-static bool unpack_int8(const struct kith_cut *cut, const void *wire, void *out)
-{
-    return unpack_by(
-        cut->all, wire,
-        [=](const uint8_t *from) {
-            each_warp("unpacking", blocks_of(*cut),
-                      int8_unpack{*cut, from, (float *)out, found()});
-        });
-}
 
 /* ---- qsgd: a norm first, which says whether its block draws */
 
@@ -404,8 +387,16 @@ static bool unpack_random_k(const struct kith_places *places, const void *wire,
 }
 
 const struct kith_compressed compressed = {
-    erase,           pack_top_k, unpack_top_k, pack_random_k,
-    unpack_random_k, pack_sign,  unpack_sign,  pack_int8,
-    unpack_int8,     pack_qsgd,  unpack_qsgd,
+    erase,
+    pack_top_k,
+    unpack_top_k,
+    pack_random_k,
+    unpack_random_k,
+    pack_each<sign_pack>,
+    unpack_each<sign_unpack>,
+    pack_each<int8_pack>,
+    unpack_each<int8_unpack>,
+    pack_qsgd,
+    unpack_qsgd,
 };
 } // namespace gpu
