@@ -55,6 +55,12 @@ void *cuda_emulation(const char *symbol)
     return found;
 }
 
+void cuda_find(void *function, const char *symbol)
+{
+    void *const found = cuda_emulation(symbol);
+    memcpy(function, &found, sizeof found);
+}
+
 uint64_t cuda_seed(uint64_t which)
 {
     return which + 1000003 * seed();

@@ -17,6 +17,8 @@ bool cuda_module_found(const struct kith_backend **single,
 /* Is it the emulation? Then kith_emulate_fail and its like. NULL: it is not,
  * and a line says that this needs it. */
 void *cuda_emulation(const char *symbol);
+/* *function <- that, whatever its type. */
+void cuda_find(void *function, const char *symbol);
 
 /* The seed of one set of random inputs: `which` itself in `make check`, and
  * another for each KITH_TEST_SEED, which bench/gpu/run.sh draws anew. */

@@ -319,17 +319,11 @@ static void test_erase(void **state)
     }
 }
 
-static void find(void *function, const char *name)
-{
-    void *const symbol = cuda_emulation(name);
-    memcpy(function, &symbol, sizeof symbol);
-}
-
 int main(void)
 {
     if (!cuda_module_found(&gpu, &half))
         return 77;
-    find(&set_order, "kith_emulate_order");
+    cuda_find(&set_order, "kith_emulate_order");
     cpu = kith_backend_find("cpu");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_trips),       cmocka_unit_test(test_late),

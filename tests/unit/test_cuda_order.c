@@ -236,18 +236,12 @@ static void test_zeros_stay(void **state)
     }
 }
 
-static void find(void *function, const char *name)
-{
-    void *const symbol = cuda_emulation(name);
-    memcpy(function, &symbol, sizeof symbol);
-}
-
 int main(void)
 {
     if (!cuda_module_found(&gpu, &half))
         return 77;
-    find(&set_order, "kith_emulate_order");
-    find(&set_late, "kith_emulate_late");
+    cuda_find(&set_order, "kith_emulate_order");
+    cuda_find(&set_late, "kith_emulate_late");
     if (set_order == NULL) {
         printf("skipped: a device cannot be told to be late\n");
         return 77;

@@ -480,21 +480,15 @@ static void test_sparta_keeps_up(void **state)
     assert_true(few <= 2 * whole);
 }
 
-static void find(void *function, const char *name)
-{
-    void *const symbol = cuda_emulation(name);
-    memcpy(function, &symbol, sizeof symbol);
-}
-
 int main(void)
 {
     const struct kith_backend *half;
     wire = kith_formats[0];
     compressor = kith_compressor_find("none");
     if (cuda_module_found(&gpu, &half)) {
-        find(&set_order, "kith_emulate_order");
-        find(&set_late, "kith_emulate_late");
-        find(&count_commands, "kith_emulate_commands");
+        cuda_find(&set_order, "kith_emulate_order");
+        cuda_find(&set_late, "kith_emulate_late");
+        cuda_find(&count_commands, "kith_emulate_commands");
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_loads),

@@ -398,21 +398,15 @@ static void test_device_fails(void **state)
     free(z);
 }
 
-static void find(void *function, const char *name)
-{
-    void *const symbol = cuda_emulation(name);
-    memcpy(function, &symbol, sizeof symbol);
-}
-
 int main(void)
 {
     if (!cuda_module_found(&gpu, &half))
         return 77;
-    find(&late, "kith_emulate_late");
-    find(&fail_after, "kith_emulate_fail");
-    find(&memory, "kith_emulate_memory");
-    find(&pinnable, "kith_emulate_pinnable");
-    find(&pinned, "kith_emulate_pinned");
+    cuda_find(&late, "kith_emulate_late");
+    cuda_find(&fail_after, "kith_emulate_fail");
+    cuda_find(&memory, "kith_emulate_memory");
+    cuda_find(&pinnable, "kith_emulate_pinnable");
+    cuda_find(&pinned, "kith_emulate_pinned");
     if (late == NULL) {
         printf("skipped: a device cannot be told to fail\n");
         return 77;
