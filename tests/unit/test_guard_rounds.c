@@ -83,6 +83,43 @@ static void test_coordinates(void **state)
     all_are(&round, (18 + 1e6) / 6, (180 - 1e6) / 6, (-18 + 1e6) / 6);
 }
 
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The middle of every number of models, ties among them, beside qsort, where
+ * coordinates fill no chunk. */
+static void test_any_number(void **state)
+{
+    enum { MANY = KITH_DEGREE_MAX + 1, WIDE = 70 };
+    static double all[MANY][WIDE], found[WIDE];
+    const struct kith_guard *median = kith_guard_find("median");
+    (void)state;
+    for (uint32_t n = 2; n <= MANY; n++) {
+        struct kith_guard_round round = {.config = &config,
+                                         .host = kith_backend_find("naive64"),
+                                         .dim = WIDE,
+                                         .count = n - 1,
+                                         .merged = found};
+        for (uint32_t i = 0; i < n; i++) {
+            round.models[i] = all[i];
+            for (uint32_t k = 0; k < WIDE; k++)
+                all[i][k] = (double)((i * 2654435761u + k * 40503u * n) % 97);
+        }
+        median->judge(NULL, &round);
+        for (uint32_t k = 0; k < WIDE; k++) {
+            double column[MANY];
+            for (uint32_t i = 0; i < n; i++)
+                column[i] = all[i][k];
+            qsort(column, n, sizeof *column, by_value);
+            assert_true(found[k] ==
+                        column[(n - 1) / 2] / 2 + column[n / 2] / 2);
+        }
+    }
+}
+
 /* Nearest to the three others of 1, 2, 3, 4, 8: the model 2, at distances of
  * 1, 1 and 2, before 3, whose are the same: ours is preferred. */
 static void test_krum(void **state)
@@ -176,6 +213,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_coordinates),
+        cmocka_unit_test(test_any_number),
         cmocka_unit_test(test_krum),
         cmocka_unit_test(test_geometric_median),
         cmocka_unit_test(test_nearest_mean),
