@@ -72,7 +72,13 @@ static void is(double found, double expected)
         fail_msg("let in %.17g, expected %.17g", found, expected);
 }
 
-/* One identity known or none: 3 times own movement, and 2.5 of that. */
+/* What is let in between 2.5 m and 5 m. */
+static double tapered(double d, double m)
+{
+    return 2 * m / d * (5 * m - d) / (2.5 * m);
+}
+
+/* One identity known or none: m is 3 times own movement. */
 static void test_begins_with_own_movement(void **state)
 {
     (void)state;
@@ -81,7 +87,11 @@ static void test_begins_with_own_movement(void **state)
     is(from(1, 6, 2), 1);
     is(from(1, 12, 2), 1);
     is(from(1, 15, 2), 12. / 15);
-    is(from(1, 15.001, 2), 0);
+    is(from(1, 15.001, 2), tapered(15.001, 6));
+    is(from(1, 22.5, 2), 12. / 22.5 / 2);
+    is(from(1, 29.999, 2), tapered(29.999, 6));
+    is(from(1, 30, 2), 0);
+    is(from(1, 30.001, 2), 0);
     assert_true(guard->needs_movement(memory));
 }
 
@@ -92,7 +102,7 @@ static void test_few_identities(void **state)
     is(from(1, 3, 1), 1);
     is(from(2, 40, 1), 0); /* alone, 1 says nothing of others */
     is(from(1, 4, 1), 1);
-    is(from(2, 12, 1), 0); /* 2.5 max(3, 4) = 10 */
+    is(from(2, 12, 1), tapered(12, 4)); /* max(3, 4) */
     is(from(1, 24, 1), 0);
     is(from(2, 30, 1), 24. / 30); /* lower of 24 and 12 */
     is(from(3, 60, 0), 48. / 60);
@@ -109,7 +119,8 @@ static void test_median_by_identity(void **state)
     is(from(5, 50, 100), 40. / 50);
     is(from(5, 60, 100), 1); /* 10 20 30 40 50 */
     is(from(6, 75, 100), 60. / 75);
-    is(from(6, 75.01, 100), 0); /* 10 20 30 40 60 75: 30 */
+    is(from(6, 90, 100), tapered(90, 30));
+    is(from(6, 150.01, 100), 0); /* 10 20 30 40 60 90: 30 */
     /* A rejected one counts, once whatever it sends: 1e30 is its distance. */
     for (unsigned i = 0; i < 9; i++)
         is(from(6, 1e30, 100), 0);

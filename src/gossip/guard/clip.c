@@ -4,14 +4,20 @@
  *   m = lower median of L                where four identities are known,
  *       max(3 own movement, that)        where two or three are,
  *       3 own movement                   else
- *   w = 0 where d > 2.5 m, else min(1, 2 m / d)
+ *   w = 1                                to 2 m
+ *       2 m / d                          to 2.5 m
+ *       2 m / d (5 m - d) / 2.5 m        to 5 m
+ *       0                                beyond
  *
  * Clipping alone runs away: what is let in moves honest models apart, which
- * raises m. Clipping to m itself holds half of all honest models back, which
- * costs where they are far apart, and does not stop old models, either: near
- * noisy ones they are no further than others, and pull all the time. Two more
- * are rejected, on random coordinates that others do not know. Who does not
- * learn: its way since its last model is short beside ours, and others' is not,
+ * raises m. Letting nothing in beyond 2.5 m forgets an honest peer whose data
+ * are very unlike: as the learning rate falls, all distances shrink but its
+ * own, the less so the less it is heard. Clipping to m itself holds half of all
+ * honest models back, which costs where they are far apart, and does not stop
+ * old models, either: near noisy ones they are no further than others, and pull
+ * all the time. Two more are rejected, on random coordinates that others do not
+ * know. Who does not learn: its way since its last model is short beside ours,
+ * and others' is not,
  *
  *   r = |s_j - s_j'| / |x_i - x_i'|      R[j] <- (R[j] + r) / 2
  *   w = 0 where R[j] < 0.25 lower median of R, of three identities or more
@@ -24,7 +30,7 @@
  *
  * Who was away is far, and most neighbours of a graph may stand on our side of
  * what parted us: who misses more than 16 turns, of half of those known each,
- * is clipped and not rejected for its distance a quarter as many times, not
+ * is clipped alone, whatever its distance, a quarter as many times, not
  * counting those that are nearer than its last. Where our side has settled, m
  * and so what is let in is little beside the way back: a count alone ended in
  * the midst of it. Only while it is within our own norm,
@@ -50,7 +56,8 @@
  *
  * Source: this project; after He et al., "Byzantine-Robust Decentralized
  * Learning via ClippedGossip", 2022, and Karimireddy, He and Jaggi, "Learning
- * from History for Byzantine Robust Optimization", ICML 2021.
+ * from History for Byzantine Robust Optimization", ICML 2021; w d descends as
+ * Hampel's, "The Influence Curve and its Role in Robust Estimation", 1974.
  * Test: unit/test_guard_clip.c, unit/test_guard_runs.c. */
 #include <math.h>
 #include <stdint.h>
@@ -62,8 +69,9 @@ enum { IDENTITIES = 64, KNOWN = KITH_GUARD_NEIGHBOURS, FEW = 2, MET = 3 };
 enum { AWAY = 16, AFTER = 2 };
 /* What is kept of an identity, (coordinates) each: C, s_j', x_i'. */
 enum { SUMS, THEIRS, OURS, KEPT };
-#define FURTHEST 2.5
 #define NEAR 2.0
+#define FAR 2.5
+#define FURTHEST 5.0
 #define MOVEMENTS 3.0
 #define FADING 0.7
 #define COHERENT 1.4
@@ -264,6 +272,15 @@ static bool is_spared(struct identity *identity,
     return !is_beyond_own(model);
 }
 
+/* What is left of a clipped one: all, and then less and less. */
+static double taper(double d, double m)
+{
+    KITH_ASSERT(d > NEAR * m);
+    if (d > FURTHEST * m)
+        return 0;
+    return d > FAR * m ? (FURTHEST * m - d) / ((FURTHEST - FAR) * m) : 1;
+}
+
 static double weigh(void *state, const struct kith_guard_model *model)
 {
     struct clip *clip = state;
@@ -281,10 +298,9 @@ static double weigh(void *state, const struct kith_guard_model *model)
     go_on(clip, identity, model);
     if (model->elapsed >= 1 && identity->after++ >= AFTER)
         return 0;
-    if ((d > FURTHEST * m && !spared) || is_coherent(clip, identity) ||
-        is_still(clip, identity))
+    if (is_coherent(clip, identity) || is_still(clip, identity))
         return 0;
-    return d > NEAR * m ? NEAR * m / d : 1;
+    return d > NEAR * m ? NEAR * m / d * (spared ? 1 : taper(d, m)) : 1;
 }
 
 extern const struct kith_guard kith_guard_clip;
@@ -292,7 +308,7 @@ const struct kith_guard kith_guard_clip = {
     .name = "clip",
     .paper = "after He et al., 2022",
     .summary = "clip to twice the median of the last distances by identity, "
-               "reject who is further, stands still or pushes one way",
+               "reject who is far off, stands still or pushes one way",
     .bytes = bytes,
     .needs_movement = needs_movement,
     .looks = true,
