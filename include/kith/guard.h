@@ -55,6 +55,9 @@ struct kith_guard_model {
     double movement; /* mean of own movement between two merges; 0: none yet */
     double norm;     /* |sent|; 0: not asked */
     double elapsed;  /* share of own steps that are done, in [0, 1] */
+    /* On our last batch, of received and sent; NaN: no step yet; 0: not asked
+     */
+    double loss, own_loss;
     /* (coordinates) of received - sent, and of sent; NULL: not asked */
     const double *v, *sent;
     size_t coordinates;
@@ -69,8 +72,9 @@ struct kith_guard_round {
     uint32_t count;                          /* received, <= KITH_DEGREE_MAX */
     const void *models[KITH_DEGREE_MAX + 1]; /* (dim) */
     void *merged; /* (dim) in the place of each received one; NULL: none */
-    double distances[KITH_DEGREE_MAX]; /* |received - sent| */
-    double let_in[KITH_DEGREE_MAX];    /* the answers; 1 each before */
+    double distances[KITH_DEGREE_MAX];  /* |received - sent| */
+    double losses[KITH_DEGREE_MAX + 1]; /* as `loss`; number `count`: our own */
+    double let_in[KITH_DEGREE_MAX];     /* the answers; 1 each before */
 };
 
 struct kith_guard {
@@ -83,8 +87,10 @@ struct kith_guard {
     bool (*needs_movement)(const void *state);
     bool looks;         /* weigh: at coordinates, `v` */
     bool looks_at_norm; /* `norm` */
+    bool looks_at_loss; /* `loss`, `losses` */
     /* How much of this model is let in, in [0, 1]; or, where all of a round are
-     * needed, of each. One of the two is required but for `none`. */
+     * needed, of each. One of the two is required but for `none`; where there
+     * are both `judge` answers of rounds. */
     double (*weigh)(void *state, const struct kith_guard_model *model);
     void (*judge)(void *state, struct kith_guard_round *round);
     bool replaces; /* judge: fills `merged` */

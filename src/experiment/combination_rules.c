@@ -164,11 +164,20 @@ static enum kith_err match_guard(const struct tree *tree,
     if (!(algorithm->flags & KITH_TAKES_GUARD))
         return fail(tree, "gossip.guard", experiment, guard,
                     "none: what it receives is not a model that is averaged");
-    if (found->judge != NULL &&
+    if (found->judge != NULL && found->weigh == NULL &&
         (algorithm->pattern != KITH_PATTERN_ROUND || gives_weight))
         return fail(tree, "gossip.guard", experiment, guard,
                     "one that sees a model at a time: clip or balance; this "
                     "one compares those of a round");
+    if (found->looks_at_loss && gives_weight)
+        return fail(tree, "gossip.guard", experiment, guard,
+                    "none, clip or balance: what it receives is a share of a "
+                    "model, which has no loss");
+    if (found->looks_at_loss &&
+        experiment->backend->host != experiment->backend)
+        return fail(tree, "gossip.guard", experiment, guard,
+                    "a backend of the host, or clip, balance or cs+: a device "
+                    "does not evaluate what it receives");
     if (gives_weight && experiment->backend->host != experiment->backend)
         return fail(tree, "gossip.guard", experiment, guard,
                     "none, or a backend of the host: shares are held against "

@@ -90,6 +90,7 @@ libkith_gossip_a_SOURCES = \
   src/gossip/guard/rounds.c \
   src/gossip/guard/rounds.h \
   src/gossip/guard/trimmed_mean.c \
+  src/gossip/guard/ubar.c \
   src/gossip/topology/adjacency.c \
   src/gossip/topology/barabasi_albert.c \
   src/gossip/topology/base.c \

@@ -181,6 +181,31 @@ static void test_balance(void **state)
     close_to(guard->weigh(NULL, &model), 1);
 }
 
+/* Of losses 1, 3, 2, 4 and none beside our 2: the first and third of the four
+ * that are nearest; none: the nearest, 2, alone. */
+static void test_ubar(void **state)
+{
+    (void)state;
+    const struct kith_guard *guard = kith_guard_find("ubar");
+    static const double losses[RECEIVED + 1] = {1, 3, 2, 4, 0, 2};
+    struct kith_guard_round round = judged("ubar", 1);
+    close_to(round.let_in[1], 1); /* all alike */
+    memcpy(round.losses, losses, sizeof losses);
+    guard->judge(NULL, &round);
+    for (unsigned i = 0; i < RECEIVED; i++)
+        close_to(round.let_in[i], i == 0 || i == 2);
+    round.losses[OWN] = (double)NAN;
+    guard->judge(NULL, &round);
+    for (unsigned i = 0; i < RECEIVED; i++)
+        close_to(round.let_in[i], i == 1);
+    struct kith_guard_model model = {.loss = 2, .own_loss = 2};
+    close_to(guard->weigh(NULL, &model), 1);
+    model.loss = 2.001;
+    close_to(guard->weigh(NULL, &model), 0);
+    model.loss = (double)NAN;
+    close_to(guard->weigh(NULL, &model), 0);
+}
+
 /* The worst is a liar's own: the mean counts, of which two hundredths each. */
 static void test_liars(void **state)
 {
@@ -219,6 +244,7 @@ int main(void)
         cmocka_unit_test(test_nearest_mean),
         cmocka_unit_test(test_cs_plus),
         cmocka_unit_test(test_balance),
+        cmocka_unit_test(test_ubar),
         cmocka_unit_test(test_liars),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -427,7 +427,7 @@ static void test_weights_stay(void **state)
     check_weights("gosgd", 0x1p40);
 }
 
-/* Own movement, of all values where there are few: what is further than 7.5
+/* Own movement, of all values where there are few: what is further than 15
  * times that is rejected, what is nearer is not. */
 static void test_own_movement(void **state)
 {
@@ -440,10 +440,10 @@ static void test_own_movement(void **state)
     train(pair.worker, 3);
     for (size_t i = 0; i < pair.dim; i++)
         moved += pow(value(&pair, i) - before[i], 2);
-    merge(&pair, 1, 7.49 * sqrt(moved));
+    merge(&pair, 1, 14.9 * sqrt(moved));
     assert_true(kith_worker_guarded(pair.worker, &pair.edge, &mark));
     assert_int_equal(mark.kind, KITH_MARK_CLIPPED);
-    merge(&pair, 1, 7.51 * sqrt(moved)); /* no step between: as before */
+    merge(&pair, 1, 15.1 * sqrt(moved)); /* no step between: as before */
     assert_true(kith_worker_guarded(pair.worker, &pair.edge, &mark));
     assert_int_equal(mark.kind, KITH_MARK_REJECTED);
     kith_worker_close(pair.worker);

@@ -45,6 +45,15 @@ static bool gives_weight(const struct kith_worker *worker)
     return kith_algorithm_gives_weight(worker->algorithm);
 }
 
+/* Rather than one model at a time. */
+static bool judges_rounds(const struct kith_worker *worker)
+{
+    const struct kith_guard *guard = worker->task.guard;
+    return guard->judge != NULL &&
+           (guard->weigh == NULL ||
+            worker->algorithm->pattern == KITH_PATTERN_ROUND);
+}
+
 /* All coordinates where there are no more than a guard looks at. */
 bool kith_worker_guard_open(struct kith_worker *worker)
 {
@@ -67,12 +76,13 @@ bool kith_worker_guard_open(struct kith_worker *worker)
     guarding->before = calloc(count, sizeof(double));
     guarding->answers = calloc(worker->slot_count, sizeof *guarding->answers);
     guarding->state = calloc(1, guard->bytes == NULL ? 1 : guard->bytes(count));
-    if (guard->judge != NULL)
+    const bool judges = judges_rounds(worker);
+    if (judges)
         guarding->round = calloc(1, sizeof *guarding->round);
-    if ((guard->judge != NULL && guarding->round == NULL) ||
-        guarding->starts == NULL || guarding->v == NULL ||
-        guarding->sent == NULL || guarding->before == NULL ||
-        guarding->answers == NULL || guarding->state == NULL)
+    if ((judges && guarding->round == NULL) || guarding->starts == NULL ||
+        guarding->v == NULL || guarding->sent == NULL ||
+        guarding->before == NULL || guarding->answers == NULL ||
+        guarding->state == NULL)
         return false;
     const size_t bytes = (worker->message + 63) & ~(size_t)63;
     const bool divides = gives_weight(worker) && worker->algorithm->factor;
@@ -80,7 +90,11 @@ bool kith_worker_guard_open(struct kith_worker *worker)
         guarding->ours = aligned_alloc(64, bytes);
     if (guard->replaces)
         guarding->round->merged = aligned_alloc(64, bytes);
-    if ((guard->replaces && guarding->round->merged == NULL) ||
+    const size_t whole = worker->dim * worker->backend->element_bytes;
+    if (guard->looks_at_loss)
+        guarding->whole = aligned_alloc(64, (whole + 63) & ~(size_t)63);
+    if ((guard->looks_at_loss && guarding->whole == NULL) ||
+        (guard->replaces && guarding->round->merged == NULL) ||
         (divides && guarding->ours == NULL))
         return false;
     draw_runs(worker);
@@ -100,6 +114,7 @@ void kith_worker_guard_close(struct kith_worker *worker)
     free(worker->guarding.round);
     free(worker->guarding.state);
     free(worker->guarding.ours);
+    free(worker->guarding.whole);
 }
 
 static bool needs_movement(const struct kith_guarding *guarding)
@@ -285,6 +300,21 @@ static double norm(struct kith_worker *worker, const struct compared *compared)
     return compared->unit * sqrt(squared);
 }
 
+/* Evaluated on the batch of our last step. */
+static double loss(struct kith_worker *worker, const void *model)
+{
+    struct kith_guarding *guarding = &worker->guarding;
+    const struct kith_backend *backend = worker->backend;
+    KITH_ASSERT(guarding->whole != NULL && backend->host == backend);
+    if (guarding->batch.rows == 0)
+        return (double)NAN;
+    backend->copy(worker->dim, guarding->whole, worker->slots[KITH_SLOT_LIVE]);
+    backend->copy(worker->layout->gossiped, guarding->whole, model);
+    const struct kith_pass pass = {
+        .x = guarding->whole, .batch = &guarding->batch, .scale = 1};
+    return kith_graph_loss(worker->network, &pass, NULL);
+}
+
 /* The models that have come, and their edges. */
 static void gather(struct kith_worker *worker, const struct kith_work *work,
                    const struct kith_work_edge *edges[KITH_DEGREE_MAX])
@@ -313,6 +343,9 @@ static void gather(struct kith_worker *worker, const struct kith_work *work,
         seen->let_in[k] = 1;
         seen->count++;
     }
+    for (uint32_t k = 0; worker->guarding.whole != NULL && k <= seen->count;
+         k++)
+        seen->losses[k] = seen->count > 0 ? loss(worker, seen->models[k]) : 0;
 }
 
 /* Slots that were received may be others' as well: nothing is written there. */
@@ -383,6 +416,8 @@ static struct kith_guarded weigh(struct kith_worker *worker,
         .movement = guarding->movement,
         .norm = guard->looks_at_norm ? norm(worker, &compared) : 0,
         .elapsed = elapsed(worker),
+        .loss = guard->looks_at_loss ? loss(worker, compared.received) : 0,
+        .own_loss = guard->looks_at_loss ? loss(worker, compared.ours) : 0,
         .v = guard->looks ? guarding->v : NULL,
         .sent = guard->looks ? guarding->sent : NULL,
         .coordinates = guarding->coordinates};

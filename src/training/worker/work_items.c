@@ -114,6 +114,7 @@ static double micro_batch(struct kith_worker *worker, void *x, uint64_t part,
     batch.entity = worker->self;
     batch.seed = worker->task.seed;
     batch.step = part;
+    worker->guarding.batch = batch;
     const struct kith_pass pass = {.x = x,
                                    .gradient = worker->gradient,
                                    .batch = &batch,

@@ -60,6 +60,8 @@ struct kith_guarding {
     double movement;  /* moving average of |x - before|; 0: none yet */
     bool has_trained; /* since the last merge */
     uint64_t steps;   /* own ones that are done */
+    void *whole;      /* (dim) a model whose loss is asked for; NULL: none is */
+    struct kith_batch batch; /* of the last step; lent; no rows: none yet */
     struct kith_guarded_round *round; /* NULL: one model at a time */
 };
 
