@@ -139,6 +139,33 @@ static void test_geometric_median(void **state)
     assert_true(merged[1] > 20 && merged[1] < 45);
 }
 
+/* Two of seven of 3e38, or of 1e200, whose squares are none: the five others'
+ * median, 3, moved by no more than what is between them. */
+static void test_geometric_median_of_huge(void **state)
+{
+    enum { MANY = 7 };
+    static const double huge[] = {3e38, 1e200};
+    const struct kith_guard *guard = kith_guard_find("geometric-median");
+    (void)state;
+    for (unsigned h = 0; h < 2; h++) {
+        double all[MANY], found = 0;
+        struct kith_guard_round round = {.config = &config,
+                                         .host = kith_backend_find("naive64"),
+                                         .dim = 1,
+                                         .count = MANY - 1,
+                                         .merged = &found};
+        void *memory = calloc(1, guard->bytes(1));
+        assert_non_null(memory);
+        for (unsigned i = 0; i < MANY; i++) {
+            all[i] = i < 2 ? huge[h] : i - 1; /* huge, huge, 1 to 5 */
+            round.models[i] = &all[i];
+        }
+        guard->judge(memory, &round);
+        free(memory);
+        assert_true(found > 2.9 && found < 3.1);
+    }
+}
+
 /* b = 1: means of the five nearest. For each honest one these are the honest
  * ones, 3.6; the liar's five are itself and four of them, trimmed away. */
 static void test_nearest_mean(void **state)
@@ -241,6 +268,7 @@ int main(void)
         cmocka_unit_test(test_any_number),
         cmocka_unit_test(test_krum),
         cmocka_unit_test(test_geometric_median),
+        cmocka_unit_test(test_geometric_median_of_huge),
         cmocka_unit_test(test_nearest_mean),
         cmocka_unit_test(test_cs_plus),
         cmocka_unit_test(test_balance),

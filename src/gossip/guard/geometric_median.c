@@ -8,7 +8,11 @@
  *
  *   |y - s_k|^2 = sum_j a_j D_kj - sum_ij a_i a_j D_ij / 2
  *
- * needs distances of pairs alone: no pass over the models in an iteration.
+ * needs distances of pairs alone: no pass over the models in an iteration. It
+ * starts about the model that is nearest to the others, and what bounds a
+ * weight is the median distance: from the mean, or bounded by it, two models of
+ * 3e38 are not left behind. Whose distance is a million times the median is
+ * left out: beside its square nothing of others' is left in a double.
  *
  * Source: Pillutla, Kakade and Harchaoui, "Robust Aggregation for Federated
  * Learning", 2022 (smoothed Weiszfeld).
@@ -17,8 +21,11 @@
 
 #include <math.h>
 
+#include "kith/assert.h"
+
 enum { ITERATIONS = 32 };
-#define SMOOTH 1e-6 /* of the mean distance: no weight is infinite */
+#define FURTHEST 1e6
+#define SMOOTH 1e-6 /* of the median distance: no weight is infinite */
 
 struct point {
     double weights[GUARD_MODELS];
@@ -31,25 +38,69 @@ static size_t bytes(size_t coordinates)
     return sizeof(struct point);
 }
 
+/* The model whose distances to the others are least together. */
+static uint32_t medoid(const struct point *point, uint32_t n)
+{
+    double least = (double)INFINITY;
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        double sum = 0;
+        for (uint32_t j = 0; j < n; j++)
+            sum += sqrt(point->squared[i * n + j]);
+        if (sum < least) {
+            least = sum;
+            found = i;
+        }
+    }
+    return found;
+}
+
+/* a_i ~ 1 / from_i, which are not below a share of their median. 0 stays. */
+static void weigh(struct point *point, uint32_t n, const double *from,
+                  double share)
+{
+    double sorted[GUARD_MODELS], total = 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (point->weights[i] > 0)
+            sorted[count++] = from[i];
+    kith_guard_sort(sorted, count);
+    KITH_ASSERT(count > 0);
+    const double least = fmax(share * sorted[(count - 1) / 2], 1e-150);
+    for (uint32_t i = 0; i < n; i++) {
+        if (point->weights[i] > 0)
+            point->weights[i] = 1 / fmax(from[i], least);
+        total += point->weights[i];
+    }
+    for (uint32_t i = 0; i < n; i++)
+        point->weights[i] /= total;
+}
+
+/* About the medoid, without those that are too far from it. */
+static void start(struct point *point, uint32_t n)
+{
+    const double *const squared = &point->squared[medoid(point, n) * n];
+    double from[GUARD_MODELS], sorted[GUARD_MODELS];
+    for (uint32_t i = 0; i < n; i++)
+        sorted[i] = from[i] = sqrt(squared[i]);
+    kith_guard_sort(sorted, n);
+    for (uint32_t i = 0; i < n; i++)
+        point->weights[i] = from[i] <= FURTHEST * sorted[(n - 1) / 2] ? 1 : 0;
+    weigh(point, n, from, 1);
+}
+
 static void iterate(struct point *point, uint32_t n)
 {
-    double from[GUARD_MODELS], within = 0, mean = 0, total = 0;
+    double from[GUARD_MODELS], within = 0;
     for (uint32_t i = 0; i < n; i++) {
         from[i] = 0;
         for (uint32_t j = 0; j < n; j++)
             from[i] += point->weights[j] * point->squared[i * n + j];
         within += point->weights[i] * from[i] / 2;
     }
-    for (uint32_t i = 0; i < n; i++) {
-        from[i] = sqrt(fmax(0, from[i] - within));
-        mean += from[i] / n;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        point->weights[i] = 1 / fmax(from[i], fmax(SMOOTH * mean, 1e-150));
-        total += point->weights[i];
-    }
     for (uint32_t i = 0; i < n; i++)
-        point->weights[i] /= total;
+        from[i] = sqrt(fmax(0, from[i] - within));
+    weigh(point, n, from, SMOOTH);
 }
 
 static void rule(void *state, kith_guard_values *values, uint32_t n,
@@ -68,8 +119,7 @@ static void judge(void *state, struct kith_guard_round *round)
     struct point *point = state;
     const uint32_t n = round->count + 1;
     kith_guard_distances(round, point->squared);
-    for (uint32_t i = 0; i < n; i++)
-        point->weights[i] = 1.0 / n;
+    start(point, n);
     for (unsigned i = 0; i < ITERATIONS; i++)
         iterate(point, n);
     kith_guard_replace(round, rule, point);

@@ -16,7 +16,8 @@
 
 struct mixing {
     uint32_t cut;
-    uint32_t nearest[GUARD_MODELS][GUARD_MODELS]; /* (n, n - cut) */
+    uint32_t nearest[GUARD_MODELS][GUARD_MODELS]; /* (n, n - cut) ascending */
+    uint32_t first[GUARD_MODELS]; /* the first with the same nearest ones */
     double squared[GUARD_MODELS * GUARD_MODELS];
 };
 
@@ -26,7 +27,7 @@ static size_t bytes(size_t coordinates)
     return sizeof(struct mixing);
 }
 
-/* By distance; of equals the first. */
+/* Of equals the first. */
 static void order(struct mixing *mixing, uint32_t n, uint32_t of)
 {
     const double *const squared = &mixing->squared[of * n];
@@ -39,6 +40,42 @@ static void order(struct mixing *mixing, uint32_t n, uint32_t of)
     }
 }
 
+/* Honest models have the same nearest ones where liars are far: then one mean
+ * is made for all of them. */
+static void gather(struct mixing *mixing, uint32_t n)
+{
+    const uint32_t count = n - mixing->cut;
+    for (uint32_t i = 0; i < n; i++) {
+        bool is_near[GUARD_MODELS] = {false};
+        uint32_t *const nearest = mixing->nearest[i];
+        order(mixing, n, i);
+        for (uint32_t j = 0; j < count; j++)
+            is_near[nearest[j]] = true;
+        for (uint32_t j = 0, at = 0; j < n; j++)
+            if (is_near[j])
+                nearest[at++] = j;
+        uint32_t first = 0;
+        while (memcmp(mixing->nearest[first], nearest,
+                      count * sizeof *nearest) != 0)
+            first++;
+        mixing->first[i] = first;
+    }
+}
+
+/* (GUARD_CHUNK) the sum of `count` models, a few coordinates at a time. */
+static void add_up(kith_guard_values *values, const uint32_t *of,
+                   uint32_t count, double *sums)
+{
+    enum { FEW = 8 };
+    for (unsigned at = 0; at < GUARD_CHUNK; at += FEW) {
+        double few[FEW] = {0};
+        for (uint32_t j = 0; j < count; j++)
+            for (unsigned k = 0; k < FEW; k++)
+                few[k] += values[of[j]][at + k];
+        memcpy(sums + at, few, sizeof few);
+    }
+}
+
 static void rule(void *state, kith_guard_values *values, uint32_t n,
                  double *found)
 {
@@ -48,14 +85,11 @@ static void rule(void *state, kith_guard_values *values, uint32_t n,
     for (uint32_t j = 0; j < n; j++)
         for (unsigned k = 0; k < GUARD_CHUNK; k++)
             values[j][k] /= count;
-    for (uint32_t i = 0; i < n; i++) {
-        memset(means[i], 0, sizeof means[i]);
-        for (uint32_t j = 0; j < count; j++) {
-            const double *const near = values[mixing->nearest[i][j]];
-            for (unsigned k = 0; k < GUARD_CHUNK; k++)
-                means[i][k] += near[k];
-        }
-    }
+    for (uint32_t i = 0; i < n; i++)
+        if (mixing->first[i] < i)
+            memcpy(means[i], means[mixing->first[i]], sizeof means[i]);
+        else
+            add_up(values, mixing->nearest[i], count, means[i]);
     kith_guard_trimmed(means, n, mixing->cut, found);
 }
 
@@ -64,8 +98,7 @@ static void judge(void *state, struct kith_guard_round *round)
     struct mixing *mixing = state;
     mixing->cut = kith_guard_liars(round);
     kith_guard_distances(round, mixing->squared);
-    for (uint32_t i = 0; i <= round->count; i++)
-        order(mixing, round->count + 1, i);
+    gather(mixing, round->count + 1);
     kith_guard_replace(round, rule, mixing);
 }
 

@@ -47,15 +47,14 @@ void kith_guard_sort(double *values, uint32_t n)
     }
 }
 
-/* Two loops, which compilers carry out for several coordinates at once. */
+/* A loop that compilers carry out for several coordinates at once. */
 static void in_order(double *restrict less, double *restrict more)
 {
-    kith_guard_values least;
-    for (unsigned k = 0; k < GUARD_CHUNK; k++)
-        least[k] = less[k] < more[k] ? less[k] : more[k];
-    for (unsigned k = 0; k < GUARD_CHUNK; k++)
-        more[k] = less[k] < more[k] ? more[k] : less[k];
-    memcpy(less, least, sizeof least);
+    for (unsigned k = 0; k < GUARD_CHUNK; k++) {
+        const double a = less[k], b = more[k];
+        less[k] = a < b ? a : b;
+        more[k] = a > b ? a : b;
+    }
 }
 
 /* Which values are compared does not depend on any: all coordinates of a chunk
