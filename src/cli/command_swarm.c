@@ -297,9 +297,6 @@ int kith_cli_swarm(const struct cli_arguments *arguments)
         return kith_cli_fail(arguments, KITH_EXIT_USAGE,
                              "--trace is of simulations; a --lab run has its "
                              "rows and marks in a run database");
-    if (random && arguments->set_count > 0)
-        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
-                             "--set goes with an experiment, not --random");
     int code = kith_cli_number(arguments, CLI_SEED, 0, INT64_MAX, &seed);
     if (code == KITH_EXIT_OK)
         code = kith_cli_number(arguments, CLI_RUNS, 1, SWARM_RUNS_MAX, &runs);
@@ -315,6 +312,10 @@ int kith_cli_swarm(const struct cli_arguments *arguments)
         .one = one,
         .lab = kith_cli_given(arguments, CLI_LAB),
     };
+    if (random && arguments->set_count > 0)
+        code = kith_swarm_check_settings(&search);
+    if (code != KITH_EXIT_OK)
+        return code;
     if (one)
         return replay(&search, (uint32_t)run);
     struct swarm *swarm = calloc(1, sizeof *swarm);

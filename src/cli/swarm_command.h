@@ -61,6 +61,9 @@ void kith_swarm_judge(const struct kith_experiment *experiment,
                       const struct kith_summary *summary, const char *error,
                       const char *more, const char *dishonest,
                       struct swarm_outcome *outcome);
+/* --random with --set: a draw that does not take the settings is run as it was
+ * drawn; an exit code where none does, which says why. */
+int kith_swarm_check_settings(const struct swarm_search *search);
 /* The command that does it again. */
 void kith_swarm_replay(const struct swarm_search *search, uint32_t run,
                        char *text, size_t size);

@@ -107,9 +107,14 @@ int kith_swarm_journal_open(const struct swarm_search *search,
     (void)snprintf(journal->path, sizeof journal->path,
                    "%s/swarm-%.100s%s-%" PRIu64 ".log", folder, name_of(search),
                    search->lab ? "-lab" : "", search->seed);
-    (void)snprintf(title, sizeof title, "swarm%s %" PRIu64 " %s %s\n",
-                   search->lab ? " --lab" : "", search->seed, name_of(search),
-                   kith_build());
+    size_t at =
+        kith_text_add(title, sizeof title, 0, "swarm%s %" PRIu64 " %s %s",
+                      search->lab ? " --lab" : "", search->seed,
+                      name_of(search), kith_build());
+    for (uint32_t i = 0; i < search->arguments->set_count; i++)
+        at = kith_text_add(title, sizeof title, at, " %s",
+                           search->arguments->sets[i]);
+    (void)kith_text_add(title, sizeof title, at, "\n");
     journal->file = fopen(journal->path, "r+");
     if (journal->file == NULL && errno == ENOENT)
         journal->file = fopen(journal->path, "w+");

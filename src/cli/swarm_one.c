@@ -18,10 +18,60 @@
 void kith_swarm_replay(const struct swarm_search *search, uint32_t run,
                        char *text, size_t size)
 {
-    (void)snprintf(text, size,
-                   "kith swarm %s --seed %" PRIu64 " --run %" PRIu32 "%s",
-                   search->file == NULL ? "--random" : search->file,
-                   search->seed, run, search->lab ? " --lab" : "");
+    size_t at = kith_text_add(
+        text, size, 0, "kith swarm %s --seed %" PRIu64 " --run %" PRIu32 "%s",
+        search->file == NULL ? "--random" : search->file, search->seed, run,
+        search->lab ? " --lab" : "");
+    for (uint32_t i = 0; i < search->arguments->set_count; i++)
+        at = kith_text_add(text, size, at, " --set '%s'",
+                           search->arguments->sets[i]);
+}
+
+static enum kith_world world_of(const struct swarm_search *search)
+{
+    return search->lab ? KITH_WORLD_LAB : KITH_WORLD_SIM;
+}
+
+/* The draw with the caller's settings, in the place of the draw, where it takes
+ * them. */
+static enum kith_err set(const struct swarm_search *search,
+                         const struct kith_draw *draw,
+                         struct kith_experiment *experiment, char *error)
+{
+    char text[KITH_DRAW_TEXT_BYTES];
+    struct kith_experiment other;
+    enum kith_err err = kith_experiment_parse(
+        "swarm.yaml", text, kith_draw_text(draw, text), search->arguments->sets,
+        search->arguments->set_count, &other, error);
+    if (err != KITH_OK)
+        return err;
+    err = kith_experiment_check_world(&other, world_of(search), error);
+    if (err == KITH_OK)
+        kith_experiment_close(experiment);
+    else
+        kith_experiment_close(&other);
+    if (err == KITH_OK)
+        *experiment = other;
+    return err;
+}
+
+int kith_swarm_check_settings(const struct swarm_search *search)
+{
+    enum { TRIED = 256 };
+    char error[KITH_EXPERIMENT_ERROR_BYTES];
+    enum kith_err err = KITH_EINVAL;
+    for (uint32_t run = 0; err != KITH_OK && run < TRIED; run++) {
+        struct kith_experiment experiment;
+        struct kith_draw draw;
+        kith_draw(search->seed, run, world_of(search), &draw, &experiment);
+        err = set(search, &draw, &experiment, error);
+        kith_experiment_close(&experiment);
+    }
+    if (err == KITH_OK)
+        return KITH_EXIT_OK;
+    return kith_cli_fail(search->arguments, KITH_EXIT_EXPERIMENT,
+                         "none of %d draws takes --set; the last one: %s",
+                         TRIED, error);
 }
 
 /* The caller's file, with a seed and faults of this run. */
@@ -162,12 +212,14 @@ int kith_swarm_run(const struct swarm_search *search, uint32_t run,
     struct kith_draw draw;
     int code = KITH_EXIT_OK;
     memset(outcome, 0, sizeof *outcome);
-    if (search->file == NULL)
-        kith_draw(search->seed, run,
-                  search->lab ? KITH_WORLD_LAB : KITH_WORLD_SIM, &draw,
-                  &experiment);
-    else
+    if (search->file == NULL) {
+        char error[KITH_EXPERIMENT_ERROR_BYTES];
+        kith_draw(search->seed, run, world_of(search), &draw, &experiment);
+        if (search->arguments->set_count > 0)
+            (void)set(search, &draw, &experiment, error);
+    } else {
         code = open_file(search, run, &draw, &experiment);
+    }
     if (code != KITH_EXIT_OK)
         return code;
     if (keep != NULL)

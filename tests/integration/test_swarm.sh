@@ -58,6 +58,19 @@ claims=$(sed -n 's/^# kith sim THIS \(--dishonest .*\)/\1/p' \
     fail "kith sim of a kept file"
 grep -q "trace hash  *$hash" "$scratch/out" || fail "another trace: not $hash"
 
+# Settings in the place of what is drawn, where a draw takes them: the command
+# that repeats a run names them, and a key that does not exist ends by name.
+swarm 0 --random --seed $seed --runs 20 --set gossip.wire=int8 \
+    --out "$scratch/wire"
+swarm 3 --random --seed $seed --runs 20 --set gossip.wire=bfloat16 \
+    --out "$scratch/wire"
+grep -q "another search or build" "$scratch/err" || fail "other settings"
+swarm 0 --random --seed $seed --run 3 --set gossip.wire=int8 \
+    --keep "$scratch/int8.yaml"
+grep -q "wire: *int8" "$scratch/int8.yaml" || fail "a kept file without --set"
+swarm 3 --random --seed $seed --runs 20 --set gossip.wyre=int8
+grep -q 'did you mean "wire"' "$scratch/err" || fail "an unknown key"
+
 # Found, and found again by the command that is told.
 cat >"$scratch/broken.yaml" <<'END'
 name: broken
@@ -83,7 +96,6 @@ grep -q "1 broken" out || fail "kith sim finds something else"
 swarm 2
 swarm 2 --random broken.yaml
 swarm 2 --random --keep x.yaml
-swarm 2 --random --set peers=3
 swarm 3 nowhere.yaml --run 1
 "$kith" sim 2.yaml --dishonest 9=silent >out 2>&1 && fail "a peer beyond"
 grep -q "peers below 6" out || fail "what claims are"
