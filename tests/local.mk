@@ -262,7 +262,7 @@ EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept_slow_link.py \
   tests/long/accept_wires.py \
   tests/long/accept_heal.py tests/long/byzantine.py \
-  tests/long/byzantine.jsonl \
+  tests/long/byzantine.csv \
   tests/integration/lab_replay.py tests/integration/lab_taxonomy.py docs/make_algorithms.py \
   docs/make_manual.py
 EXTRA_PROGRAMS += $(LONG_BUILDS)

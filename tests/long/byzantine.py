@@ -1,97 +1,85 @@
-"""What members that lie cost, with a guard and without one.
+"""What members that lie cost, with a guard and without one: docs/byzantine.md.
 
-Two tables of Fashion-MNIST: what a guard costs where nobody lies, paired by
-seed, and what honest peers learn beside hostile ones, held against the same
-peers being silent (killed: their data is gone whatever a guard does). Each run
-is a line of RESULTS, and a run whose line is there is not run again: what is
-interrupted goes on.
+    python3 byzantine.py [harm] [digits] [attacks]      all three: default
 
-    python3 byzantine.py [harm] [attacks] [--tables]
+  harm     what `clip` costs where nobody lies, paired by seed
+  digits   every guard beside every lie, on the bundled digits, and `clip` with
+           other methods
+  attacks  Fashion-MNIST, 10 and 20 peers, beside the same peers being silent
+           (killed: their data is gone whatever a guard does)
 
-Every parameter of the honest must be a number in all of them.
-
-By default little of it is run; EVERYTHING=1 has all: attacks by three seeds
-and three epochs, guards to compare with by one seed, the largest share and
-four kinds. --tables runs nothing and prints what RESULTS holds, as
-docs/byzantine.md has it, and what was asked of it. Settings beside KITH, OUT,
-DATASET and SEEDS of accept.py:
-  RESULTS   lines of JSON ($OUT/byzantine.jsonl)
-  MINUTES   begin no run after so many (60)
-  EPOCHS    of a run (1; EVERYTHING: 5, of attacks 3)
-  ALGORITHMS, SPLITS, KINDS, SHARES, PEERS, GUARDS, OTHERS   comma-separated,
-            in place of the defaults; empty: none
+Each run is a line of RESULTS, and a run whose line is there is not run again:
+what is interrupted goes on, and tables have what is there. `clip` and none are run
+first, by seed. Fails where a parameter of an honest peer was no number. Settings beside
+KITH, OUT and DATASET of accept.py:
+  RESULTS   lines of CSV (tests/long/byzantine.csv)
+  MINUTES   begin no run after so many (60; 0: only tables)
+  JOBS      runs at a time (one a core)
+  WRITE=1   put the tables into docs/byzantine.md
 """
+import collections
+import concurrent.futures
+import csv
 import json
 import math
 import os
+import re
 import statistics
+import subprocess
 import sys
+import tempfile
+import threading
 import time
 
-from accept import DATASET, OUT, SEEDS, kith, need_dataset, rows
+from accept import DATASET, KITH, OUT, TOP, need_dataset, rows
 
-EVERYTHING = os.environ.get("EVERYTHING") == "1"
-RESULTS = os.environ.get("RESULTS", os.path.join(OUT, "byzantine.jsonl"))
-DEADLINE = time.monotonic() + 60 * float(os.environ.get("MINUTES", "60"))
-EPOCHS = [float(os.environ.get("EPOCHS", many if EVERYTHING else "1"))
-          for many in ("5", "3")]  # of a run without attack, with one
+RESULTS = os.environ.get("RESULTS",
+                         os.path.join(TOP, "tests", "long", "byzantine.csv"))
+MINUTES = float(os.environ.get("MINUTES", "60"))
+JOBS = int(os.environ.get("JOBS", os.cpu_count() or 1))
+PAGE = os.path.join(TOP, "docs", "byzantine.md")
 # Two-sided 95 % of Student's t, by seeds less one.
-STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78}
-EXPERIMENT = f"""name: byzantine
+STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 9: 2.26}
+EXPERIMENT = """name: byzantine
 seed: 1
 peers: 10
-stop: {{epochs: 1}}
-model: {{kind: mlp, layers: [784, 256, 128, 10]}}
-data: {{kind: idx, path: {DATASET}}}
-train: {{learning_rate: 0.05, momentum: 0.9, batch: 16, schedule: linear}}
-gossip: {{algorithm: adpsgd, every: 2}}
-network: {{latency: 200us, rate: 10Gbit}}
-compute: {{step: 5ms}}
+stop: {epochs: 1}
+train: {learning_rate: 0.05, momentum: 0.9, batch: 16, schedule: linear}
+gossip: {algorithm: adpsgd, every: 2}
+network: {latency: 200us, rate: 10Gbit}
+compute: {step: 5ms}
 """
-# Own steps between exchanges, and a graph of degree 8 or more for rounds.
-EVERY = {"adpsgd": 2, "local-sgd": 20, "diloco": 20, "noloco": 20}
-PAIRS = ("adpsgd", "gosgd", "sgp")
-TOPOLOGY = {"noloco": "random-matching"}
+DATA = {"fashion": ("[784, 32, 10]", DATASET),
+        "digits": ("[64, 32, 10]",
+                   os.path.join(TOP, "examples", "data", "digits"))}
+# Algorithm, graph of ten or fewer, own steps between exchanges.
+METHODS = {"adpsgd": ("adpsgd", "random", 2),
+           "adpsgd, every step": ("adpsgd", "random", 1),
+           "dpsgd": ("dpsgd", "complete", 1),
+           "dpsgd-atc": ("dpsgd-atc", "complete", 1),
+           "gosgd": ("gosgd", "random", 1),
+           "sgp": ("sgp", "random", 1),
+           "local-sgd": ("local-sgd", "complete", 20),
+           "diloco": ("diloco", "complete", 20),
+           "noloco": ("noloco", "random-matching", 20)}
+PAIRS = ("adpsgd",)
+SPLITS = ("iid", "dirichlet(0.1)")
+KINDS = ("silent", "huge", "nan", "flip", "scale", "gauss", "alie", "ipm",
+         "dissensus", "stale", "free-ride", "label-flip", "ride", "ascent")
+# What is told, and what the table calls it.
+LIES = {"silent": "crash: {who}", "huge": "huge: {who}, by: 3e38"}
+# Of those that take one model at a time, and of the others; rounds of digits
+# have all, and the three that are best there go on to Fashion-MNIST.
+GUARDS = {True: ("none", "clip", "balance", "ubar"),
+          False: ("none", "clip", "balance", "cs+", "trimmed-mean", "median",
+                  "geometric-median", "krum", "nnm", "ubar")}
+BEST = {True: ("balance",), False: ("nnm", "trimmed-mean", "geometric-median")}
+# Those that are told how many of a round lie: the share that does; where
+# nobody does, as if a fifth did.
+TOLD = ("cs+", "trimmed-mean", "krum", "nnm", "ubar")
 # Fails for steps that were taken back, and for the liars' own, which may be
 # asked for (ascent): then the marks of the honest ones and their models count.
 FINITE = "always finite(model)"
-# What is told, and what the table calls it.
-LIES = {"silent": "crash: {who}", "huge": "huge: {who}, by: 3e38"}
-
-
-def chosen(name, little, everything):
-    given = os.environ.get(name)
-    if given == "":
-        return []
-    if given:
-        depth, parts, part = 0, [], ""
-        for letter in given + ",":
-            depth += (letter == "(") - (letter == ")")
-            if letter == "," and depth == 0:
-                parts.append(part)
-                part = ""
-            else:
-                part += letter
-        return parts
-    return everything if EVERYTHING else little
-
-
-SPLITS = chosen("SPLITS", ["dirichlet(0.1)"], ["iid", "dirichlet(0.1)"])
-HARMED = chosen("ALGORITHMS", ["adpsgd", "local-sgd"],
-                ["adpsgd", "dpsgd", "dpsgd-atc", "gosgd", "sgp", "local-sgd",
-                 "diloco", "noloco"])
-ATTACKED = chosen("ALGORITHMS", ["adpsgd"], ["adpsgd", "dpsgd", "local-sgd"])
-KINDS = chosen("KINDS", ["flip", "alie", "stale"],
-               ["huge", "nan", "flip", "scale", "gauss", "alie", "ipm",
-                "dissensus", "stale", "free-ride", "label-flip", "ride",
-                "ascent"])
-SHARES = [float(s) for s in chosen("SHARES", ["0.2"], ["0.1", "0.2"])]
-PEERS = [int(p) for p in chosen("PEERS", ["10"], ["10", "20"])]
-GUARDS = chosen("GUARDS", ["none", "clip"], ["none", "clip"])
-OTHERS = chosen("OTHERS", [], ["balance", "nnm", "trimmed-mean", "cs+"])
-
-
-COMPARED = ("silent", "alie", "dissensus", "stale", "ride")
 # Attacks, share and data: points below silent ones, of the mean and of the
 # worst honest peer (0: not asked). What is not here is reported.
 STRONG = ("huge", "scale", "gauss", "alie", "dissensus")
@@ -102,240 +90,316 @@ TARGETS = {(STRONG, 0.2, "iid"): (1, 5),
            (("label-flip", "stale", "ride"), 0.2, "iid"): (1, 0),
            (("ride", "ascent"), 0.1, "iid"): (2, 0)}
 
-
-def topology(algorithm, peers):
-    if algorithm in PAIRS:
-        return "random"
-    if algorithm in TOPOLOGY:
-        return TOPOLOGY[algorithm]
-    return "complete" if peers <= 10 else "random-regular"
+Cell = collections.namedtuple(
+    "Cell", "data method peers split share guard kind epochs seed")
+Found = collections.namedtuple(
+    "Found", "mean worst finite nonfinite clipped rejected")
 
 
-def takes(algorithm, guard):
-    """Pairs are seen one model at a time."""
-    return algorithm not in PAIRS or guard in ("none", "clip", "balance")
+def seeds(count):
+    return range(7, 7 + count)
 
 
-class Runs:
-    def __init__(self):
-        os.makedirs(OUT, exist_ok=True)
-        self.path = os.path.join(OUT, "byzantine.yaml")
-        with open(self.path, "w") as file:
+def harm_cells():
+    for method in METHODS:
+        peers, count = (8, 10) if method.endswith("every step") else (
+            10, 10 if method == "noloco" else 5)
+        for split in SPLITS:
+            for guard in ("none", "clip"):
+                for seed in seeds(count):
+                    yield Cell("fashion", method, peers, split, 0.0, guard, "",
+                               5.0, seed)
+
+
+def digits_cells():
+    for method in METHODS:
+        if method.endswith("every step"):
+            continue
+        for split in SPLITS:
+            for guard in (GUARDS[method in PAIRS]
+                          if method in ("adpsgd", "dpsgd")
+                          else ("none", "clip")):
+                for kind in ("",) + KINDS:
+                    for seed in seeds(3):
+                        yield Cell("digits", method, 10, split,
+                                   0.2 if kind else 0.0, guard, kind, 60.0,
+                                   seed)
+
+
+def attack_cells():
+    for peers in (10, 20):
+        for method in ("adpsgd", "dpsgd"):
+            for share in (0.1, 0.2):
+                for split in SPLITS:
+                    for guard in ("none", "clip") + BEST[method in PAIRS]:
+                        for kind in KINDS:
+                            for seed in seeds(3):
+                                yield Cell("fashion", method, peers, split,
+                                           share, guard, kind, 3.0, seed)
+
+
+def settings(cell):
+    algorithm, topology, every = METHODS[cell.method]
+    layers, path = DATA[cell.data]
+    liars = round(cell.share * cell.peers)
+    given = [f"seed={cell.seed}", f"peers={cell.peers}",
+             f"stop.epochs={cell.epochs}", f"gossip.algorithm={algorithm}",
+             f"gossip.every={every}", f"gossip.guard={cell.guard}",
+             f"model={{kind: mlp, layers: {layers}}}",
+             f"data={{kind: idx, path: {path}, split: '{cell.split}'}}",
+             f"assert=[{FINITE}]"]
+    neighbours = cell.peers - 1
+    if topology == "complete" and cell.peers > 10:
+        neighbours = 8
+        given += ["gossip.topology=random-regular", "gossip.degree=8"]
+    else:
+        given.append(f"gossip.topology={topology}")
+    if cell.guard in TOLD:
+        liars_of_round = math.ceil((cell.share or 0.2) * neighbours)
+        given.append(f"gossip.liars={liars_of_round}")
+    if liars > 0:
+        who = f"peer({cell.peers - liars}..{cell.peers - 1})"
+        lie = LIES.get(cell.kind, "hostile: {who}, kind: {kind}")
+        given.append("faults=[{at: 20ms, " +
+                     lie.format(who=who, kind=cell.kind) + "}]")
+    return given
+
+
+def run(cell):
+    honest = cell.peers - round(cell.share * cell.peers)
+    with tempfile.TemporaryDirectory(dir=OUT) as folder:
+        path = os.path.join(folder, "byzantine.yaml")
+        with open(path, "w") as file:
             file.write(EXPERIMENT)
-        self.found, self.missing = {}, 0
-        self.may_run = "--tables" not in sys.argv
-        if os.path.exists(RESULTS):
-            with open(RESULTS) as file:
-                for line in map(json.loads, file):
-                    self.found[self.key(line["cell"])] = line
-
-    @staticmethod
-    def key(cell):
-        return json.dumps(cell, sort_keys=True)
-
-    def are_finite(self):
-        """Was every parameter of the honest a number, where it was asked? A
-        step that was not is taken back; with clip there must be none."""
-        asked = [line for line in self.found.values() if "finite" in line]
-        broken = [line for line in asked if not line["finite"] or
-                  line["cell"]["guard"] == "clip" and line["nonfinite"]]
-        without = sum(line["nonfinite"] > 0 for line in asked
-                      if line["cell"]["guard"] != "clip")
-        print(f"\nFinite parameters of the honest to the end: "
-              f"{len(asked) - len(broken)} of {len(asked)} runs; steps that "
-              f"were not, and were taken back, in {without} of other guards")
-        for line in broken:
-            print(f"  broken: {self.key(line['cell'])}")
-        return not broken
-
-    def one(self, **cell):
-        """Accuracy of the honest, mean and worst, in points; None: not yet."""
-        cell["epochs"] = EPOCHS[cell["share"] > 0]
-        key = self.key(cell)
-        if key not in self.found:
-            if not self.may_run or time.monotonic() > DEADLINE:
-                self.missing += 1
-                return None
-            self.found[key] = self.run(cell)
-            with open(RESULTS, "a") as file:
-                file.write(json.dumps(self.found[key]) + "\n")
-        return self.found[key]["mean"], self.found[key]["worst"]
-
-    def run(self, cell):
-        peers, algorithm = cell["peers"], cell["algorithm"]
-        liars = round(cell["share"] * peers)
-        settings = [f"seed={cell['seed']}", f"peers={peers}",
-                    f"stop.epochs={cell['epochs']}",
-                    f"data.split={cell['split']}",
-                    f"gossip.algorithm={algorithm}",
-                    f"gossip.every={EVERY.get(algorithm, 1)}",
-                    f"gossip.topology={topology(algorithm, peers)}",
-                    f"gossip.guard={cell['guard']}",
-                    f"assert=[{FINITE}]"]
-        if topology(algorithm, peers) == "random-regular":
-            settings.append("gossip.degree=8")
-        if liars > 0:
-            who = f"peer({peers - liars}..{peers - 1})"
-            lie = LIES.get(cell["kind"], "hostile: {who}, kind: {kind}")
-            settings.append("faults=[{at: 20ms, " +
-                            lie.format(who=who, kind=cell["kind"]) + "}]")
-        result = kith("sim", self.path, *settings, expect=(0, 1))
+        line = [KITH, "sim", path, "--json", "--out", folder]
+        for setting in settings(cell):
+            line += ["--set", setting]
+        done = subprocess.run(line, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode not in (0, 1):
+            raise RuntimeError(" ".join(line) + "\n" + done.stderr[-2000:])
+        result = json.loads(done.stdout)
         held = rows(result, "SELECT held FROM verdicts WHERE assertion = ?",
                     FINITE)[0][0]
-        # Without a guard models may grow until the gate refuses the honest ones:
-        # of those nothing is merged, which is a violation, too.
-        if cell["guard"] != "none" and result["violations"] > 1 - held:
-            sys.exit(f"{result['command']}: {result['violations']} violations")
+        # Without a guard models may grow until the gate refuses the honest
+        # ones: of those nothing is merged, which is a violation, too.
+        if cell.guard != "none" and result["violations"] > 1 - held:
+            raise RuntimeError(" ".join(line) + ": violations")
         last = rows(result, "SELECT accuracy, consensus_distance, max(time_s) "
                     "FROM series WHERE peer < ? AND accuracy IS NOT NULL "
-                    "GROUP BY peer", peers - liars)
-        nonfinite = rows(result, "SELECT count(*) FROM marks JOIN mark_kinds "
-                         "USING (kind) WHERE name = 'nonfinite' AND peer < ?",
-                         peers - liars)[0][0]
+                    "GROUP BY peer", honest)
         marks = dict(rows(result, "SELECT name, count(*) FROM marks JOIN "
-                          "mark_kinds USING (kind) WHERE name IN ('clipped', "
-                          "'rejected', 'gated', 'recovered') GROUP BY name"))
-        os.unlink(result["database"])
-        points = [100 * row[0] for row in last]
-        # The distance to the mean is a number where every parameter is.
-        finite = held == 1 or len(last) == peers - liars and all(
-            row[1] is not None and math.isfinite(row[1]) for row in last)
-        return {"cell": cell, "mean": round(statistics.fmean(points), 3),
-                "worst": round(min(points), 3), "finite": finite,
-                "nonfinite": nonfinite, "marks": marks,
-                "wall_s": result["wall_s"]}
+                          "mark_kinds USING (kind) WHERE peer < ? AND name IN "
+                          "('nonfinite', 'clipped', 'rejected') GROUP BY name",
+                          honest))
+    points = [100 * row[0] for row in last]
+    # The distance to the mean is a number where every parameter is.
+    finite = held == 1 or len(last) == honest and all(
+        row[1] is not None and math.isfinite(row[1]) for row in last)
+    return Found(round(statistics.fmean(points), 2), round(min(points), 2),
+                 int(finite), marks.get("nonfinite", 0),
+                 marks.get("clipped", 0), marks.get("rejected", 0))
 
 
-def interval(losses):
-    """Mean, and the upper end of its 95 % interval."""
-    middle = statistics.fmean(losses)
-    if len(losses) < 2:
-        return f"{middle:.2f} | -"
-    error = statistics.stdev(losses) / len(losses) ** 0.5
-    return f"{middle:.2f} | {middle + STUDENT[len(losses) - 1] * error:.2f}"
+def read():
+    found = {}
+    if not os.path.exists(RESULTS):
+        return found
+    with open(RESULTS, newline="") as file:
+        for line in csv.reader(file):
+            cell = Cell(*line[:len(Cell._fields)])
+            cell = cell._replace(peers=int(cell.peers), seed=int(cell.seed),
+                                 share=float(cell.share),
+                                 epochs=float(cell.epochs))
+            found[cell] = Found(*map(float, line[len(Cell._fields):]))
+    return found
 
 
-def harm(runs):
-    lines = []
-    for algorithm in HARMED:
-        for split in SPLITS:
-            both = [[runs.one(algorithm=algorithm, split=split, guard=guard,
-                              peers=10, share=0, kind="", seed=seed)
-                     for seed in SEEDS] for guard in ("none", "clip")]
-            pairs = [(a[0], b[0]) for a, b in zip(*both) if a and b]
-            if pairs:
-                lines.append(f"| {algorithm} | {split} | {len(pairs)} | "
-                             f"{statistics.fmean(a for a, _ in pairs):.2f} | "
-                             f"{interval([a - b for a, b in pairs])} |")
-    print("\n| algorithm | data | seeds | without a guard | loss with `clip` |"
-          " upper 95 % |\n|---|---|---|---|---|---|")
-    print("\n".join(lines))
+def run_missing(found, cells):
+    """Adds to found, until there are no more or the time is over."""
+    deadline = time.monotonic() + 60 * MINUTES
+    missing = sorted((c for c in cells if c not in found),
+                     key=lambda c: (c.guard not in ("none", "clip"), c.seed))
+    lock = threading.Lock()
+    os.makedirs(OUT, exist_ok=True)
+
+    def one(cell):
+        if time.monotonic() >= deadline:
+            return
+        result = run(cell)
+        with lock, open(RESULTS, "a", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerow(cell + result)
+            found[cell] = result
+
+    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+        for future in [pool.submit(one, cell) for cell in missing]:
+            future.result()
 
 
-def seeds_of(guard):
-    return SEEDS[:1 if guard in OTHERS else 3]
+def points(found, cell):
+    """{seed: Found} of a cell, whatever its own seed."""
+    of_seeds = {seed: found.get(cell._replace(seed=seed))
+                for seed in seeds(10)}
+    return {seed: result for seed, result in of_seeds.items() if result}
 
 
-def cells(algorithm, peers):
-    """Columns of a table: those with a guard that this algorithm takes."""
-    for split in SPLITS:
-        for share in SHARES:
-            for guard in GUARDS + (OTHERS if share == max(SHARES) else []):
-                if takes(algorithm, guard):
-                    yield {"algorithm": algorithm, "split": split,
-                           "peers": peers, "share": share, "guard": guard}
+def mean(results):
+    return statistics.fmean(result.mean for result in results.values())
 
 
-def all_of(runs, cell, kind):
-    """Mean and worst of each seed that is there."""
-    if cell["guard"] in OTHERS and kind not in COMPARED:
-        return {}
-    found = {seed: runs.one(**cell, kind=kind, seed=seed)
-             for seed in seeds_of(cell["guard"])}
-    return {seed: pair for seed, pair in found.items() if pair}
-
-
-def in_words(found):
-    if not found:
+def in_words(results):
+    if not results:
         return "-"
-    return (f"{statistics.fmean(m for m, _ in found.values()):.1f}/"
-            f"{min(w for _, w in found.values()):.1f}")
+    return (f"{mean(results):.1f}/"
+            f"{min(result.worst for result in results.values()):.1f}")
 
 
-def table(runs, algorithm, peers):
+def table(head, lines):
+    return "\n".join(["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+                     + ["| " + " | ".join(line) + " |" for line in lines])
+
+
+def harm(found):
+    lines = []
+    for cell in dict.fromkeys(c._replace(guard="none", seed=0)
+                              for c in harm_cells()):
+        none = points(found, cell)
+        clip = points(found, cell._replace(guard="clip"))
+        both = sorted(none.keys() & clip.keys())
+        if len(both) < 2:
+            continue
+        lost = [none[seed].mean - clip[seed].mean for seed in both]
+        error = statistics.stdev(lost) / len(lost) ** 0.5
+        upper = statistics.fmean(lost) + STUDENT[len(lost) - 1] * error
+        algorithm, topology, every = METHODS[cell.method]
+        lines.append([f"{algorithm}, {topology} of {cell.peers}, every {every}",
+                      cell.split, str(len(both)), f"{mean(none):.2f}",
+                      f"{statistics.fmean(lost):.2f}",
+                      f"{upper:.2f}{'' if upper <= 0.5 else ' **missed**'}"])
+    return {"harm": table(["algorithm", "data", "seeds", "without a guard",
+                           "loss with `clip`", "upper 95 %"], lines)}
+
+
+def columns(found, cells, name=lambda cell: cell.guard):
     """A line an attack: mean of the honest, worst of them in any seed."""
-    results = {kind: [all_of(runs, cell, kind)
-                      for cell in cells(algorithm, peers)]
-               for kind in ["silent"] + KINDS}
-    columns = [(cell, number) for number, cell in
-               enumerate(cells(algorithm, peers))
-               if any(row[number] for row in results.values())]
-    if not columns:
-        return
-    print(f"\n{algorithm}, {topology(algorithm, peers)}, {peers} peers: mean "
-          "and worst honest peer")
-    print("\n| attack | " + " | ".join(
-        f"{cell['split']}, {100 * cell['share']:.0f} %: {cell['guard']}"
-        for cell, _ in columns) + " |")
-    print("|---|" + "---|" * len(columns))
-    for kind, row in results.items():
-        print(f"| `{kind}` | " + " | ".join(in_words(row[number])
-                                           for _, number in columns) + " |")
-    print("| seeds | " + " | ".join(
-        " to ".join(str(n) for n in sorted({len(row[number])
-                                           for row in results.values()} - {0}))
-        for _, number in columns) + " |")
+    cells = [c for c in dict.fromkeys(c._replace(kind="", seed=0)
+                                      for c in cells)
+             if any(points(found, c._replace(kind=kind)) for kind in KINDS)]
+    if not cells:
+        return "Not run yet."
+    lines = [[f"`{kind}`" if kind else "no liar"] +
+             [in_words(points(found, c._replace(
+                 kind=kind, share=c.share if kind else 0.0))) for c in cells]
+             for kind in ("",) + KINDS]
+    lines = [line for line in lines if set(line[1:]) != {"-"}]
+    lines.append(["seeds"] + [" to ".join(sorted({str(len(points(
+        found, c._replace(kind=kind)))) for kind in KINDS})) for c in cells])
+    return table(["attack"] + [name(c) for c in cells], lines)
 
 
-def targets(runs):
-    """What clip may lose to silent ones, and what it does, seeds in pairs."""
-    print("\n| attack | share | data | asked at most | worst at most |"
-          " algorithm, peers: lost by mean, by the worst; seeds |\n"
-          "|---|---|---|---|---|---|")
-    missed = 0
+def digits(found):
+    parts = {}
+    for method in ("adpsgd", "dpsgd"):
+        for split in SPLITS:
+            parts[f"digits {method} {split}"] = columns(
+                found, [c for c in digits_cells() if c.method == method and
+                        c.split == split and c.kind])
+    for split in SPLITS:
+        parts[f"digits others {split}"] = columns(
+            found, [c for c in digits_cells() if c.split == split and c.kind
+                    and c.method not in ("adpsgd", "dpsgd")],
+            lambda cell: f"{cell.method}, {cell.guard}")
+    return parts
+
+
+def targets(found):
+    """What clip may lose to silent ones, and what it does, seeds in pairs; and
+    the best other guard where it is missed."""
+    lines = []
     for (kinds, share, split), (most, worst) in TARGETS.items():
         for kind in kinds:
-            texts = []
-            for algorithm in ATTACKED:
-                for peers in PEERS:
-                    cell = {"algorithm": algorithm, "split": split,
-                            "peers": peers, "share": share, "guard": "clip"}
-                    lies, none = (all_of(runs, cell, k)
-                                  for k in (kind, "silent"))
-                    both = sorted(lies.keys() & none.keys())
-                    if not both:
-                        continue
-                    lost = statistics.fmean(none[s][0] - lies[s][0]
-                                            for s in both)
-                    below = max(none[s][1] - lies[s][1] for s in both)
-                    held = lost <= most and (not worst or below <= worst)
-                    missed += not held
-                    texts.append(f"{algorithm}, {peers}: "
-                                 f"{round(lost, 1) + 0:.1f}, "
-                                 f"{round(below, 1) + 0:.1f}; {len(both)}"
-                                 f"{'' if held else ' **missed**'}")
-            if texts:
-                print(f"| `{kind}` | {100 * share:.0f} % | {split} | {most} | "
-                      f"{worst or '-'} | {' · '.join(texts)} |")
-    print(f"\n{missed} targets missed")
+            for cell in dict.fromkeys(
+                    c._replace(guard="clip", kind=kind, seed=0)
+                    for c in attack_cells()
+                    if c.share == share and c.split == split):
+                none = points(found, cell._replace(kind="silent"))
+                lies = points(found, cell)
+                both = sorted(none.keys() & lies.keys())
+                if not both:
+                    continue
+                lost = statistics.fmean(none[s].mean - lies[s].mean
+                                        for s in both)
+                below = max(none[s].worst - lies[s].worst for s in both)
+                held = lost <= most and (not worst or below <= worst)
+                others = {guard: points(found, cell._replace(guard=guard))
+                          for guard in BEST[cell.method in PAIRS]}
+                best = max((mean(of), guard) for guard, of in others.items()
+                           if of) if any(others.values()) else None
+                lines.append([
+                    f"`{kind}`", f"{100 * share:.0f} %", split,
+                    f"{cell.method}, {cell.peers}", str(most),
+                    f"{lost:.1f}{'' if held else ' **missed**'}",
+                    str(worst or "-"), f"{below:.1f}", str(len(both)),
+                    f"{best[1]} {mean(none) - best[0]:.1f}" if best else "-"])
+    return {"targets": table(
+        ["attack", "share", "data", "method, peers", "asked at most", "lost",
+         "worst at most", "lost by the worst", "seeds", "best other"], lines)}
 
 
-def attacks(runs):
-    for algorithm in ATTACKED:
-        for peers in PEERS:
-            table(runs, algorithm, peers)
-    targets(runs)
+def attacks(found):
+    parts = {}
+    for method in ("adpsgd", "dpsgd"):
+        for peers in (10, 20):
+            for split in SPLITS:
+                for share in (0.1, 0.2):
+                    name = f"{method} {peers} {split} {100 * share:.0f} %"
+                    parts[name] = columns(
+                        found, [c for c in attack_cells()
+                                if (c.method, c.peers, c.split, c.share) ==
+                                (method, peers, split, share)])
+    parts.update(targets(found))
+    return parts
+
+
+def write(parts):
+    with open(PAGE) as file:
+        text = file.read()
+    for name, part in parts.items():
+        pattern = (rf"(<!-- {re.escape(name)} begins -->\n).*?"
+                   rf"(<!-- {re.escape(name)} ends -->)")
+        text, count = re.subn(
+            pattern, lambda m, part=part: f"{m[1]}\n{part}\n\n{m[2]}", text,
+            flags=re.DOTALL)
+        if count != 1:
+            sys.exit(f"{PAGE}: no place for {name}")
+    with open(PAGE, "w") as file:
+        file.write(text)
 
 
 def main():
     need_dataset()
-    runs = Runs()
-    asked = [a for a in sys.argv[1:] if not a.startswith("-")]
-    for name, table in (("harm", harm), ("attacks", attacks)):
-        if not asked or name in asked:
-            table(runs)
-    print(f"\n{len(runs.found)} runs in {RESULTS}, {runs.missing} to come")
-    sys.exit(1 if not runs.are_finite() else 0)
+    kinds = {"harm": (harm_cells, harm), "digits": (digits_cells, digits),
+             "attacks": (attack_cells, attacks)}
+    asked = sys.argv[1:] or list(kinds)
+    if set(asked) - kinds.keys():
+        sys.exit(f"byzantine.py: {asked}: not among {', '.join(kinds)}")
+    cells = list(dict.fromkeys(c for name in asked for c in kinds[name][0]()))
+    found = read()
+    run_missing(found, cells)
+    for name in asked:
+        parts = kinds[name][1](found)
+        for title, part in parts.items():
+            print(f"\n{title}\n\n{part}")
+        if os.environ.get("WRITE") == "1":
+            write(parts)
+    broken = [cell for cell in cells if cell in found and
+              (not found[cell].finite or
+               cell.guard == "clip" and found[cell].nonfinite)]
+    for cell in broken:
+        print(f"not finite: {cell}: {found[cell]}")
+    print(f"\n{sum(c in found for c in cells)} of {len(cells)} runs are in "
+          f"{RESULTS}")
+    sys.exit(1 if broken else 0)
 
 
 if __name__ == "__main__":
