@@ -457,10 +457,11 @@ static void test_refused_by_name(void **state)
          "algorithm gossip-push needs none"},
         {"{algorithm: sgp-sync, topology: ring, guard: median}",
          "one that sees a model at a time"},
+        {"{algorithm: sgp, guard: ubar}", "a share of a model"},
         {"{algorithm: choco, topology: ring, guard: clip}",
          "algorithm choco needs none"},
         {"{algorithm: adpsgd, guard: clap}", "did you mean \"clip\"?"}};
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < 5; i++) {
         char yaml[512], words[KITH_EXPERIMENT_ERROR_BYTES] = "";
         struct kith_experiment experiment;
         snprintf(yaml, sizeof yaml,
