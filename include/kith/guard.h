@@ -60,6 +60,8 @@ struct kith_guard_model {
     double loss, own_loss;
     /* (coordinates) of received - sent, and of sent; NULL: not asked */
     const double *v, *sent;
+    double rounding; /* of |v|^2, what steps of the wire that do not follow how
+                        far models are apart are expected to have added */
     size_t coordinates;
 };
 

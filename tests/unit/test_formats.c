@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,6 +97,32 @@ static void test_near(void **state)
                 assert_true(fabs((double)read_back[i] - (double)values[i]) <=
                             allowed(format, n, i));
         }
+    }
+}
+
+/* What rounding adds, of values anywhere between two levels: 4,000 draws tell
+ * it to 3 %. */
+static void test_rounding(void **state)
+{
+    (void)state;
+    const struct kith_backend *backend = kith_backend_find("cpu");
+    for (unsigned f = 0; kith_formats[f] != NULL; f++) {
+        const struct kith_format *format = kith_formats[f];
+        double found = 0;
+        if (!packs_whole(format))
+            continue;
+        struct kith_rng rng;
+        kith_rng_init(&rng, 4, KITH_STREAM_TEST, 0);
+        for (size_t i = 0; i < N_MAX; i++)
+            values[i] = (float)(kith_rng_double(&rng) - .5);
+        format->pack(backend, N_MAX, values, wire);
+        format->unpack(backend, N_MAX, wire, 0, N_MAX, read_back);
+        for (size_t i = 3; i < N_MAX; i++)
+            found += pow((double)read_back[i] - (double)values[i], 2);
+        const double told = format->rounding(N_MAX, wire, 3, N_MAX - 3);
+        printf("  %s: %.3g, told %.3g\n", format->name, found, told);
+        assert_true(fabs(found / told - 1) < 0.1);
+        assert_true(format->rounding(N_MAX, wire, 7, 0) == 0);
     }
 }
 
@@ -242,6 +269,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_near),
+        cmocka_unit_test(test_rounding),
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_not_finite),

@@ -17,7 +17,8 @@ enum { DIM = 64 };
 static const struct kith_guard *guard;
 static void *memory;
 static unsigned turn;
-static double elapsed; /* share of own steps that are done */
+static double elapsed;  /* share of own steps that are done */
+static double rounding; /* share of |v|^2 that the wire has rounded */
 
 static int open_guard(void **state)
 {
@@ -25,7 +26,7 @@ static int open_guard(void **state)
     guard = kith_guard_find("clip");
     memory = calloc(1, guard->bytes(DIM));
     turn = 0;
-    elapsed = 0;
+    elapsed = rounding = 0;
     return memory == NULL;
 }
 
@@ -49,6 +50,8 @@ static double beside(kith_id peer, double distance, double movement,
                                            .elapsed = elapsed,
                                            .v = v,
                                            .sent = sent,
+                                           .rounding =
+                                               rounding * distance * distance,
                                            .coordinates = DIM};
     return guard->weigh(memory, &model);
 }
@@ -262,6 +265,43 @@ static void test_coherence(void **state)
     is(from(1, 1, 1), 1);
 }
 
+/* One way by .8, and to both sides of it by .6: rho .83, then .81. */
+static double leans(kith_id peer, unsigned round)
+{
+    const double v[DIM] = {.8, round % 2 == 0 ? .6 : -.6}, sent[DIM] = {0};
+    const struct kith_guard_model model = {.peer = peer,
+                                           .distance = 1,
+                                           .movement = 1,
+                                           .rounding = rounding,
+                                           .v = v,
+                                           .sent = sent,
+                                           .coordinates = DIM};
+    return guard->weigh(memory, &model);
+}
+
+/* Beside others who turn, .60, then .54, that is too much; where what they turn
+ * by may be the wire's rounding it is not, though 1 is; of whom is rounded
+ * itself nothing is said. */
+static void test_coherence_of_rounded(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 4; round++) {
+        for (kith_id peer = 1; peer <= 4; peer++)
+            is(from(peer, 1, 1), 1);
+        is(leans(9, round), round < 3 ? 1 : 0);
+    }
+    memset(memory, 0, guard->bytes(DIM));
+    for (unsigned round = 0; round < 4; round++) {
+        rounding = .26;
+        for (kith_id peer = 1; peer <= 4; peer++)
+            is(from(peer, 1, 1), 1);
+        is(towards(10, 1, 1, 0), 1);
+        rounding = .24;
+        is(leans(9, round), 1);
+        is(towards(11, 1, 1, 1), round < 2 ? 1 : 0);
+    }
+}
+
 /* Where all do, as on very unlike data, none is left out. */
 static void test_coherence_of_all(void **state)
 {
@@ -319,7 +359,7 @@ static void test_still_of_two(void **state)
 static void test_memory_is_bounded(void **state)
 {
     (void)state;
-    assert_true(guard->bytes(KITH_GUARD_COORDINATES) < 773u << 10);
+    assert_true(guard->bytes(KITH_GUARD_COORDINATES) < 774u << 10);
     for (kith_id peer = 1; peer <= 64; peer++)
         (void)from(peer, 1e9, 1);
     for (kith_id peer = 65; peer <= 128; peer++)
@@ -342,6 +382,7 @@ int main(void)
         TEST(ended),
         TEST(not_finite),
         TEST(coherence),
+        TEST(coherence_of_rounded),
         TEST(coherence_of_all),
         TEST(still),
         TEST(stops),

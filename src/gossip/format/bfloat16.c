@@ -8,6 +8,8 @@
  *
  * Source: Kalamkar et al., "A Study of BFLOAT16 for Deep Learning Training",
  * 2019. */
+#include <math.h>
+
 #include "kith/assert.h"
 #include "kith/format.h"
 
@@ -44,6 +46,20 @@ static double distance_squared(const struct kith_backend *backend, size_t n,
     return backend->distance_bf16(n, a, b);
 }
 
+/* A twelfth of a step squared each, which is 2^-7 of the power of two below. */
+static double rounding(size_t n, const void *wire, size_t from, size_t count)
+{
+    enum { MANTISSA = 7, BIAS = 127 };
+    const uint16_t *const values = wire;
+    double squared = 0;
+    KITH_ASSERT(from + count <= n);
+    for (size_t i = from; i < from + count; i++) {
+        const int exponent = (values[i] & EXPONENT) >> MANTISSA;
+        squared += ldexp(1, 2 * (exponent - BIAS - MANTISSA)) / 12;
+    }
+    return squared;
+}
+
 /* What is infinite or no number has all bits of the exponent, so without its
  * sign it is above all that are finite. Compilers make vectors of this loop. */
 static bool all_finite(size_t n, const uint16_t *values)
@@ -71,5 +87,6 @@ const struct kith_format kith_format_bfloat16 = {
     .unpack = unpack,
     .mix = mix,
     .distance_squared = distance_squared,
+    .rounding = rounding,
     .is_sane = is_sane,
 };

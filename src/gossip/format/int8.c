@@ -76,6 +76,21 @@ static void unpack(const struct kith_backend *backend, size_t n,
     }
 }
 
+/* A twelfth of a step squared each. */
+static double rounding(size_t n, const void *wire, size_t from, size_t count)
+{
+    const float *const scales = wire;
+    double squared = 0;
+    KITH_ASSERT(from + count <= n);
+    for (size_t at = from, end = from + count, next; at < end; at = next) {
+        const double scale = scales[at / BLOCK];
+        next = (at / BLOCK + 1) * BLOCK;
+        next = next < end ? next : end;
+        squared += (double)(next - at) * scale * scale / 12;
+    }
+    return squared;
+}
+
 static bool are_sane(size_t count, const float *scales)
 {
     bool sane = true;
@@ -101,5 +116,6 @@ const struct kith_format kith_format_int8 = {
     .bytes = bytes,
     .pack = pack,
     .unpack = unpack,
+    .rounding = rounding,
     .is_sane = is_sane,
 };

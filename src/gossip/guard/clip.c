@@ -28,6 +28,10 @@
  *   C[j] <- 0.7 C[j] + v / |v|           rho = |C[j]| / sum of 0.7^k
  *   w = 0 where rho > 1.4 lower median of rho, of four identities or more
  *
+ * where of whose |v|^2 more than a quarter is what the wire has rounded lately
+ * is not rejected, and counts as no less than .6: rounding goes no way, and
+ * beside it an honest peer whose data are unlike seems to push.
+ *
  * Who was away is far, and most neighbours of a graph may stand on our side of
  * what parted us: who misses more than 16 turns, of half of those known each,
  * is clipped alone, whatever its distance, a quarter as many times, not
@@ -51,8 +55,8 @@
  * threshold of few is no lower than the median: a peer that is ten times slower
  * than its two neighbours moves a tenth of what they do.
  *
- * State: 64 identities, the ones met last, of 72 bytes and 12 for each
- * coordinate: 772 KiB a peer at most, touched as they are met.
+ * State: 64 identities, the ones met last, of 80 bytes and 12 for each
+ * coordinate: 774 KiB a peer at most, touched as they are met.
  *
  * Source: this project; after He et al., "Byzantine-Robust Decentralized
  * Learning via ClippedGossip", 2022, and Karimireddy, He and Jaggi, "Learning
@@ -75,6 +79,8 @@ enum { SUMS, THEIRS, OURS, KEPT };
 #define MOVEMENTS 3.0
 #define FADING 0.7
 #define COHERENT 1.4
+#define ROUNDED 0.25
+#define UNHEARD 0.6
 #define STILL 0.25
 
 struct identity {
@@ -84,6 +90,7 @@ struct identity {
     uint64_t turn;      /* the one after that of then; 0: unused */
     double distance;    /* of its last model */
     double total, same; /* sum of 0.7^k; rho */
+    double rounded;     /* share of |v|^2, the mean of 0.7^k */
     double way;         /* R */
     uint32_t ways;      /* of which R is the mean */
     bool was_seen;      /* s_j' and x_i' are there */
@@ -179,9 +186,19 @@ static void follow(struct clip *clip, struct identity *identity,
         sums[i] = (float)sum;
         together += sum * sum;
     }
-    identity->total = FADING * identity->total + 1;
+    const double before = FADING * identity->total;
+    identity->total = before + 1;
     identity->same = sqrt(together) / identity->total;
+    identity->rounded =
+        (before * identity->rounded + fmin(1, model->rounding / squared)) /
+        identity->total;
     identity->met++;
+}
+
+/* Above what the wire rounds? */
+static bool is_heard(const struct identity *identity)
+{
+    return identity->rounded <= ROUNDED;
 }
 
 /* Does it push one way more than others do? */
@@ -190,10 +207,13 @@ static bool is_coherent(const struct clip *clip,
 {
     double all[IDENTITIES];
     uint32_t count = 0;
-    for (uint32_t i = 0; i < clip->known; i++)
-        if (clip->identities[i].met >= MET)
-            all[count++] = clip->identities[i].same;
-    return identity->met >= MET && count >= KNOWN &&
+    for (uint32_t i = 0; i < clip->known; i++) {
+        const struct identity *other = &clip->identities[i];
+        if (other->met >= MET)
+            all[count++] =
+                is_heard(other) ? other->same : fmax(UNHEARD, other->same);
+    }
+    return identity->met >= MET && count >= KNOWN && is_heard(identity) &&
            identity->same > COHERENT * lower_median(all, count);
 }
 

@@ -300,6 +300,33 @@ static double norm(struct kith_worker *worker, const struct compared *compared)
     return compared->unit * sqrt(squared);
 }
 
+/* Of a message on the guard's coordinates, as far as it has them. */
+static double rounding_of(const struct kith_worker *worker, uint32_t slot)
+{
+    const struct kith_guarding *guarding = &worker->guarding;
+    const struct kith_format *format = worker->packing.format;
+    const size_t run = guarding->run, count = worker->packing.count;
+    double squared = 0;
+    for (size_t i = 0; i < guarding->coordinates / run; i++)
+        if (guarding->starts[i] + run <= count)
+            squared += format->rounding(count, worker->slots[slot],
+                                        guarding->starts[i], run);
+    return squared;
+}
+
+/* Steps of modular formats follow how far models are apart: there all are
+ * rounded alike. A share is held against what never travelled. */
+static double rounding(const struct kith_worker *worker,
+                       const struct compared *compared)
+{
+    if (worker->packing.format == NULL || kith_worker_is_modular(worker))
+        return 0;
+    double squared = rounding_of(worker, compared->inbox);
+    if (!gives_weight(worker))
+        squared += rounding_of(worker, compared->sent);
+    return compared->unit * compared->unit * squared;
+}
+
 /* Evaluated on the batch of our last step. */
 static double loss(struct kith_worker *worker, const void *model)
 {
@@ -420,6 +447,7 @@ static struct kith_guarded weigh(struct kith_worker *worker,
         .own_loss = guard->looks_at_loss ? loss(worker, compared.ours) : 0,
         .v = guard->looks ? guarding->v : NULL,
         .sent = guard->looks ? guarding->sent : NULL,
+        .rounding = guard->looks ? rounding(worker, &compared) : 0,
         .coordinates = guarding->coordinates};
     struct kith_guarded answer = {.distance = model.distance};
     answer.let_in = guard->weigh(guarding->state, &model);
