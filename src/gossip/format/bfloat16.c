@@ -8,7 +8,7 @@
  *
  * Source: Kalamkar et al., "A Study of BFLOAT16 for Deep Learning Training",
  * 2019. */
-#include <math.h>
+#include <string.h>
 
 #include "kith/assert.h"
 #include "kith/format.h"
@@ -46,6 +46,16 @@ static double distance_squared(const struct kith_backend *backend, size_t n,
     return backend->distance_bf16(n, a, b);
 }
 
+/* 2^(2 power), of the powers that bfloat16 has. */
+static double square_of(int power)
+{
+    const uint64_t word = (uint64_t)(1023 + 2 * power) << 52;
+    double square;
+    KITH_ASSERT(power >= -134 && power <= 121);
+    memcpy(&square, &word, sizeof square);
+    return square;
+}
+
 /* A twelfth of a step squared each, which is 2^-7 of the power of two below. */
 static double rounding(size_t n, const void *wire, size_t from, size_t count)
 {
@@ -55,7 +65,7 @@ static double rounding(size_t n, const void *wire, size_t from, size_t count)
     KITH_ASSERT(from + count <= n);
     for (size_t i = from; i < from + count; i++) {
         const int exponent = (values[i] & EXPONENT) >> MANTISSA;
-        squared += ldexp(1, 2 * (exponent - BIAS - MANTISSA)) / 12;
+        squared += square_of(exponent - BIAS - MANTISSA) / 12;
     }
     return squared;
 }
