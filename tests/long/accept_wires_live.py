@@ -79,8 +79,10 @@ def run(path, *settings):
 
 def search(table):
     for wire in WIRES:
+        folder = os.path.join(OUT, f"search-{wire}")  # a journal of its own
+        os.makedirs(folder, exist_ok=True)
         line = [KITH, "swarm", "--random", "--json", "--runs", RUNS, "--seed",
-                SEED, "--set", f"gossip.wire={wire}", "--out", OUT]
+                SEED, "--set", f"gossip.wire={wire}", "--out", folder]
         done = subprocess.run(line, stdout=subprocess.PIPE, text=True,
                               check=False)
         if done.returncode not in (0, 1):
