@@ -11,6 +11,7 @@ UNIT = \
   tests/unit/test_async_spread \
   tests/unit/test_overlap \
   tests/unit/test_backend \
+  tests/unit/test_balance \
   tests/unit/test_baseline \
   tests/unit/test_bf16 \
   tests/unit/test_buffers \
@@ -180,6 +181,7 @@ INTEGRATION = \
   tests/integration/test_channel_use.sh \
   tests/integration/test_cli_device.sh \
   tests/integration/test_cli_bf16.sh \
+  tests/integration/test_cli_balance.sh \
   tests/integration/test_cli_exchanges.sh \
   tests/integration/test_cli_manual.sh \
   tests/integration/test_cli_memory.sh \

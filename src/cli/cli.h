@@ -56,6 +56,8 @@
     X(SEEDS, "--seeds", "K", "seeds of each, from the file's on [1]")          \
     X(JOBS, "--jobs", "N",                                                     \
       "runs at a time [one a core; swarm --lab: 8 a core]")                    \
+    X(BATCH, "--batch", "N",                                                   \
+      "examples of a step, of all peers together [the file's]")                \
     X(ALL_CELLS, "--all-cells", NULL, "every preset of the taxonomy, 8 nodes") \
     X(CELLS, "--cells", "DIR", "its files [examples/taxonomy]")                \
     X(TARGET_LOSS, "--target-loss", "X",                                       \
@@ -233,6 +235,8 @@ cli_command_run kith_cli_doctor, kith_cli_report, kith_cli_list;
 cli_command_run kith_cli_list_topology;
 /* list_exchanges.c: kith list exchanges [ALGORITHM]. */
 cli_command_run kith_cli_list_exchanges;
+/* list_balance.c: kith list balance MODEL|FILE.yaml [PEERS]. */
+cli_command_run kith_cli_list_balance;
 /* What a peer sends in an exchange or a round, in d = values of the model,
  * C(d) = these compressed, deg = neighbours of the round: "2 deg d". */
 void kith_cli_sends(const struct kith_algorithm *algorithm, char *text,

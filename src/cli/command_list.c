@@ -382,6 +382,7 @@ static const struct kind kinds[] = {
     {"suites", read_suite, false, NULL},
     {"keys", read_key, true, NULL},
     {"exchanges", NULL, true, kith_cli_list_exchanges},
+    {"balance", NULL, true, kith_cli_list_balance},
 };
 #define KIND_COUNT (sizeof kinds / sizeof kinds[0])
 
@@ -519,6 +520,9 @@ int kith_cli_list(const struct cli_arguments *arguments)
                                  arguments->words[2], name);
         return kith_cli_list_topology(arguments);
     }
+    if (kith_cli_given(arguments, CLI_BATCH))
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--batch: is of kith list balance alone");
     if (arguments->set_count > 0)
         return kith_cli_fail(arguments, KITH_EXIT_USAGE,
                              "--set: needs a topology and a number of peers, "

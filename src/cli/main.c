@@ -202,20 +202,24 @@ static const struct cli_command commands[] = {
     {
         COMMAND(list, 0, 3),
         .summary = "what is built in, with papers and properties",
-        .usage = "[KIND [NAME [PEERS]]] [--set KEY=VALUE]... [--json]",
+        .usage =
+            "[KIND [NAME [PEERS]]] [--batch N] [--set KEY=VALUE]... [--json]",
         .details = "Kinds: algorithms, compressors, wires, topologies, guards, "
                    "models, optimisers, backends,\nschedules, datasets, "
                    "faults, checks, suites, keys (of an experiment "
                    "file), exchanges: of each\nalgorithm on each wire the "
                    "bytes of a message, the memory that it takes and what "
-                   "is\nkept. With PEERS a topology is built and measured: "
-                   "degrees, links, spectral gap.\n\n"
+                   "is\nkept; balance: of each layer of a model or of a file's "
+                   "what a step computes and sends,\nand how it is best "
+                   "divided among peers. With PEERS a topology is built and "
+                   "measured:\ndegrees, links, spectral gap.\n\n"
                    "Example: kith list algorithms adpsgd\n"
                    "         kith list topology watts-strogatz 64 --set "
                    "gossip.rewire=0.3\n"
                    "         kith list exchanges adpsgd --set "
-                   "model.dim=124000000",
-        .options = CLI_BIT(JSON) | CLI_BIT(SET),
+                   "model.dim=124000000\n"
+                   "         kith list balance vgg 64 --batch 256",
+        .options = CLI_BIT(JSON) | CLI_BIT(SET) | CLI_BIT(BATCH),
     },
 };
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])
