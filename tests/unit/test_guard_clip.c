@@ -202,6 +202,21 @@ static void test_comes_nearer(void **state)
     is(returns(40, 100), 0);
 }
 
+/* Our way of a turn is 3, and twice that is more than 2 m: others are at 1. */
+static void test_strides(void **state)
+{
+    (void)state;
+    double ours = 100;
+    for (kith_id k = 0; k < 12 * 4; k++)
+        is(from(1 + k % 4, 1, 1), 1);
+    for (unsigned k = 0; k < 20; k++, ours += 3)
+        for (kith_id peer = 1; peer <= 3; peer++)
+            is(beside(peer, 1, 1, turn++ % (DIM - 1), ours), 1);
+    is(beside(4, 90, 1, 5, ours), 6. / 90);
+    is(beside(4, 5, 1, 6, ours), 1);
+    is(beside(1, 5, 1, 7, ours), 0); /* who was there: beyond 5 m */
+}
+
 /* Who is further than our own norm is not spared, nor counted for less. */
 static void test_beyond_own(void **state)
 {
@@ -378,6 +393,7 @@ int main(void)
         TEST(heals),
         TEST(away),
         TEST(comes_nearer),
+        TEST(strides),
         TEST(beyond_own),
         TEST(ended),
         TEST(not_finite),

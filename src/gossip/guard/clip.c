@@ -35,9 +35,10 @@
  * Who was away is far, and most neighbours of a graph may stand on our side of
  * what parted us: who misses more than 16 turns, of half of those known each,
  * is clipped alone, whatever its distance, a quarter as many times, not
- * counting those that are nearer than its last. Where our side has settled, m
- * and so what is let in is little beside the way back: a count alone ended in
- * the midst of it. Only while it is within our own norm,
+ * counting those that are nearer than its last, and to no less than twice our
+ * own way since the turn before. Where our side has settled, m is little beside
+ * the way back: a count alone ended in the midst of it, and 2 m alone took
+ * longer than the half that was parted. Only while it is within our own norm,
  *
  *   |v| <= |x_i|                         on the random coordinates
  *
@@ -82,6 +83,7 @@ enum { SUMS, THEIRS, OURS, KEPT };
 #define ROUNDED 0.25
 #define UNHEARD 0.6
 #define STILL 0.25
+#define STRIDES 2.0
 
 struct identity {
     kith_id peer;
@@ -102,6 +104,7 @@ struct identity {
 struct clip {
     uint64_t clock, turn;
     uint32_t known, met; /* identities; of this turn */
+    double way;          /* our own, of a turn */
     struct identity identities[IDENTITIES];
     float kept[]; /* (IDENTITIES, KEPT, coordinates) */
 };
@@ -217,14 +220,14 @@ static bool is_coherent(const struct clip *clip,
            identity->same > COHERENT * lower_median(all, count);
 }
 
-/* R with this model. */
+/* R with this model, and our own way, unless it was away. */
 static void go_on(struct clip *clip, struct identity *identity,
-                  const struct kith_guard_model *model)
+                  const struct kith_guard_model *model, bool was_away)
 {
     const size_t n = model->coordinates;
     float *const theirs = kept(clip, identity, THEIRS, n);
     float *const ours = kept(clip, identity, OURS, n);
-    double their_way = 0, our_way = 0;
+    double their_way = 0, our_way = 0, squared = 0;
     for (size_t i = 0; i < n; i++) {
         const float s = (float)(model->v[i] + model->sent[i]);
         const float x = (float)model->sent[i];
@@ -232,12 +235,16 @@ static void go_on(struct clip *clip, struct identity *identity,
         const double we = (double)x - (double)ours[i];
         their_way += they * they;
         our_way += we * we;
+        squared += model->v[i] * model->v[i];
         theirs[i] = s;
         ours[i] = x;
     }
     const double r = sqrt(their_way / our_way);
     if (identity->was_seen && r < (double)INFINITY)
         identity->way = identity->ways++ > 0 ? (identity->way + r) / 2 : r;
+    /* As |v| of these coordinates is to the distance of all. */
+    if (identity->was_seen && !was_away && squared > 0)
+        clip->way = model->distance * sqrt(our_way / squared);
     identity->was_seen = true;
 }
 
@@ -292,13 +299,15 @@ static bool is_spared(struct identity *identity,
     return !is_beyond_own(model);
 }
 
-/* What is left of a clipped one: all, and then less and less. */
-static double taper(double d, double m)
+/* Of one at that distance: all, clipped, and then less and less. */
+static double let_in(double d, double m)
 {
-    KITH_ASSERT(d > NEAR * m);
+    if (d <= NEAR * m)
+        return 1;
     if (d > FURTHEST * m)
         return 0;
-    return d > FAR * m ? (FURTHEST * m - d) / ((FURTHEST - FAR) * m) : 1;
+    return NEAR * m / d *
+           (d > FAR * m ? (FURTHEST * m - d) / ((FURTHEST - FAR) * m) : 1);
 }
 
 static double weigh(void *state, const struct kith_guard_model *model)
@@ -315,12 +324,13 @@ static double weigh(void *state, const struct kith_guard_model *model)
     if (!(d < (double)INFINITY && m < (double)INFINITY))
         return 0;
     follow(clip, identity, model);
-    go_on(clip, identity, model);
+    go_on(clip, identity, model, spared);
     if (model->elapsed >= 1 && identity->after++ >= AFTER)
         return 0;
     if (is_coherent(clip, identity) || is_still(clip, identity))
         return 0;
-    return d > NEAR * m ? NEAR * m / d * (spared ? 1 : taper(d, m)) : 1;
+    return spared ? fmin(1, fmax(NEAR * m, STRIDES * clip->way) / d)
+                  : let_in(d, m);
 }
 
 extern const struct kith_guard kith_guard_clip;
