@@ -114,6 +114,9 @@ UNIT = \
   tests/unit/test_sim_golden \
   tests/unit/test_sim_network \
   tests/unit/test_sim_queue \
+  tests/unit/test_sketch \
+  tests/unit/test_sketch_recover \
+  tests/unit/test_sketch_refused \
   tests/unit/test_speed \
   tests/unit/test_split \
   tests/unit/test_store \
@@ -135,6 +138,7 @@ UNIT = \
   tests/unit/test_text \
   tests/unit/test_theory \
   tests/unit/test_tokenizer \
+  tests/unit/test_top_list \
   tests/unit/test_topology \
   tests/unit/test_topology_rounds \
   tests/unit/test_transport \
@@ -329,6 +333,7 @@ tests_property_test_node_liars_SOURCES = tests/property/test_node_liars.c \
 tests_property_test_node_chaos_SOURCES = tests/property/test_node_chaos.c \
   tests/support/node_network.c tests/support/node_network.h
 EXTRA_DIST += tests/unit/compressor_cases.h tests/unit/op_pairs.h \
+  tests/unit/sketch_cases.h \
   tests/unit/experiment_base.h tests/unit/model_cases.h \
   tests/unit/worker_fixture.h tests/unit/worker_run.h
 tests_unit_test_cuda_combine_SOURCES = tests/unit/test_cuda_combine.c \

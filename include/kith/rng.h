@@ -44,7 +44,8 @@ KITH_BEGIN_DECLS
     X(LOSS)                                                                    \
     X(SWARM)                                                                   \
     X(GUARD)                                                                   \
-    X(LIE)
+    X(LIE)                                                                     \
+    X(SKETCH)
 
 enum kith_stream {
 #define KITH_X(name) KITH_STREAM_##name,

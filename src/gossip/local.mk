@@ -91,6 +91,11 @@ libkith_gossip_a_SOURCES = \
   src/gossip/guard/rounds.h \
   src/gossip/guard/trimmed_mean.c \
   src/gossip/guard/ubar.c \
+  src/gossip/sketch/sketch.c \
+  src/gossip/sketch/sketch_hash.c \
+  src/gossip/sketch/sketch_hash.h \
+  src/gossip/sketch/sketch_recover.c \
+  src/gossip/sketch/top_list.c \
   src/gossip/topology/adjacency.c \
   src/gossip/topology/barabasi_albert.c \
   src/gossip/topology/base.c \
