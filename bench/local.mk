@@ -17,6 +17,7 @@ BENCHES = \
   bench/bench_record_threads \
   bench/bench_recovery \
   bench/bench_rules \
+  bench/bench_sketch \
   bench/bench_train \
   bench/bench_transport \
   bench/bench_wire
