@@ -115,6 +115,7 @@ UNIT = \
   tests/unit/test_sim_network \
   tests/unit/test_sim_queue \
   tests/unit/test_sketch \
+  tests/unit/test_sketch_contraction \
   tests/unit/test_sketch_recover \
   tests/unit/test_sketch_refused \
   tests/unit/test_speed \

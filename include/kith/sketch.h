@@ -23,11 +23,18 @@
  * two blocks are 3-wise independent only: estimates keep their mean and
  * variance, the norm may be less exact.
  *
+ * It is no compressor of kith/compressor.h. What it is for is addition on the
+ * way, which CHOCO and BEER do not do; of one vector it is larger than the k
+ * largest values and keeps less, and it may add more than it keeps: the k
+ * largest estimates of a Gaussian are further from it than 0 is, and so are
+ * those of its k largest values where c = k. At c = 4 k those are nearer, but
+ * no bound is known that would be the w of a compressor.
+ *
  * Charikar, Chen and Farach-Colton, "Finding Frequent Items in Data Streams",
  * ICALP 2002; Ivkin et al., "Communication-efficient Distributed SGD with
  * Sketching", NeurIPS 2019; Dai et al., gs-SGD, arXiv 2108.06004.
- * Test: unit/test_sketch.c (T3.1), unit/test_sketch_recover.c (T3.2);
- * bench/bench_sketch.c */
+ * Test: unit/test_sketch.c (T3.1), unit/test_sketch_recover.c (T3.2),
+ * unit/test_sketch_contraction.c; bench/bench_sketch.c */
 #ifndef KITH_SKETCH_H
 #define KITH_SKETCH_H
 
@@ -40,7 +47,7 @@
 
 KITH_BEGIN_DECLS
 
-/* Above 15 rows a median gains nothing that a wider table would not. */
+/* A median's rows side by side: 8 KiB of stack. */
 #define KITH_SKETCH_ROWS_MAX 15u
 /* Cells of a table: 256 MiB of float32, 20 times FetchSGD's. */
 #define KITH_SKETCH_CELLS_MAX (1u << 26)
