@@ -367,6 +367,11 @@ int main(void)
     const uint32_t count = (uint32_t)bench_setting("BENCH_EXCHANGES", 7);
     const char *const guard = getenv("BENCH_GUARD");
     struct gloo gloo;
+    if (rounds < 1 || rounds > BENCH_ROUNDS) {
+        fprintf(stderr, "BENCH_EXCHANGE_ROUNDS: found %d; allowed: 1 to %d\n",
+                rounds, BENCH_ROUNDS);
+        return 2;
+    }
     bench_network();
     signal(SIGPIPE, SIG_IGN);
     times = mmap(NULL, sizeof *times, PROT_READ | PROT_WRITE,
