@@ -17,6 +17,7 @@
 #include "kith/compressed.h"
 #include "kith/err.h"
 #include "kith/limits.h"
+#include "kith/magnitudes.h"
 #include "kith/ops.h"
 #include "kith/residues.h"
 #include "kith/types.h"
@@ -174,6 +175,8 @@ struct kith_backend {
     const struct kith_residues *(*residues)(void);
     const struct kith_residue_messages *residue_messages; /* a device's */
     const struct kith_compressed *compressed;             /* a device's */
+    /* What selections of the largest sizes are made of; a host's. */
+    const struct kith_magnitudes *(*magnitudes)(void);
 
     /* ---- Optional, NULL or 0 where a backend computes on the host: for one
      * that works on while its caller goes ahead. Calls take effect in the

@@ -44,6 +44,7 @@ libkith_backend_a_SOURCES = \
   src/training/backend/f16_avx512.h \
   src/training/backend/f16_portable.h \
   src/training/backend/f16_x86.h \
+  src/training/backend/magnitudes.inc.h \
   src/training/backend/memory.c \
   src/training/backend/memory.h \
   src/training/backend/naive.inc.h \
@@ -51,6 +52,7 @@ libkith_backend_a_SOURCES = \
   src/training/backend/naive64.c \
   src/training/backend/naive_dense.inc.h \
   src/training/backend/naive_image.inc.h \
+  src/training/backend/naive_magnitudes.inc.h \
   src/training/backend/naive_ops.inc.h \
   src/training/backend/naive_rms_norm.inc.h \
   src/training/backend/naive_rotary.inc.h \
@@ -213,6 +215,7 @@ CUDA_INCLUDED = \
   include/kith/cuda_module.h \
   include/kith/dropout.h \
   include/kith/grid.h \
+  include/kith/magnitudes.h \
   include/kith/ops.h \
   include/kith/residues.h \
   src/training/cuda/attention.cuh \

@@ -73,6 +73,48 @@ static void test_variants_agree(void **state)
     assert_true(tested >= 1);
 }
 
+/* Passes over sizes: as naive32 has them. */
+static void test_magnitudes(void **state)
+{
+    enum { LONG = 5000, ROOM = 300 };
+    static float v[LONG], kept[2][ROOM];
+    static uint32_t places[2][LONG];
+    const struct kith_magnitudes *const plain =
+        kith_backend_find("naive32")->magnitudes();
+    struct kith_rng rng;
+    double bounds[KITH_MAGNITUDE_BOUNDS];
+    (void)state;
+    kith_rng_init(&rng, 26, KITH_STREAM_TEST, 0);
+    for (size_t i = 0; i < LONG; i++)
+        v[i] = (float)((int)kith_rng_below(&rng, 41) - 20) / 8;
+    for (unsigned j = 0; j < KITH_MAGNITUDE_BOUNDS; j++)
+        bounds[j] = (15 - j) / 4.0;
+    for (size_t k = 0; kith_cpu_loops[k] != NULL; k++) {
+        const struct kith_magnitudes *const own = kith_cpu_loops[k]->magnitudes;
+        for (size_t n = 0; n <= LONG && kith_cpu_loops[k]->supported();
+             n += n < 70 ? 1 : 493) {
+            size_t counts[2][KITH_MAGNITUDE_BOUNDS];
+            const struct kith_magnitude_survey a = own->survey(n, v);
+            const struct kith_magnitude_survey b = plain->survey(n, v);
+            assert_true(a.sum == b.sum && a.most == b.most);
+            own->count(n, v, bounds, counts[0]);
+            plain->count(n, v, bounds, counts[1]);
+            assert_memory_equal(counts[0], counts[1], sizeof counts[0]);
+            const struct kith_magnitude_found c =
+                own->keep(n, v, 0.5, 1.25, ROOM, kept[0]);
+            const struct kith_magnitude_found d =
+                plain->keep(n, v, 0.5, 1.25, ROOM, kept[1]);
+            assert_true(c.within == d.within && c.beyond == d.beyond);
+            assert_memory_equal(kept[0], kept[1], sizeof kept[0]);
+            const size_t found = own->find(n, v, 2, places[0]);
+            assert_int_equal(found, plain->find(n, v, 2, places[1]));
+            assert_memory_equal(places[0], places[1],
+                                found * sizeof places[0][0]);
+            assert_int_equal(own->find(n, v, 0, places[0]), n);
+        }
+    }
+}
+
 /* A large target that is only written goes past the caches: the same bits. */
 static void test_large_swap(void **state)
 {
@@ -158,6 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_variants_agree),
+        cmocka_unit_test(test_magnitudes),
         cmocka_unit_test(test_large_swap),
         cmocka_unit_test(test_large_combine),
     };

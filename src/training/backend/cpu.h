@@ -38,6 +38,7 @@ struct kith_cpu_loops {
     float (*to_int8)(size_t n, const float *x, int8_t *y);
     void (*from_int8)(size_t n, float scale, const int8_t *x, float *y);
     const struct kith_residues *residues;
+    const struct kith_magnitudes *magnitudes;
     /* `rounds` times fused multiply-adds on registers alone, as many at a time
      * as keep the units busy; returns the FLOP it did. sink: 16 floats. */
     double (*fuse)(size_t rounds, float *sink);

@@ -169,6 +169,11 @@ static const struct kith_residues *cpu_residues(void)
     return kith_cpu_best()->residues;
 }
 
+static const struct kith_magnitudes *cpu_magnitudes(void)
+{
+    return kith_cpu_best()->magnitudes;
+}
+
 extern const struct kith_backend RECORD;
 const struct kith_backend RECORD = {
     .name = NAME,
@@ -202,4 +207,5 @@ const struct kith_backend RECORD = {
     .to_int8 = cpu_to_int8,
     .from_int8 = cpu_from_int8,
     .residues = cpu_residues,
+    .magnitudes = cpu_magnitudes,
 };

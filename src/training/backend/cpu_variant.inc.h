@@ -25,6 +25,8 @@
 
 #include "residues.inc.h"
 
+#include "magnitudes.inc.h"
+
 static const struct kith_cpu_image image = {
     .panel = LINE_2 > 0 ? 32 : 16,
     .correlate = image_correlate,
@@ -77,5 +79,6 @@ const struct kith_cpu_loops VARIANT = {
     .to_int8 = loop_to_int8,
     .from_int8 = loop_from_int8,
     .residues = &residues,
+    .magnitudes = &magnitudes,
     .fuse = loop_fuse,
 };

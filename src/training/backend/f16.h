@@ -10,6 +10,7 @@
  *   lanes_round, lanes_scale_two, lanes_sum, lanes_most, lanes_bits (one per
  *   lane of a mask), lanes_where_nan (b where a is NaN, else c),
  *   lanes_load_part and lanes_store_part (the first `count`, or all),
+ *   lanes_at_least (bits), lanes_count (sum + 1 where a >= bound),
  *   lanes_stream and f16_fence, lanes_transpose, lanes_half (in float64),
  *   words_multiply; all sixteen: bytes_widen, words_widen, words_narrow */
 #ifndef KITH_TRAINING_BACKEND_F16_H
@@ -56,6 +57,16 @@ FORCE f16_part lanes_where_least(f16_part x, float limit, f16_part a)
 FORCE unsigned lanes_equal(f16_part a, f16_part b)
 {
     return lanes_bits((w16_part)(a == b));
+}
+
+FORCE unsigned lanes_at_least(f16_part a, f16_part b)
+{
+    return lanes_bits((w16_part)(a >= b));
+}
+
+FORCE w16_part lanes_count(w16_part sum, f16_part a, float bound)
+{
+    return sum - (w16_part)(a >= bound);
 }
 #endif
 

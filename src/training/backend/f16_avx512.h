@@ -35,6 +35,18 @@ FORCE unsigned lanes_equal(f16_part a, f16_part b)
     return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ);
 }
 
+FORCE unsigned lanes_at_least(f16_part a, f16_part b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ);
+}
+
+FORCE w16_part lanes_count(w16_part sum, f16_part a, float bound)
+{
+    return (w16_part)_mm512_mask_add_epi32(
+        (__m512i)sum, _mm512_cmp_ps_mask(a, _mm512_set1_ps(bound), _CMP_GE_OQ),
+        (__m512i)sum, _mm512_set1_epi32(1));
+}
+
 FORCE f16_part lanes_load_part(const float *from, size_t count)
 {
     return _mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), from);

@@ -316,6 +316,7 @@ static const struct kith_residues *naive_residues(void)
     return &residues;
 }
 
+#include "naive_magnitudes.inc.h"
 #include "naive_ops.inc.h"
 
 extern const struct kith_backend RECORD;
@@ -351,4 +352,5 @@ const struct kith_backend RECORD = {
     .to_int8 = naive_to_int8,
     .from_int8 = naive_from_int8,
     .residues = naive_residues,
+    .magnitudes = naive_magnitudes,
 };
