@@ -18,7 +18,7 @@ struct kith_cut {
 };
 
 /* Where the parts of a block lie that keeps some of its values
- * (src/gossip/compressor/top_k.c). */
+ * (src/gossip/compressor/sparse.h). */
 struct kith_sparse {
     size_t kept;
     unsigned low; /* bits of an index that are written as they are */

@@ -69,6 +69,8 @@ libkith_gossip_a_SOURCES = \
   src/gossip/compressor/qsgd.c \
   src/gossip/compressor/random_k.c \
   src/gossip/compressor/sign.c \
+  src/gossip/compressor/sparse.c \
+  src/gossip/compressor/sparse.h \
   src/gossip/compressor/top_k.c \
   src/gossip/format/bfloat16.c \
   src/gossip/format/float32.c \

@@ -252,13 +252,91 @@ static void t10_top_k_ties_by_index(void **state)
     }
 }
 
+/* Sizes by a sort, the first of equal ones first. */
+struct sized {
+    double size;
+    size_t place;
+};
+
+static int by_size(const void *a, const void *b)
+{
+    const struct sized *first = a, *second = b;
+    if (first->size != second->size)
+        return first->size < second->size ? 1 : -1;
+    return first->place < second->place ? -1 : 1;
+}
+
+enum { LONG = 150000 };
+
+/* What a sample of every 65th says is right, useless, or wrong: then all digits
+ * are counted. */
+static double long_value(unsigned kind, size_t i, double x)
+{
+    switch (kind) {
+    case 0:
+        return x;
+    case 1: /* ties */
+        return floor(8 * x) / 8;
+    case 2: /* the sample sees the small ones alone */
+        return i % 65 == 0 ? 1e-3 * x : x;
+    case 3: /* the large ones alone */
+        return i % 65 == 0 ? 1e3 * x : x;
+    case 4:
+        return fabs(x) < 2.9 ? 0 : x;
+    case 5: /* a wide range */
+        return x * exp(15 * x);
+    default:
+        return -3;
+    }
+}
+
+static void long_is_exact(const char *backend, unsigned kind, double density)
+{
+    static double values[LONG], out[LONG];
+    static struct sized sized[LONG];
+    static bool kept[LONG];
+    struct kith_compression how = compression("top-k", backend, LONG);
+    how.config.density = density;
+    struct trip trip = trip_open(how);
+    gaussian(kind, LONG, values);
+    for (size_t i = 0; i < LONG; i++)
+        values[i] = long_value(kind, i, values[i]);
+    trip_write(&trip, values);
+    how.backend->read(LONG, trip.v, values);
+    for (size_t i = 0; i < LONG; i++)
+        sized[i] = (struct sized){fabs(values[i]), i};
+    qsort(sized, LONG, sizeof sized[0], by_size);
+    for (size_t i = 0; i < LONG; i++)
+        kept[sized[i].place] = i < kept_of(density, LONG);
+    trip_send(&trip, 0);
+    how.backend->read(LONG, trip.out, out);
+    for (size_t i = 0; i < LONG; i++)
+        if (out[i] != (kept[i] ? values[i] : 0))
+            fail_msg("%s, kind %u, density %g: place %zu", backend, kind,
+                     density, i);
+    trip_close(&trip);
+}
+
+static void t10_top_k_of_a_long_vector_is_exact(void **state)
+{
+    static const double densities[] = {1e-5, 0.001, 0.01, 0.1, 0.5, 0.999, 1};
+    (void)state;
+    for (unsigned kind = 0; kind < 7; kind++)
+        for (size_t d = 0; d < COUNT(densities); d++) {
+            long_is_exact("cpu", kind, densities[d]);
+            long_is_exact("naive64", kind, densities[d]);
+        }
+}
+
 /* The same floats on every backend of one element type, any key but for those
- * who draw. */
+ * who draw: ms-top-k does of equal sizes, so there are some. */
 static void both_sides_agree(void **state)
 {
     double values[3000];
     (void)state;
     gaussian(21, COUNT(values), values);
+    for (size_t i = 0; i < COUNT(values); i++)
+        values[i] = floor(4 * values[i]) / 4;
     for (unsigned i = 0; kith_compressors[i] != NULL; i++) {
         const char *name = kith_compressors[i]->name;
         struct trip plain =
@@ -486,6 +564,7 @@ int main(void)
         cmocka_unit_test(formats_are_what_is_written_down),
         cmocka_unit_test(t10_top_k_is_idempotent),
         cmocka_unit_test(t10_top_k_ties_by_index),
+        cmocka_unit_test(t10_top_k_of_a_long_vector_is_exact),
         cmocka_unit_test(both_sides_agree),
         cmocka_unit_test(edge_cases_are_right),
         cmocka_unit_test(the_largest_numbers_are_refused_or_right),

@@ -1,4 +1,5 @@
-/* The k largest values by size, exactly; the first where sizes are equal.
+/* The k largest values by size, exactly; the first where sizes are equal. On
+ * the wire as sparse.h says.
  *
  *   w = energy of the kept / |v|^2 >= k / n
  *
@@ -6,74 +7,86 @@
  * with |v|, and a histogram of the highest eleven says in which bucket it lies;
  * then the next eleven within that bucket. Two or three passes, no memory.
  *
- * On the wire: k values in order of their index, then the indices as Elias and
- * Fano write an ascending list: the low l = log2(n / k) bits of each, and what
- * lies above in unary, as a bitmap in which index i sets bit (i >> l) + rank.
- * k (l + 2) bits at most: 8.56 an index at 1 %, where the least is 8.08.
+ * Of a long vector a sample says first between which sizes the k-th is all but
+ * certain to lie: one pass, vectorised, copies those and counts what is above,
+ * and the digits are counted of these alone. They lie where the message will
+ * be, for a plug-in has no memory of its own. Where the sample was wrong, or
+ * they do not fit, the digits of all values are counted: never another result,
+ * a slower one.
  *
- * Stich, Cordonnier and Jaggi, "Sparsified SGD with Memory", NeurIPS 2018;
- * Elias, "Efficient Storage and Retrieval by Content and Address of Static
- * Files", J. ACM 1974. */
+ * Stich, Cordonnier and Jaggi, "Sparsified SGD with Memory", NeurIPS 2018. The
+ * sample: Floyd and Rivest, "Expected Time Bounds for Selection", CACM 1975. */
+#include <math.h>
 #include <string.h>
 
 #include "kith/assert.h"
-#include "chunks.h"
+#include "sparse.h"
 
 #define DIGIT_BITS 11u
 #define BUCKETS (1u << DIGIT_BITS)
 
-static struct kith_sparse layout_of(const struct kith_compression *how,
-                                    size_t n)
-{
-    struct kith_sparse layout = {.kept = kith_kept(how, n)};
-    while (n / layout.kept >> (layout.low + 1) > 0)
-        layout.low++;
-    const size_t high_bits = layout.kept + ((n - 1) >> layout.low);
-    layout.low_at = layout.kept * how->backend->element_bytes;
-    layout.high_at = layout.low_at + kith_bits_bytes(layout.kept * layout.low);
-    layout.bytes = layout.high_at + kith_bits_bytes(high_bits);
-    return layout;
-}
+/* A sample's share and most, and how many of its standard deviations the k-th
+ * may be off. Shorter vectors are sorted out as they are. */
+#define SAMPLED_LEAST 65536u
+#define SAMPLED_EACH 64u
+#define SAMPLE_MOST 65536u
+#define DEVIATIONS 4
 
-static size_t top_k_bytes(const struct kith_compression *how, size_t n)
-{
-    return layout_of(how, n).bytes;
-}
+/* Every step-th of some values: n of them. */
+struct view {
+    const void *v;
+    size_t n, step;
+};
 
-static double top_k_contraction(const struct kith_compression *how, size_t n)
-{
-    return (double)kith_kept(how, n) / (double)n;
-}
-
-/* 63 bits that grow with the size of a value. */
-static uint64_t size_of(double value)
+/* 63 bits that grow with the size of a value, and the size. */
+static uint64_t bits_of(double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits & INT64_MAX;
 }
 
+static double size_of(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
 /* What is kept: sizes whose bits above `shift` exceed `prefix`, and the first
- * `ties` of those that are equal there. */
+ * `ties` of the `equal` ones that are equal there. */
 struct threshold {
     uint64_t prefix;
     unsigned shift;
-    size_t ties;
+    size_t ties, equal;
 };
 
+static size_t view_read(const struct kith_compression *how,
+                        const struct view *view, size_t from,
+                        double values[KITH_CHUNK])
+{
+    if (view->step == 1)
+        return kith_chunk_read(how, view->n, view->v, from, values);
+    const size_t left = view->n - from;
+    const size_t count = left < KITH_CHUNK ? left : KITH_CHUNK;
+    for (size_t i = 0; i < count; i++)
+        values[i] = kith_value_get(how, view->v, (from + i) * view->step);
+    return count;
+}
+
 /* How many sizes that begin with the prefix have each next digit. */
-static void count_digits(const struct kith_compression *how, size_t n,
-                         const void *v, const struct threshold *at,
+static void count_digits(const struct kith_compression *how,
+                         const struct view *view, const struct threshold *at,
                          unsigned width, uint32_t buckets[BUCKETS])
 {
     const uint64_t mask = (UINT64_C(1) << width) - 1;
     double values[KITH_CHUNK];
     size_t count;
     memset(buckets, 0, BUCKETS * sizeof buckets[0]);
-    for (size_t from = 0; from < n; from += count) {
-        count = kith_chunk_read(how, n, v, from, values);
+    for (size_t from = 0; from < view->n; from += count) {
+        count = view_read(how, view, from, values);
         for (size_t i = 0; i < count; i++) {
-            const uint64_t size = size_of(values[i]);
+            const uint64_t size = bits_of(values[i]);
             if (size >> at->shift == at->prefix)
                 buckets[size >> (at->shift - width) & mask]++;
         }
@@ -81,67 +94,105 @@ static void count_digits(const struct kith_compression *how, size_t n,
 }
 
 static struct threshold find_threshold(const struct kith_compression *how,
-                                       size_t n, const void *v, size_t kept)
+                                       const struct view *view, size_t kept)
 {
-    struct threshold at = {.shift = 63, .ties = kept};
+    struct threshold at = {.shift = 63, .ties = kept, .equal = view->n};
     uint32_t buckets[BUCKETS];
+    KITH_ASSERT(kept > 0 && kept <= view->n);
     /* Six digits are 63 bits; with none at all, all are equal. */
-    while (at.shift > 0 && kept < n) {
+    while (at.shift > 0 && at.ties < at.equal) {
         const unsigned width = at.shift < DIGIT_BITS ? at.shift : DIGIT_BITS;
         unsigned digit = (1u << width) - 1;
-        count_digits(how, n, v, &at, width, buckets);
+        count_digits(how, view, &at, width, buckets);
         for (; buckets[digit] < at.ties; digit--) {
             KITH_ASSERT(digit > 0);
             at.ties -= buckets[digit];
         }
         at.prefix = at.prefix << width | digit;
         at.shift -= width;
-        if (buckets[digit] == at.ties)
-            break;
+        at.equal = buckets[digit];
     }
     return at;
 }
 
-/* Is this value one of the k? Asked once of each, in order. */
-static bool keeps(struct threshold *at, double value)
+/* The least size that the prefix allows: of some value, or below it and an
+ * element all the same. */
+static double least_of(const struct threshold *at)
 {
-    const uint64_t size = size_of(value) >> at->shift;
-    if (size != at->prefix)
-        return size > at->prefix;
-    if (at->ties == 0)
-        return false;
-    at->ties--;
-    return true;
+    return at->shift > 62 ? 0 : size_of(at->prefix << at->shift);
+}
+
+/* Sizes between which the k-th largest of v is expected. */
+struct bracket {
+    double from, below;
+};
+
+static struct bracket bracket_of(const struct kith_compression *how,
+                                 const struct view *all, size_t kept)
+{
+    /* Odd, for the rows of matrices are even. */
+    const size_t least = all->n / SAMPLE_MOST;
+    const size_t step = (least > SAMPLED_EACH ? least : SAMPLED_EACH) | 1;
+    const struct view sample = {all->v, (all->n - 1) / step + 1, step};
+    const double share = (double)kept / (double)all->n;
+    const double rank = share * (double)sample.n;
+    const double reach = DEVIATIONS * sqrt(rank * (1 - share)) + 1;
+    struct bracket bracket = {0, INFINITY};
+    if (rank - reach >= 1) {
+        const struct threshold at =
+            find_threshold(how, &sample, (size_t)(rank - reach));
+        bracket.below = least_of(&at);
+    }
+    if (rank + reach < (double)sample.n) {
+        const struct threshold at =
+            find_threshold(how, &sample, (size_t)(rank + reach) + 1);
+        bracket.from = least_of(&at);
+    }
+    return bracket;
+}
+
+/* Of all of them: which are kept, the first of equal ones. */
+static struct kith_choice choice_of(const struct threshold *at, double least)
+{
+    const double from = least_of(at);
+    struct kith_choice choice = {.from = from > least ? from : least,
+                                 .count = at->ties,
+                                 .of = at->equal};
+    choice.sure = at->shift == 0 ? size_of(at->prefix + 1) : INFINITY;
+    KITH_ASSERT(at->shift == 0 || at->ties == at->equal);
+    return choice;
+}
+
+static struct kith_choice choose(const struct kith_compression *how, size_t n,
+                                 const void *v, size_t kept,
+                                 struct kith_sparse_scratch scratch)
+{
+    const struct view all = {v, n, 1};
+    if (n >= SAMPLED_LEAST && kept < n) {
+        const struct bracket bracket = bracket_of(how, &all, kept);
+        const struct kith_magnitude_found found =
+            how->backend->magnitudes()->keep(n, v, bracket.from, bracket.below,
+                                             scratch.room, scratch.memory);
+        if (found.beyond < kept && found.within >= kept - found.beyond &&
+            found.within <= scratch.room) {
+            const struct view some = {scratch.memory, found.within, 1};
+            const struct threshold at =
+                find_threshold(how, &some, kept - found.beyond);
+            return choice_of(&at, bracket.from);
+        }
+    }
+    const struct threshold at = find_threshold(how, &all, kept);
+    return choice_of(&at, 0);
 }
 
 static bool top_k_encode(const struct kith_compression *how, size_t n,
                          const void *v, struct kith_rng *rng, uint8_t *wire)
 {
     (void)rng;
-    const struct kith_sparse layout = layout_of(how, n);
-    const uint32_t mask = (uint32_t)((UINT64_C(1) << layout.low) - 1);
-    struct threshold at = find_threshold(how, n, v, layout.kept);
-    uint8_t *low = wire + layout.low_at, *high = wire + layout.high_at;
-    struct kith_bits bits = {0};
-    double values[KITH_CHUNK];
-    size_t rank = 0, count;
-    memset(high, 0, layout.bytes - layout.high_at);
-    for (size_t from = 0; from < n; from += count) {
-        count = kith_chunk_read(how, n, v, from, values);
-        for (size_t i = 0; i < count; i++) {
-            if (!keeps(&at, values[i]))
-                continue;
-            const size_t index = from + i;
-            const size_t bit = (index >> layout.low) + rank;
-            (void)kith_number_put(how, values[i],
-                                  wire + rank * how->backend->element_bytes);
-            low = kith_bits_put(&bits, low, (uint32_t)index & mask, layout.low);
-            high[bit / 8] = (uint8_t)(high[bit / 8] | 1u << bit % 8);
-            rank++;
-        }
-    }
-    KITH_ASSERT(rank == layout.kept);
-    kith_bits_end(&bits, low);
+    const struct kith_sparse layout = kith_sparse_layout(how, n);
+    const struct kith_sparse_scratch scratch =
+        kith_sparse_scratch(how, wire, layout.bytes);
+    kith_sparse_write(how, n, v, choose(how, n, v, layout.kept, scratch), wire);
     return true;
 }
 
@@ -149,28 +200,7 @@ static bool top_k_decode(const struct kith_compression *how, size_t n,
                          const uint8_t *wire, struct kith_rng *rng, void *out)
 {
     (void)rng;
-    const struct kith_sparse layout = layout_of(how, n);
-    const uint8_t *low = wire + layout.low_at, *high = wire + layout.high_at;
-    struct kith_bits bits = {0};
-    size_t rank = 0, next = 0; /* the least index that may follow */
-    memset(out, 0, n * how->backend->element_bytes);
-    for (size_t bit = 0; bit < (layout.bytes - layout.high_at) * 8; bit++) {
-        if (!(high[bit / 8] >> bit % 8 & 1))
-            continue;
-        if (rank == layout.kept)
-            return false;
-        uint32_t below;
-        low = kith_bits_get(&bits, low, &below, layout.low);
-        const size_t index = (bit - rank) << layout.low | below;
-        if (index < next || index >= n)
-            return false;
-        const double value =
-            kith_number_get(how, wire + rank * how->backend->element_bytes);
-        kith_value_put(how, out, index, value);
-        next = index + 1;
-        rank++;
-    }
-    return rank == layout.kept && bits.held == 0;
+    return kith_sparse_read(how, n, wire, out);
 }
 
 /* Of a whole block, and of the last. */
@@ -178,8 +208,8 @@ static void layouts_of(const struct kith_compression *how,
                        const struct kith_cut *cut, struct kith_sparse of[2])
 {
     const size_t rest = cut->n % cut->block;
-    of[0] = layout_of(how, cut->block);
-    of[1] = rest > 0 ? layout_of(how, rest) : of[0];
+    of[0] = kith_sparse_layout(how, cut->block);
+    of[1] = rest > 0 ? kith_sparse_layout(how, rest) : of[0];
 }
 
 static bool top_k_pack(const struct kith_compression *how, const void *v,
@@ -208,6 +238,9 @@ const struct kith_compressor kith_compressor_top_k = {
     .summary = "the largest values by size, and where they stand",
     .keys = KITH_COMPRESSOR_READS(DENSITY) | KITH_COMPRESSOR_READS(BLOCK),
     .feedback = true,
-    CODEC(top_k),
+    .encode = top_k_encode,
+    .decode = top_k_decode,
+    .bytes = kith_sparse_bytes,
+    .contraction = kith_sparse_contraction,
     DEVICE_CODEC(top_k),
 };

@@ -1,5 +1,6 @@
 /* The k largest values of each block by size (src/gossip/compressor/top_k.c,
- * whose bytes these are), the first where sizes are equal.
+ * whose bytes these are, as sparse.h there says), the first where sizes are
+ * equal.
  *
  *   threshold   the k-th largest size, four bits at a time: how many sizes that
  *               begin with what is known have each next digit
