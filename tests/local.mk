@@ -72,6 +72,7 @@ UNIT = \
   tests/unit/test_member \
   tests/unit/test_model \
   tests/unit/test_modular \
+  tests/unit/test_ms_top_k \
   tests/unit/test_network \
   tests/unit/test_node \
   tests/unit/test_node_asserts \

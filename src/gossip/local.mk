@@ -65,6 +65,8 @@ libkith_gossip_a_SOURCES = \
   src/gossip/compressor/compress.c \
   src/gossip/compressor/compressors.def \
   src/gossip/compressor/int8.c \
+  src/gossip/compressor/ms_top_k.c \
+  src/gossip/compressor/ms_top_k.h \
   src/gossip/compressor/none.c \
   src/gossip/compressor/qsgd.c \
   src/gossip/compressor/random_k.c \

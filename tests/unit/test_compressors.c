@@ -77,6 +77,7 @@ struct promise {
 static const struct promise promises[] = {
     {"none", 0, bytes_of_none, true, true, 3},
     {"top-k", 0, bytes_of_top_k, false, true, 3},
+    {"ms-top-k", 0, bytes_of_top_k, false, true, 3},
     {"random-k", 0, bytes_of_random_k, false, false, 3},
     {"sign", 4096, bytes_of_sign, true, false, 3},
     {"qsgd", 512, bytes_of_qsgd, false, false, 3},

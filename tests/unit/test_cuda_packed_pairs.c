@@ -277,7 +277,8 @@ static void test_compressed_pairs(void **state)
                                     .guard = "none",
                                     .exchanges = 6,
                                     .compressor = kith_compressors[c]->name};
-            same_pairs(&way);
+            if (kith_compressors[c]->raw || kith_compressors[c]->pack != NULL)
+                same_pairs(&way);
         }
 }
 
