@@ -18,6 +18,7 @@ BENCHES = \
   bench/bench_recovery \
   bench/bench_rules \
   bench/bench_sketch \
+  bench/bench_top_k \
   bench/bench_train \
   bench/bench_transport \
   bench/bench_wire
@@ -36,7 +37,7 @@ bench_bench_algorithms_LDFLAGS = $(AM_LDFLAGS) \
   -Wl,--wrap=kith_evaluator_score
 bench_bench_conv_SOURCES = bench/bench_conv.c bench/peak.h
 bench_bench_train_SOURCES = bench/bench_train.c bench/peak.h
-EXTRA_DIST += bench/conv_torch.py
+EXTRA_DIST += bench/conv_torch.py bench/top_k_torch.py
 EXTRA_DIST += bench/mlp_worker.h bench/calendar.h bench/train_torch.py bench/quality_torch.py \
   bench/bf16_loss.py
 
