@@ -63,6 +63,7 @@ struct kith_guard_model {
     double rounding; /* of |v|^2, what steps of the wire that do not follow how
                         far models are apart are expected to have added */
     size_t coordinates;
+    double share; /* of all values that are looked at, in (0, 1] */
 };
 
 /* Models of a round; number `count` is our own snapshot. */

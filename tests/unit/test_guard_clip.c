@@ -52,7 +52,8 @@ static double beside(kith_id peer, double distance, double movement,
                                            .sent = sent,
                                            .rounding =
                                                rounding * distance * distance,
-                                           .coordinates = DIM};
+                                           .coordinates = DIM,
+                                           .share = 1};
     return guard->weigh(memory, &model);
 }
 
@@ -290,7 +291,8 @@ static double leans(kith_id peer, unsigned round)
                                            .rounding = rounding,
                                            .v = v,
                                            .sent = sent,
-                                           .coordinates = DIM};
+                                           .coordinates = DIM,
+                                           .share = 1};
     return guard->weigh(memory, &model);
 }
 

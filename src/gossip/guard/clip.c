@@ -36,9 +36,10 @@
  * what parted us: who misses more than 16 turns, of half of those known each,
  * is clipped alone, whatever its distance, a quarter as many times, not
  * counting those that are nearer than its last, and to no less than twice our
- * own way since the turn before. Where our side has settled, m is little beside
- * the way back: a count alone ended in the midst of it, and 2 m alone took
- * longer than the half that was parted. Only while it is within our own norm,
+ * own way between two models of one that was there. Where our side has settled,
+ * m is little beside the way back: a count alone ended in the midst of it, and
+ * 2 m alone took longer than the half that was parted. Only while it is within
+ * our own norm,
  *
  *   |v| <= |x_i|                         on the random coordinates
  *
@@ -104,7 +105,7 @@ struct identity {
 struct clip {
     uint64_t clock, turn;
     uint32_t known, met; /* identities; of this turn */
-    double way;          /* our own, of a turn */
+    double way;          /* our own, between two models of one */
     struct identity identities[IDENTITIES];
     float kept[]; /* (IDENTITIES, KEPT, coordinates) */
 };
@@ -227,7 +228,7 @@ static void go_on(struct clip *clip, struct identity *identity,
     const size_t n = model->coordinates;
     float *const theirs = kept(clip, identity, THEIRS, n);
     float *const ours = kept(clip, identity, OURS, n);
-    double their_way = 0, our_way = 0, squared = 0;
+    double their_way = 0, our_way = 0;
     for (size_t i = 0; i < n; i++) {
         const float s = (float)(model->v[i] + model->sent[i]);
         const float x = (float)model->sent[i];
@@ -235,16 +236,15 @@ static void go_on(struct clip *clip, struct identity *identity,
         const double we = (double)x - (double)ours[i];
         their_way += they * they;
         our_way += we * we;
-        squared += model->v[i] * model->v[i];
         theirs[i] = s;
         ours[i] = x;
     }
     const double r = sqrt(their_way / our_way);
     if (identity->was_seen && r < (double)INFINITY)
         identity->way = identity->ways++ > 0 ? (identity->way + r) / 2 : r;
-    /* As |v| of these coordinates is to the distance of all. */
-    if (identity->was_seen && !was_away && squared > 0)
-        clip->way = model->distance * sqrt(our_way / squared);
+    /* Of all values; nothing that they say is in it. */
+    if (identity->was_seen && !was_away)
+        clip->way = sqrt(our_way / model->share);
     identity->was_seen = true;
 }
 

@@ -448,7 +448,9 @@ static struct kith_guarded weigh(struct kith_worker *worker,
         .v = guard->looks ? guarding->v : NULL,
         .sent = guard->looks ? guarding->sent : NULL,
         .rounding = guard->looks ? rounding(worker, &compared) : 0,
-        .coordinates = guarding->coordinates};
+        .coordinates = guarding->coordinates,
+        .share =
+            (double)guarding->coordinates / (double)worker->layout->gossiped};
     struct kith_guarded answer = {.distance = model.distance};
     answer.let_in = guard->weigh(guarding->state, &model);
     return answer;
