@@ -44,8 +44,8 @@
  *   |v| <= |x_i|                         on the random coordinates
  *
  * as halves are that trained apart for half of a run (0.6 at most), and turned
- * or scaled models are not. A liar gets by silence what staying below 2.5 m
- * gives it anyway.
+ * or scaled models are not. A liar is away for four turns for each that it is
+ * spared.
  *
  * Who has done its own steps goes on answering, and others may have ended, too:
  * then a liar would be the only one that speaks, for as long as it likes. Of
