@@ -253,6 +253,7 @@ LONG = \
   tests/long/coverage.sh \
   tests/long/fuzz.sh \
   tests/long/hostile.sh \
+  tests/long/papers.sh \
   tests/long/soak.sh \
   tests/long/theory_table.sh
 LONG_BUILDS = $(PARITY)
@@ -264,14 +265,14 @@ EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept.py \
   tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py \
   tests/long/accept_mixing.py tests/long/accept_worlds.py \
-  tests/long/soak.py \
+  tests/long/papers.py tests/long/soak.py \
   tests/long/accept_choco.py tests/long/theory_table.py \
   tests/long/accept_quality.py tests/long/accept_taxonomy.py \
   tests/long/accept_learning.py tests/long/accept_choosing.py \
   tests/long/accept_slow_link.py \
   tests/long/accept_wires.py tests/long/accept_wires_live.py \
   tests/long/accept_heal.py tests/long/byzantine.py \
-  tests/long/byzantine.csv \
+  tests/long/byzantine_digits.csv tests/long/byzantine_fashion.csv \
   tests/integration/lab_replay.py tests/integration/lab_taxonomy.py docs/make_algorithms.py \
   docs/make_manual.py
 EXTRA_PROGRAMS += $(LONG_BUILDS)

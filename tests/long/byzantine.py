@@ -12,7 +12,8 @@ Each run is a line of RESULTS, and a run whose line is there is not run again:
 what is interrupted goes on, and tables have what is there. `clip` and none are run
 first, by seed. Fails where a parameter of an honest peer was no number. Settings beside
 KITH, OUT and DATASET of accept.py:
-  RESULTS   lines of CSV (tests/long/byzantine.csv)
+  RESULTS   files of CSV, RESULTS_fashion.csv and _digits.csv
+            (tests/long/byzantine)
   MINUTES   begin no run after so many (60; 0: only tables)
   JOBS      runs at a time (one a core)
   WRITE=1   put the tables into docs/byzantine.md
@@ -34,7 +35,7 @@ import time
 from accept import DATASET, KITH, OUT, TOP, need_dataset, rows
 
 RESULTS = os.environ.get("RESULTS",
-                         os.path.join(TOP, "tests", "long", "byzantine.csv"))
+                         os.path.join(TOP, "tests", "long", "byzantine"))
 MINUTES = float(os.environ.get("MINUTES", "60"))
 JOBS = int(os.environ.get("JOBS", os.cpu_count() or 1))
 PAGE = os.path.join(TOP, "docs", "byzantine.md")
@@ -202,17 +203,26 @@ def run(cell):
                  marks.get("clipped", 0), marks.get("rejected", 0))
 
 
-def read():
-    found = {}
-    if not os.path.exists(RESULTS):
-        return found
-    with open(RESULTS, newline="") as file:
+def file_of(data):
+    return f"{RESULTS}_{data}.csv"
+
+
+def read_file(path, found):
+    if not os.path.exists(path):
+        return
+    with open(path, newline="") as file:
         for line in csv.reader(file):
             cell = Cell(*line[:len(Cell._fields)])
             cell = cell._replace(peers=int(cell.peers), seed=int(cell.seed),
                                  share=float(cell.share),
                                  epochs=float(cell.epochs))
             found[cell] = Found(*map(float, line[len(Cell._fields):]))
+
+
+def read():
+    found = {}
+    for data in DATA:
+        read_file(file_of(data), found)
     return found
 
 
@@ -228,7 +238,7 @@ def run_missing(found, cells):
         if time.monotonic() >= deadline:
             return
         result = run(cell)
-        with lock, open(RESULTS, "a", newline="") as file:
+        with lock, open(file_of(cell.data), "a", newline="") as file:
             csv.writer(file, lineterminator="\n").writerow(cell + result)
             found[cell] = result
 
@@ -401,7 +411,7 @@ def main():
     for cell in broken:
         print(f"not finite: {cell}: {found[cell]}")
     print(f"\n{sum(c in found for c in cells)} of {len(cells)} runs are in "
-          f"{RESULTS}")
+          f"{RESULTS}_*.csv")
     sys.exit(1 if broken else 0)
 
 

@@ -1,0 +1,63 @@
+"""The tables of docs/papers.md: what the named tests expect and measure.
+
+    python3 papers.py          from the build folder, after make check
+
+Runs the programs that print lines "T3.1 what: expected x, measured y", and prints
+a table for each paper; WRITE=1 puts them into the page. Fails where a program
+does.
+"""
+import os
+import re
+import subprocess
+import sys
+
+TOP = os.path.abspath(os.environ.get("srcdir", os.path.join(
+    os.path.dirname(__file__), "..", "..")))
+PAGE = os.path.join(TOP, "docs", "papers.md")
+PROGRAMS = ("test_sketch", "test_sketch_recover", "test_top_list",
+            "test_gtop_k", "test_ms_top_k", "test_balance")
+LINE = re.compile(r"^\s*(T[3-6]\.\d+)\s+(.*?)[:\s]*expected\s+(.*), measured "
+                  r"(.*)$")
+
+
+def lines_of(program):
+    path = os.path.join("tests", "unit", program)
+    if not os.path.exists(path):
+        print(f"papers: {path} is not there: make check TESTS={path}")
+        return []
+    done = subprocess.run([path], stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.DEVNULL, check=False,
+                          env={**os.environ, "srcdir": TOP})
+    if done.returncode != 0:
+        sys.exit(f"papers: {path}: exit {done.returncode}")
+    return [match.groups() for match in map(LINE.match,
+                                            done.stdout.splitlines()) if match]
+
+
+def main():
+    tables = {}
+    for program in PROGRAMS:
+        for test, what, expected, measured in lines_of(program):
+            tables.setdefault(test[:2], {})[test, what] = (
+                f"| {test} | {what} | {expected} | {measured} | `{program}` |")
+    if not tables:
+        sys.exit(77)
+    with open(PAGE, encoding="utf-8") as file:
+        text = file.read()
+    for paper, rows in tables.items():
+        table = "\n".join(["| test | what | expected | measured | by |",
+                           "|---|---|---|---|---|", *rows.values()])
+        print(table)
+        text, count = re.subn(
+            rf"(<!-- {paper} begins -->\n).*?(<!-- {paper} ends -->)",
+            lambda m, table=table: f"{m[1]}\n{table}\n\n{m[2]}", text,
+            flags=re.DOTALL)
+        if count != 1:
+            sys.exit(f"{PAGE}: no place for {paper}")
+    if os.environ.get("WRITE") == "1":
+        with open(PAGE, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+if __name__ == "__main__":
+    main()
