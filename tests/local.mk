@@ -244,6 +244,7 @@ LONG = \
   tests/long/accept_taxonomy.sh \
   tests/long/accept_slow_link.sh \
   tests/long/accept_wires.sh \
+  tests/long/accept_unpaced.sh \
   tests/long/accept_wires_live.sh \
   tests/long/accept_mixing.sh tests/long/accept_worlds.sh \
   tests/long/byzantine.sh \
@@ -270,6 +271,7 @@ EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept_quality.py tests/long/accept_taxonomy.py \
   tests/long/accept_learning.py tests/long/accept_choosing.py \
   tests/long/accept_slow_link.py \
+  tests/long/accept_unpaced.py \
   tests/long/accept_wires.py tests/long/accept_wires_live.py \
   tests/long/accept_heal.py tests/long/byzantine.py \
   tests/long/byzantine_digits.csv tests/long/byzantine_fashion.csv \
