@@ -65,9 +65,14 @@ struct kith_gemm {
     void *c;
 };
 
+/* A moment smaller than that becomes 0: where no gradient comes any more it
+ * fades to numbers with which processors are slow, a hundred times on some, and
+ * stays there. Nothing that is added to a weight of any size is lost. */
+#define KITH_MOMENT_LEAST 0x1p-100f
+
 /* SGD: g <- g + decay x;  v <- momentum v + g;
  *   x <- x - rate v, or with nesterov x <- x - rate (g + momentum v).
- * Where momentum is 0, velocity is neither read nor written. */
+ * Where momentum is 0, velocity is neither read nor written; v is a moment. */
 struct kith_sgd {
     size_t n;
     double rate, momentum, decay;

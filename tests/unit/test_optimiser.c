@@ -385,6 +385,44 @@ static void test_fading(void **state)
     }
 }
 
+/* Without a gradient, as behind a unit that is always 0: no moment is left that
+ * processors are slow with, and none that is larger is touched. */
+static void test_moments_end(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"naive32", "cpu"};
+    for (unsigned b = 0; b < 2; b++) {
+        const struct kith_backend *backend = kith_backend_find(names[b]);
+        float zero[40] = {0}, v[40], m[40], second[40] = {0}, x[40] = {0};
+        for (int i = 0; i < 40; i++)
+            v[i] = m[i] = i % 2 == 0 ? 1 : -1;
+        for (uint64_t t = 1; t <= 800; t++) {
+            assert_true(backend->sgd(&(struct kith_sgd){.n = 40,
+                                                        .rate = 0.1,
+                                                        .momentum = 0.9,
+                                                        .gradient = zero,
+                                                        .velocity = v,
+                                                        .x = x}));
+            assert_true(
+                backend->ops->adamw(&(struct kith_adamw){.n = 40,
+                                                         .rate = 0.1,
+                                                         .beta1 = 0.9,
+                                                         .beta2 = 0.99,
+                                                         .epsilon = 1e-8,
+                                                         .t = t,
+                                                         .g = zero,
+                                                         .m = m,
+                                                         .v = second,
+                                                         .x = x}));
+            for (int i = 0; i < 40; i++)
+                assert_true(t < 657 ? fabsf(v[i]) >= KITH_MOMENT_LEAST &&
+                                          fabsf(m[i]) >= KITH_MOMENT_LEAST
+                            : t > 659 ? !(fabsf(v[i]) > 0 || fabsf(m[i]) > 0)
+                                      : true);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +430,7 @@ int main(void)
         cmocka_unit_test(test_adamw),
         cmocka_unit_test(test_lars),
         cmocka_unit_test(test_muon),
+        cmocka_unit_test(test_moments_end),
         cmocka_unit_test(test_fading),
         cmocka_unit_test(test_overflow_is_reported),
         cmocka_unit_test(test_schedules),

@@ -289,8 +289,8 @@ static bool loop_sgd(const struct kith_sgd *sgd)
             f16_add(part_load(gradient + i, left), f16_mul(lambda, old));
         f16 direction = slope;
         if (heavy) {
-            direction =
-                f16_add(f16_mul(beta, part_load(velocity + i, left)), slope);
+            direction = f16_moment(
+                f16_add(f16_mul(beta, part_load(velocity + i, left)), slope));
             part_store(velocity + i, direction, left);
             if (nesterov)
                 direction = f16_add(slope, f16_mul(beta, direction));

@@ -263,8 +263,8 @@ static bool adamw(size_t n, const struct kith_adamw_factors *factors,
     bool finite = true;
     EACH_SIXTEEN(n, i, left, {
         const f16 slope = part_load(g + i, left);
-        const f16 first = f16_add(f16_mul(beta1, part_load(m + i, left)),
-                                  f16_mul(left1, slope));
+        const f16 first = f16_moment(f16_add(
+            f16_mul(beta1, part_load(m + i, left)), f16_mul(left1, slope)));
         const f16 second = f16_add(f16_mul(beta2, part_load(v + i, left)),
                                    f16_mul(f16_mul(left2, slope), slope));
         const f16 deviation = f16_sqrt(f16_mul(second, fix2));

@@ -241,6 +241,13 @@ FORCE f16 f16_where_least(f16 x, float limit, f16 a)
     return a;
 }
 
+/* a, or 0 where it is smaller than KITH_MOMENT_LEAST; NaN stays. */
+FORCE f16 f16_moment(f16 a)
+{
+    const f16 size = f16_max(f16_sub(f16_all(0), a), a);
+    return f16_where_least(size, KITH_MOMENT_LEAST, a);
+}
+
 /* Bit i: lane i of both is equal. */
 FORCE unsigned f16_equal(f16 a, f16 b)
 {

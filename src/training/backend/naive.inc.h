@@ -207,6 +207,12 @@ static void naive_gemm(const struct kith_gemm *g)
     }
 }
 
+static REAL naive_moment(REAL moment)
+{
+    const REAL least = (REAL)KITH_MOMENT_LEAST;
+    return moment < least && moment > -least ? 0 : moment;
+}
+
 static bool naive_sgd(const struct kith_sgd *s)
 {
     const REAL eta = (REAL)s->rate, beta = (REAL)s->momentum;
@@ -217,7 +223,7 @@ static bool naive_sgd(const struct kith_sgd *s)
         const REAL slope = g[i] + lambda * w[i];
         REAL direction = slope;
         if (beta > 0) {
-            v[i] = beta * v[i] + slope;
+            v[i] = naive_moment(beta * v[i] + slope);
             direction = s->nesterov ? slope + beta * v[i] : v[i];
         }
         w[i] = w[i] - eta * direction;

@@ -254,7 +254,7 @@ static bool naive_adamw(const struct kith_adamw *a)
     const REAL *gradient = a->g;
     REAL *first = a->m, *second = a->v, *w = a->x;
     for (size_t i = 0; i < a->n; i++) {
-        first[i] = b1 * first[i] + left1 * gradient[i];
+        first[i] = naive_moment(b1 * first[i] + left1 * gradient[i]);
         second[i] = b2 * second[i] + left2 * gradient[i] * gradient[i];
         const REAL deviation = (REAL)sqrt((double)(second[i] * fix2));
         w[i] = kept * w[i] - eta * (first[i] * fix1 / (deviation + small));

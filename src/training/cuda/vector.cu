@@ -324,6 +324,11 @@ template <typename F> static bool optimise(size_t n, bool even, const F &f)
     return in_step() || (collect(&got) && got.bad == 0);
 }
 
+__device__ float moment(float value)
+{
+    return fabsf(value) < KITH_MOMENT_LEAST ? 0 : value;
+}
+
 struct sgd_each {
     float rate, momentum, decay;
     bool nesterov;
@@ -339,7 +344,7 @@ struct sgd_each {
             load(velocity, i, v);
         for (int k = 0; k < N; k++) {
             const float slope = g[k] + decay * w[k];
-            v[k] = momentum > 0 ? momentum * v[k] + slope : slope;
+            v[k] = momentum > 0 ? moment(momentum * v[k] + slope) : slope;
             const float direction =
                 momentum > 0 && nesterov ? slope + momentum * v[k] : v[k];
             w[k] = w[k] - rate * direction;
@@ -378,7 +383,7 @@ struct adamw_each {
         load(second, i, v);
         load(x, i, w);
         for (int k = 0; k < N; k++) {
-            m[k] = b1 * m[k] + left1 * g[k];
+            m[k] = moment(b1 * m[k] + left1 * g[k]);
             v[k] = b2 * v[k] + left2 * g[k] * g[k];
             w[k] = kept * w[k] -
                    rate * (m[k] * fix1 / (sqrtf(v[k] * fix2) + small));
