@@ -62,8 +62,7 @@ struct kith_guard_model {
     const double *v, *sent;
     double rounding; /* of |v|^2, what steps of the wire that do not follow how
                         far models are apart are expected to have added */
-    size_t coordinates;
-    double share; /* of all values that are looked at, in (0, 1] */
+    size_t coordinates, dim; /* looked at, of as many values of a model */
 };
 
 /* Models of a round; number `count` is our own snapshot. */

@@ -37,12 +37,13 @@ static int close_guard(void **state)
     return 0;
 }
 
-/* Along axis `way`, of a model of ours that has gone `ours` along the last. */
-static double beside(kith_id peer, double distance, double movement,
-                     unsigned way, double ours)
+/* Along axis `way` by what is seen of it, of a model of ours that has gone
+ * `ours` along the last. */
+static double hidden(kith_id peer, double distance, double seen,
+                     double movement, unsigned way, double ours)
 {
     double v[DIM] = {0}, sent[DIM] = {0};
-    v[way % DIM] = distance;
+    v[way % DIM] = seen;
     sent[DIM - 1] = ours;
     const struct kith_guard_model model = {.peer = peer,
                                            .distance = fabs(distance),
@@ -53,8 +54,15 @@ static double beside(kith_id peer, double distance, double movement,
                                            .rounding =
                                                rounding * distance * distance,
                                            .coordinates = DIM,
-                                           .share = 1};
+                                           .dim = DIM};
     return guard->weigh(memory, &model);
+}
+
+/* All of it is. */
+static double beside(kith_id peer, double distance, double movement,
+                     unsigned way, double ours)
+{
+    return hidden(peer, distance, distance, movement, way, ours);
 }
 
 /* Of one that does not move. */
@@ -203,19 +211,42 @@ static void test_comes_nearer(void **state)
     is(returns(40, 100), 0);
 }
 
+/* Four are heard; then 20 turns of members `first` to 3, of which each takes us
+ * further by 3. Returns where we are. */
+static double go_away(kith_id first)
+{
+    double ours = 100;
+    memset(memory, 0, guard->bytes(DIM));
+    for (kith_id k = 0; k < 12 * 4; k++)
+        is(from(1 + k % 4, 1, 1), 1);
+    for (unsigned k = 0; k < 20; k++, ours += 3)
+        for (kith_id peer = first; peer <= 3; peer++)
+            is(beside(peer, 1, 1, turn++ % (DIM - 1), ours), 1);
+    return ours;
+}
+
 /* Our way of a turn is 3, and twice that is more than 2 m: others are at 1. */
 static void test_strides(void **state)
 {
     (void)state;
-    double ours = 100;
-    for (kith_id k = 0; k < 12 * 4; k++)
-        is(from(1 + k % 4, 1, 1), 1);
-    for (unsigned k = 0; k < 20; k++, ours += 3)
-        for (kith_id peer = 1; peer <= 3; peer++)
-            is(beside(peer, 1, 1, turn++ % (DIM - 1), ours), 1);
+    const double ours = go_away(1);
     is(beside(4, 90, 1, 5, ours), 6. / 90);
     is(beside(4, 5, 1, 6, ours), 1);
     is(beside(1, 5, 1, 7, ours), 0); /* who was there: beyond 5 m */
+}
+
+/* Nobody else makes a stride longer: not member 1 by what lies where we do not
+ * look, nor by the turns that it was silent, which are none of one turn though
+ * it comes back from too far to be spared. */
+static void test_strides_are_our_own(void **state)
+{
+    (void)state;
+    double ours = go_away(1);
+    is(hidden(1, 1e4, 1e-6, 1, 4, ours), 0);
+    is(beside(4, 90, 1, 5, ours), 6. / 90);
+    ours = go_away(2);
+    is(beside(1, 1e4, 1, 4, ours), 0);
+    is(beside(4, 90, 1, 5, ours), 6. / 90);
 }
 
 /* Who is further than our own norm is not spared, nor counted for less. */
@@ -291,8 +322,7 @@ static double leans(kith_id peer, unsigned round)
                                            .rounding = rounding,
                                            .v = v,
                                            .sent = sent,
-                                           .coordinates = DIM,
-                                           .share = 1};
+                                           .coordinates = DIM};
     return guard->weigh(memory, &model);
 }
 
@@ -396,6 +426,7 @@ int main(void)
         TEST(away),
         TEST(comes_nearer),
         TEST(strides),
+        TEST(strides_are_our_own),
         TEST(beyond_own),
         TEST(ended),
         TEST(not_finite),

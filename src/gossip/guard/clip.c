@@ -242,9 +242,10 @@ static void go_on(struct clip *clip, struct identity *identity,
     const double r = sqrt(their_way / our_way);
     if (identity->was_seen && r < (double)INFINITY)
         identity->way = identity->ways++ > 0 ? (identity->way + r) / 2 : r;
-    /* Of all values; nothing that they say is in it. */
+    /* Of all values, as if these were any of them: distance / |v| would say
+     * more, and is whatever its sender likes. */
     if (identity->was_seen && !was_away)
-        clip->way = sqrt(our_way / model->share);
+        clip->way = sqrt(our_way * (double)model->dim / (double)n);
     identity->was_seen = true;
 }
 
@@ -318,13 +319,14 @@ static double weigh(void *state, const struct kith_guard_model *model)
     struct identity *identity = meet(clip, model->peer, model->coordinates);
     KITH_ASSERT(d >= 0 && model->movement >= 0);
     take_turn(clip, identity);
+    const bool was_away = identity->spared > 0;
     const bool spared = is_spared(identity, model);
     identity->last = ++clip->clock;
     identity->distance = d;
     if (!(d < (double)INFINITY && m < (double)INFINITY))
         return 0;
     follow(clip, identity, model);
-    go_on(clip, identity, model, spared);
+    go_on(clip, identity, model, was_away);
     if (model->elapsed >= 1 && identity->after++ >= AFTER)
         return 0;
     if (is_coherent(clip, identity) || is_still(clip, identity))

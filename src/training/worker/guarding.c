@@ -449,8 +449,7 @@ static struct kith_guarded weigh(struct kith_worker *worker,
         .sent = guard->looks ? guarding->sent : NULL,
         .rounding = guard->looks ? rounding(worker, &compared) : 0,
         .coordinates = guarding->coordinates,
-        .share =
-            (double)guarding->coordinates / (double)worker->layout->gossiped};
+        .dim = worker->layout->gossiped};
     struct kith_guarded answer = {.distance = model.distance};
     answer.let_in = guard->weigh(guarding->state, &model);
     return answer;
