@@ -65,7 +65,8 @@ struct kith_format {
     double (*distance_squared)(const struct kith_backend *host, size_t n,
                                const void *a, const void *b);
     /* Sum of (Q(v) - v)^2 over the values [from, from + count), as if values
-     * lay anywhere between two levels; finite where is_sane says so. */
+     * lay anywhere between two levels; finite where is_sane says so, and no
+     * more than where Q(v) were packed once more. */
     double (*rounding)(size_t n, const void *wire, size_t from, size_t count);
     /* The gate: may bytes [offset, offset + length) of a message of `bytes`
      * bytes be merged? `part` is where they stand; offset is a multiple of 64.

@@ -219,6 +219,34 @@ static void test_not_finite(void **state)
         }
 }
 
+/* A peer says no more was rounded than who packs these very numbers does: a
+ * scale of 1e30 that no level uses is none. What is below 2^-119 becomes 0. */
+static void says_no_more(const struct kith_format *format, size_t n)
+{
+    const struct kith_backend *backend = kith_backend_find("cpu");
+    format->pack(backend, n, read_back, other);
+    const double most = format->rounding(n, other, 0, n);
+    const double told = format->rounding(n, wire, 0, n);
+    if (!(told <= most * (1 + 1e-5) + 1e-60))
+        fail_msg("%s tells %g, of %g", format->name, told, most);
+}
+
+static void test_rounding_of_liars(void **state)
+{
+    (void)state;
+    const struct kith_format *int8 = kith_format_find("int8");
+    draw(5, N_MAX);
+    int8->pack(kith_backend_find("cpu"), N_MAX, values, wire);
+    const double told = int8->rounding(N_MAX, wire, 0, N_MAX);
+    const size_t scales = int8->bytes(N_MAX) - N_MAX;
+    const float scale = 1e30f;
+    memcpy(wire + sizeof scale, &scale, sizeof scale);
+    memset(wire + scales + 256, 0, 256);
+    assert_true(passes(int8, int8->bytes(N_MAX)));
+    assert_true(int8->rounding(N_MAX, wire, 0, N_MAX) < told);
+    assert_true(int8->rounding(N_MAX, wire, 300, 8) == 0);
+}
+
 /* Whatever a peer sends: what passes the gate unpacks, to finite values. */
 static void test_hostile(void **state)
 {
@@ -244,6 +272,8 @@ static void test_hostile(void **state)
             format->unpack(backend, n, wire, 0, n, read_back);
             for (size_t i = 0; sane && i < n; i++)
                 assert_true(isfinite(read_back[i]));
+            if (sane)
+                says_no_more(format, n);
         }
 }
 
@@ -273,6 +303,7 @@ int main(void)
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_rounding_of_liars),
         cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_bf16_idempotent),
     };

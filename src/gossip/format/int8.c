@@ -76,17 +76,31 @@ static void unpack(const struct kith_backend *backend, size_t n,
     }
 }
 
+/* Between two levels, had the block's numbers been packed as they stand here: a
+ * scale that its levels do not use is but what a peer says. */
+static double step_of(size_t n, const void *wire, size_t block)
+{
+    const float *const scales = wire;
+    const int8_t *const levels = (const int8_t *)(scales + blocks_of(n));
+    const size_t from = block * BLOCK, left = n - from;
+    int most = 0;
+    for (size_t i = from; i < from + (left < BLOCK ? left : BLOCK); i++) {
+        const int level = levels[i] < 0 ? -levels[i] : levels[i];
+        most = level > most ? level : most;
+    }
+    return (double)scales[block] * most / 127;
+}
+
 /* A twelfth of a step squared each. */
 static double rounding(size_t n, const void *wire, size_t from, size_t count)
 {
-    const float *const scales = wire;
     double squared = 0;
     KITH_ASSERT(from + count <= n);
     for (size_t at = from, end = from + count, next; at < end; at = next) {
-        const double scale = scales[at / BLOCK];
+        const double step = step_of(n, wire, at / BLOCK);
         next = (at / BLOCK + 1) * BLOCK;
         next = next < end ? next : end;
-        squared += (double)(next - at) * scale * scale / 12;
+        squared += (double)(next - at) * step * step / 12;
     }
     return squared;
 }
