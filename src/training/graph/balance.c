@@ -1,7 +1,6 @@
 /* Layers of a net and the bytes that dividing them takes: kith/balance.h. */
 #include "kith/balance.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,17 +93,12 @@ struct kith_partition kith_balance_split(const struct kith_layer *layer,
         return split;
     split = (struct kith_partition){KITH_DIVIDE_MODEL, 1,
                                     VALUE_BYTES * layer->inputs * batch};
-    const double best = sqrt(peers * batch * layer->inputs / weights);
-    if (best < 2)
-        return split;
-    split.bytes = (double)INFINITY;
-    for (uint32_t groups = 2; groups < peers; groups++) {
+    /* Of what sends as little, fewer groups, but more than one. */
+    for (uint32_t groups = peers - 1; groups > 1; groups--) {
         const double bytes = hybrid_bytes(layer, peers, batch, groups);
-        if (peers % groups == 0 && bytes < split.bytes)
+        if (peers % groups == 0 && bytes <= split.bytes)
             split = (struct kith_partition){KITH_DIVIDE_HYBRID, groups, bytes};
     }
-    if (split.division == KITH_DIVIDE_MODEL) /* a prime number of peers */
-        split.bytes = VALUE_BYTES * layer->inputs * batch;
     return split;
 }
 
