@@ -468,7 +468,9 @@ int main(int count, char **words)
         bool chosen = count == 1;
         for (int word = 1; word < count; word++)
             chosen = chosen || strcmp(words[word], algorithm->name) == 0;
-        if (!chosen || algorithm->merge == NULL)
+        /* Lists are found value by value, beside which no plain loop is. */
+        if (!chosen || algorithm->merge == NULL ||
+            kith_algorithm_sends_bytes(algorithm))
             continue;
         const double ratio = run_rule(algorithm, n, memory, &missed);
         if (ratio < least) {

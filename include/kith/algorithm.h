@@ -135,8 +135,9 @@ enum kith_wait {
     X(NEEDS_EXCLUSIVE_EXCHANGE, 11, NULL)                                      \
     /* A round's message takes mass out of x: delta_sum. */                    \
     X(SPLITS_MASS, 12, NULL)                                                   \
-    /* Messages are bytes that `merge` checks; of a raw compressor they are    \
-     * vectors like any other. */                                              \
+    /* Messages are bytes that `merge` checks: what a compressor makes, and of \
+     * a raw one vectors like any other; without KITH_TAKES_COMPRESSOR its own \
+     * (kith_algorithm_sends_bytes). */                                        \
     X(CHECKS_ITS_MESSAGES, 13, NULL)                                           \
     /* Own steps are z <- z - eta g(z), whatever `factor` is; at x they count  \
      * by weight. */                                                           \
@@ -221,6 +222,18 @@ kith_algorithm_gives_weight(const struct kith_algorithm *algorithm)
 {
     return algorithm->pattern == KITH_PATTERN_PUSH ||
            (algorithm->flags & KITH_SPLITS_MASS) != 0;
+}
+
+/* Are its messages bytes of its own, whatever the compressor? They are no
+ * vectors and no models, `payload` says how many there are, and nobody but
+ * `merge` looks into them: it bounds every number before it is used, and sets
+ * edge->refused. Host backends alone. */
+static inline bool
+kith_algorithm_sends_bytes(const struct kith_algorithm *algorithm)
+{
+    return (algorithm->flags &
+            (KITH_CHECKS_ITS_MESSAGES | KITH_TAKES_COMPRESSOR)) ==
+           KITH_CHECKS_ITS_MESSAGES;
 }
 
 /* Does `merge` add differences of what two ends sent, with a coordinate always

@@ -84,8 +84,10 @@ kith_experiment_compression(const struct kith_experiment *experiment,
 
 bool kith_experiment_opaque(const struct kith_experiment *experiment)
 {
-    return experiment->gossip.algorithm->flags & KITH_CHECKS_ITS_MESSAGES &&
-           !kith_compressor_find(experiment->gossip.compressor)->raw;
+    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
+    return kith_algorithm_sends_bytes(algorithm) ||
+           (algorithm->flags & KITH_CHECKS_ITS_MESSAGES &&
+            !kith_compressor_find(experiment->gossip.compressor)->raw);
 }
 
 /* What a hook that counts bytes sees. */

@@ -79,6 +79,27 @@ static enum kith_err match_graph(const struct tree *tree,
     return KITH_OK;
 }
 
+/* Messages of an algorithm's own bytes are found value by value, and name
+ * values of what is gossiped. */
+static enum kith_err match_bytes(const struct tree *tree,
+                                 const struct kith_experiment *experiment)
+{
+    const struct kith_backend *backend = experiment->backend;
+    const struct kith_model_size size =
+        kith_model_size_of(experiment->model, &experiment->model_config);
+    if (!kith_algorithm_sends_bytes(experiment->gossip.algorithm))
+        return KITH_OK;
+    if (size.gossiped > size.trained)
+        return fail(tree, "model.kind", experiment, experiment->model->name,
+                    "a model without running statistics: those are averaged "
+                    "as they are; use GroupNorm");
+    return backend->host == backend
+               ? KITH_OK
+               : fail(tree, "train.backend", experiment, backend->name,
+                      "a backend of the host: its lists are found value by "
+                      "value");
+}
+
 static enum kith_err match_compressor(const struct tree *tree,
                                       const struct kith_experiment *experiment)
 {
@@ -87,8 +108,10 @@ static enum kith_err match_compressor(const struct tree *tree,
     const struct kith_model_size size =
         kith_model_size_of(experiment->model, &experiment->model_config);
     if (!(algorithm->flags & KITH_TAKES_COMPRESSOR))
-        return strcmp(compressor, "none") == 0
-                   ? KITH_OK
+        return strcmp(compressor, "none") == 0 ? KITH_OK
+               : kith_algorithm_sends_bytes(algorithm)
+                   ? fail(tree, "gossip.compressor", experiment, compressor,
+                          "none: it sends the largest values already")
                    : fail(tree, "gossip.compressor", experiment, compressor,
                           "none: what it sends is not a difference");
     if (size.gossiped > size.trained)
@@ -140,6 +163,10 @@ static enum kith_err match_format(const struct tree *tree,
                                 experiment->gossip.wire_share, format->name);
     if (format->raw)
         return KITH_OK;
+    if (kith_algorithm_sends_bytes(experiment->gossip.algorithm))
+        return fail(tree, "gossip.wire", experiment, format->name,
+                    "float32: its messages are lists of values and of where "
+                    "they stand");
     if (flags & KITH_CHECKS_ITS_MESSAGES)
         return fail(tree, "gossip.wire", experiment, format->name,
                     "float32: its messages are what gossip.compressor makes of "
@@ -238,6 +265,8 @@ enum kith_err kith_experiment_rule_match(const struct tree *tree,
                                          struct kith_experiment *experiment)
 {
     enum kith_err err = match_graph(tree, experiment);
+    if (err == KITH_OK)
+        err = match_bytes(tree, experiment);
     if (err == KITH_OK)
         err = match_compressor(tree, experiment);
     if (err == KITH_OK)

@@ -168,6 +168,7 @@ void kith_worker_go_back(struct kith_worker *worker, const char *path,
 static bool is_model(const struct kith_worker *worker)
 {
     return worker->recovery.is_there && worker->algorithm->slice == NULL &&
+           !kith_algorithm_sends_bytes(worker->algorithm) &&
            worker->message >= worker->bytes;
 }
 
