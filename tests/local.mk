@@ -52,6 +52,7 @@ UNIT = \
   tests/unit/test_file \
   tests/unit/test_formats \
   tests/unit/test_graph \
+  tests/unit/test_gtop_k \
   tests/unit/test_guard_clip \
   tests/unit/test_guard_rounds \
   tests/unit/test_guard_runs \
@@ -309,6 +310,7 @@ tests_property_test_sim_theory_SOURCES = tests/property/test_sim_theory.c \
   $(PROBE)
 tests_unit_test_taxonomy_choco_SOURCES = tests/unit/test_taxonomy_choco.c \
   $(PROBE)
+tests_unit_test_gtop_k_SOURCES = tests/unit/test_gtop_k.c $(PROBE)
 tests_unit_test_guard_rounds_SOURCES = tests/unit/test_guard_rounds.c \
   $(SIMULATE)
 tests_unit_test_guard_runs_SOURCES = tests/unit/test_guard_runs.c $(PROBE)

@@ -28,6 +28,7 @@ libkith_gossip_a_SOURCES = \
   src/gossip/algorithm/gossip_push.c \
   src/gossip/algorithm/gossipgrad.c \
   src/gossip/algorithm/gt.c \
+  src/gossip/algorithm/gtop_k.c \
   src/gossip/algorithm/local.c \
   src/gossip/algorithm/local_sgd.c \
   src/gossip/algorithm/mask.c \

@@ -1,0 +1,623 @@
+/* Goal: gTop-k as an algorithm keeps to its definition for any number of peers:
+ * lists are those of a sequential oracle, nothing that a merge drops is lost
+ * (T3.3), rounds and bytes are those of the formulas (T3.4); a peer that heard
+ * nothing finds back, lists of peers are held to what a list is, and it learns.
+ * Method: in the simulator peers are given whole numbers as differences, whose
+ * sums are exact, by a model that does not train; beside it a tree of merges
+ * over dense vectors that notes whose numbers are in each value. Messages by
+ * hand; the bundled digits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/algorithm.h"
+#include "kith/rng.h"
+#include "kith/worker.h"
+#include "tests/support/probe.h"
+
+enum { DIM = 200, KEPT = 10, CYCLES = 12, PEERS_MAX = 8 };
+enum { PHI, RESIDUAL, LIST, BORN, VECTORS }; /* as in gtop_k.c */
+
+static unsigned height_of(unsigned peers)
+{
+    unsigned height = 0;
+    while (1u << height < peers)
+        height++;
+    return height;
+}
+
+/* ---- the oracle */
+
+struct oracle {
+    unsigned peers;
+    double differences[CYCLES][PEERS_MAX][DIM];
+    double sum[CYCLES][DIM];             /* G */
+    double left[CYCLES][PEERS_MAX][DIM]; /* e */
+    double phi[CYCLES + 1][DIM], total;  /* sum of |differences| */
+    double leak;                         /* |what is lost without bits| */
+};
+static struct oracle oracle;
+
+/* Whole numbers, heavy-tailed, many alike; peers agree a little on which are
+ * large, so that subtrees share indices. */
+static void draw_differences(uint64_t seed)
+{
+    struct kith_rng rng;
+    kith_rng_init(&rng, seed, KITH_STREAM_TEST, 3);
+    for (unsigned c = 0; c < CYCLES; c++)
+        for (unsigned p = 0; p < oracle.peers; p++)
+            for (unsigned i = 0; i < DIM; i++) {
+                const double size = 2000.0 / (1 + kith_rng_below(&rng, 40));
+                const double value = rint(size * (i % 29 == 0 ? 3 : 1));
+                oracle.differences[c][p][i] =
+                    kith_rng_u32(&rng) & 1 ? value : -value;
+                oracle.total += value;
+            }
+}
+
+/* Of all that are not 0 the k largest stay, ties by the lower index. */
+static void cut(const double *values, bool kept[DIM])
+{
+    memset(kept, 0, DIM * sizeof *kept);
+    for (unsigned n = 0; n < KEPT; n++) {
+        unsigned best = DIM;
+        for (unsigned i = 0; i < DIM; i++)
+            if (!kept[i] && values[i] != 0 &&
+                (best == DIM || fabs(values[i]) > fabs(values[best])))
+                best = i;
+        if (best < DIM)
+            kept[best] = true;
+    }
+}
+
+/* Whose numbers are in which value: every peer's own word for each. */
+struct node {
+    double values[DIM];
+    bool holds[PEERS_MAX][DIM];
+};
+
+static void merge_nodes(struct node *parent, const struct node *child)
+{
+    bool kept[DIM];
+    for (unsigned i = 0; i < DIM; i++)
+        parent->values[i] += child->values[i];
+    cut(parent->values, kept);
+    for (unsigned i = 0; i < DIM; i++) {
+        parent->values[i] = kept[i] ? parent->values[i] : 0;
+        for (unsigned p = 0; p < PEERS_MAX; p++)
+            parent->holds[p][i] =
+                kept[i] && (parent->holds[p][i] || child->holds[p][i]);
+    }
+}
+
+/* One cycle: v of every peer on the way in, e on the way out. */
+static void run_cycle(unsigned c, double v[PEERS_MAX][DIM])
+{
+    static struct node nodes[PEERS_MAX];
+    bool claimed[PEERS_MAX][DIM];
+    memset(nodes, 0, sizeof nodes);
+    for (unsigned p = 0; p < oracle.peers; p++) {
+        cut(v[p], claimed[p]);
+        for (unsigned i = 0; i < DIM; i++)
+            if (claimed[p][i]) {
+                nodes[p].values[i] = v[p][i];
+                nodes[p].holds[p][i] = true;
+            }
+    }
+    for (unsigned span = 1; span < oracle.peers; span *= 2)
+        for (unsigned p = span; p < oracle.peers; p += 2 * span)
+            merge_nodes(&nodes[p - span], &nodes[p]);
+    for (unsigned i = 0; i < DIM; i++) {
+        oracle.sum[c][i] = nodes[0].values[i];
+        oracle.phi[c + 1][i] = oracle.phi[c][i] - oracle.sum[c][i];
+        for (unsigned p = 0; p < oracle.peers; p++) {
+            const bool used = nodes[0].holds[p][i];
+            oracle.left[c][p][i] = used ? 0 : v[p][i];
+            /* Its index is in G, so that it would believe that it was sent. */
+            if (claimed[p][i] && !used && oracle.sum[c][i] != 0)
+                oracle.leak += fabs(v[p][i]);
+        }
+    }
+}
+
+static void run_oracle(unsigned peers)
+{
+    static double v[PEERS_MAX][DIM];
+    memset(&oracle, 0, sizeof oracle);
+    oracle.peers = peers;
+    draw_differences(peers);
+    for (unsigned c = 0; c < CYCLES; c++) {
+        for (unsigned p = 0; p < peers; p++)
+            for (unsigned i = 0; i < DIM; i++)
+                v[p][i] = (c == 0 ? 0 : oracle.left[c - 1][p][i]) +
+                          oracle.differences[c][p][i];
+        run_cycle(c, v);
+    }
+}
+
+/* ---- the simulator, beside it */
+
+struct seen {
+    unsigned at[PEERS_MAX]; /* cycles that the peer has been given */
+    uint64_t rounds[PEERS_MAX], gated[PEERS_MAX];
+    unsigned wrong, compared;
+    double applied, left; /* sums over coordinates, signs as they are */
+};
+
+static void compare(struct seen *seen, const double *found,
+                    const double *expected)
+{
+    seen->compared++;
+    seen->wrong += memcmp(found, expected, DIM * sizeof *found) != 0;
+}
+
+/* After cycle c - 1 of this peer. */
+static void look(struct seen *seen, kith_id p, unsigned c,
+                 const struct kith_worker_content *content)
+{
+    static const double zero = 0;
+    double residual[DIM], list[DIM], phi[DIM], x[DIM];
+    memcpy(residual, content->own[RESIDUAL], sizeof residual);
+    memcpy(list, content->own[LIST], sizeof list);
+    memcpy(phi, content->own[PHI], sizeof phi);
+    memcpy(x, content->model, sizeof x);
+    for (unsigned i = 0; i < DIM; i++) { /* of -0, too */
+        residual[i] += zero;
+        list[i] += zero;
+    }
+    compare(seen, residual, oracle.left[c - 1][p]);
+    compare(seen, list, oracle.sum[c - 1]);
+    compare(seen, phi, oracle.phi[c]);
+    compare(seen, x, oracle.phi[c]);
+    for (unsigned i = 0; i < DIM; i++) {
+        seen->applied += p == 0 ? list[i] : 0;
+        seen->left += c == CYCLES ? residual[i] : 0;
+    }
+}
+
+/* Where a cycle is over a peer gets the difference of the next one. The first
+ * has begun before anything is seen, and has none. */
+static void give(const struct sim_world *world, kith_id peer, void *arg)
+{
+    struct seen *seen = arg;
+    struct kith_worker *worker =
+        peer == KITH_NOBODY ? NULL : sim_worker(world, peer);
+    if (worker == NULL)
+        return;
+    struct kith_node_counters counters;
+    kith_node_counters(sim_node(world, peer), &counters);
+    const struct kith_worker_content content = kith_worker_content(worker);
+    const uint64_t period = 2 * (uint64_t)height_of(oracle.peers);
+    const unsigned c = seen->at[peer];
+    seen->rounds[peer] = counters.rounds;
+    seen->gated[peer] = counters.gated;
+    if (c > CYCLES || counters.rounds < (c + 1) * period)
+        return;
+    double *const x = content.model;
+    if (c == 0) /* all at 0 */
+        for (unsigned i = 0; i < DIM; i++)
+            x[i] = ((double *)content.own[PHI])[i] = 0;
+    else
+        look(seen, peer, c, &content);
+    for (unsigned i = 0; i < DIM && c < CYCLES; i++)
+        x[i] -= oracle.differences[c][peer][i];
+    seen->at[peer]++;
+}
+
+/* k of DIM, and alpha = n, so that phi stays whole. */
+static void run_peers(unsigned peers, unsigned steps, struct seen *seen,
+                      struct probe *probe, const char *more)
+{
+    static const struct sim_options options = {.ledger = SIM_LEDGER_SUM};
+    *seen = (struct seen){.wrong = 0};
+    *probe = (struct probe){.meddle = give, .arg = seen, .options = &options};
+    probe_must(probe,
+               "name: gtop-k\nseed: 1\npeers: %u\nstop: {steps: %u}\n"
+               "model: {kind: consensus, dim: %d}\n"
+               "train: {backend: naive64}\n"
+               "gossip: {algorithm: gtop-k, every: 1, share: %g, rate: %u, "
+               "deadline: 5ms}\n"
+               "compute: {step: 20ms}\n%s",
+               peers, steps, DIM, (double)KEPT / DIM, peers, more);
+}
+
+/* Sums of differences of all cycles. */
+static double given(void)
+{
+    double sum = 0;
+    for (unsigned c = 0; c < CYCLES; c++)
+        for (unsigned p = 0; p < oracle.peers; p++)
+            for (unsigned i = 0; i < DIM; i++)
+                sum += oracle.differences[c][p][i];
+    return sum;
+}
+
+static void test_oracle(void **state)
+{
+    static const unsigned peers[] = {2, 3, 4, 5, 8};
+    (void)state;
+    for (unsigned n = 0; n < sizeof peers / sizeof *peers; n++) {
+        struct seen seen;
+        struct probe probe;
+        run_oracle(peers[n]);
+        run_peers(peers[n], CYCLES + 1, &seen, &probe, "");
+        printf("  n %u: %u vectors of %u as the oracle's; applied + residuals "
+               "%.17g + %.17g, expected %.17g; without bits %.2f %% leaked\n",
+               peers[n], seen.compared - seen.wrong, 4 * CYCLES * peers[n],
+               seen.applied, seen.left, given(),
+               100 * oracle.leak / oracle.total);
+        assert_int_equal(seen.compared, 4 * CYCLES * peers[n]);
+        assert_int_equal(seen.wrong, 0);
+        assert_true(seen.applied + seen.left == given());
+        probe_close(&probe);
+    }
+}
+
+/* ---- T3.4 */
+
+/* count, k values of 8 bytes, k indices, k bits, k values. */
+static uint64_t bytes_of(void)
+{
+    return 4 + KEPT * 8 + KEPT * 4 + (KEPT + 7) / 8 + KEPT * 8;
+}
+
+static void test_costs(void **state)
+{
+    static const unsigned peers[] = {3, 5, 6, 7, 8};
+    (void)state;
+    for (unsigned n = 0; n < sizeof peers / sizeof *peers; n++) {
+        struct seen seen;
+        struct probe probe;
+        const uint64_t rounds =
+            (CYCLES + 1) * 2 * (uint64_t)height_of(peers[n]);
+        const uint64_t messages = (CYCLES + 1) * 2 * (uint64_t)(peers[n] - 1);
+        run_oracle(peers[n]);
+        run_peers(peers[n], CYCLES + 1, &seen, &probe, "");
+        printf("  n %u: %llu rounds, expected %llu; %llu bytes, expected "
+               "%llu: %llu a message\n",
+               peers[n], (unsigned long long)seen.rounds[0],
+               (unsigned long long)rounds,
+               (unsigned long long)probe.report.bulk_bytes,
+               (unsigned long long)(messages * bytes_of()),
+               (unsigned long long)bytes_of());
+        for (unsigned p = 0; p < peers[n]; p++)
+            assert_int_equal(seen.rounds[p], rounds);
+        assert_int_equal(probe.report.bulk_bytes, messages * bytes_of());
+        assert_int_equal(probe.summary.exchanges.done, messages);
+        assert_int_equal(seen.wrong, 0);
+        probe_close(&probe);
+    }
+}
+
+/* ---- who heard nothing */
+
+static double furthest(const struct probe *probe)
+{
+    double most = 0;
+    for (unsigned p = 1; p < probe->peers; p++)
+        for (unsigned i = 0; i < DIM; i++)
+            most = fmax(most, fabs(probe->z[p * DIM + i] - probe->z[i]));
+    return most;
+}
+
+/* Peers 4 to 7 hang on peer 4, which hears nothing of the root for some of the
+ * first cycles: their phi misses what the others take. A block of 10 in a
+ * cycle: 20 of them after that all hold the root's. */
+static void test_finds_back(void **state)
+{
+    static const char *const cut_off =
+        "faults:\n  - {at: 90ms, for: 60ms, partition: \"peer(0) <-> "
+        "peer(4)\"}\n";
+    static const unsigned steps[] = {14, 14 + 20 + 8};
+    (void)state;
+    for (unsigned n = 0; n < 2; n++) {
+        struct seen seen;
+        struct probe probe;
+        run_oracle(8);
+        run_peers(8, steps[n], &seen, &probe, cut_off);
+        printf("  after %u steps the furthest from the root's phi is %g, "
+               "expected %s\n",
+               steps[n], furthest(&probe), n == 0 ? "above 0" : "0");
+        assert_true(probe.summary.completed && seen.wrong > 0);
+        assert_true((furthest(&probe) > 0) == (n == 0));
+        probe_close(&probe);
+    }
+}
+
+/* ---- hostile messages */
+
+enum { SMALL = 8, SMALL_KEPT = 4 };
+
+/* A peer of three by hand: 0, the root, or 1, its child of the first round. */
+struct hand {
+    struct kith_topology graph;
+    double coefficients[KITH_GOSSIP_KEY_COUNT], scalars[1], numbers[2];
+    double x[SMALL], own[VECTORS][SMALL];
+    void *vectors[VECTORS];
+    _Alignas(16) unsigned char scratch[5 * SMALL_KEPT * 16];
+    unsigned char sent[256], received[256];
+    struct kith_algebra algebra;
+    struct kith_work_edge edge;
+};
+
+static const struct kith_algorithm *gtop_k(void)
+{
+    return kith_algorithm_find("gtop-k");
+}
+
+static void open_hand(struct hand *hand, kith_id self, uint64_t round)
+{
+    memset(hand, 0, sizeof *hand);
+    assert_int_equal(kith_topology_open(kith_topology_find("collective-tree"),
+                                        3, &hand->graph),
+                     KITH_OK);
+    hand->coefficients[KITH_GOSSIP_SHARE] = 0.5;
+    hand->coefficients[KITH_GOSSIP_RATE] = 1;
+    for (unsigned v = 0; v < VECTORS; v++)
+        hand->vectors[v] = hand->own[v];
+    hand->algebra =
+        (struct kith_algebra){.backend = kith_backend_find("naive64"),
+                              .dim = SMALL,
+                              .trained = SMALL,
+                              .peers = 3,
+                              .self = self,
+                              .coefficients = hand->coefficients,
+                              .graph = &hand->graph,
+                              .live = hand->x,
+                              .scalars = hand->scalars,
+                              .vectors = hand->vectors,
+                              .scratch = hand->scratch,
+                              .edge_scalars = hand->numbers,
+                              .sent = hand->sent,
+                              .received = hand->received};
+    for (unsigned i = 0; i < SMALL; i++)
+        hand->x[i] = -1.0 - i;
+    gtop_k()->make(&hand->algebra, &hand->edge);
+    hand->algebra.round = round;
+}
+
+/* What stands at a place of the message; 0: count, 4: values, 36: indices,
+ * 52: bits, 53: phi. */
+struct spoilt {
+    const char *what;
+    double models;
+    uint64_t round;
+    unsigned at;
+    bool is_value;
+    double value;
+    uint32_t number;
+    bool refused;
+};
+
+static void write_good(struct hand *hand)
+{
+    const uint32_t count = 3, places[] = {1, 4, 7};
+    const double values[] = {30, -20, 10}, phi[] = {0.5, 1.5, 2.5, 3.5};
+    memset(hand->received, 0, sizeof hand->received);
+    memcpy(hand->received, &count, 4);
+    memcpy(hand->received + 4, values, sizeof values);
+    memcpy(hand->received + 36, places, sizeof places);
+    hand->received[52] = 7;
+    memcpy(hand->received + 53, phi, sizeof phi);
+    memset(hand->received + 85, 0xff, sizeof hand->received - 85);
+}
+
+static void test_refuses(void **state)
+{
+    static const struct spoilt cases[] = {
+        {"as it should be, up", 1, 0, 200, false, 0, 0, false},
+        {"as it should be, down", 3, 3, 200, false, 0, 0, false},
+        {"more than k", 1, 0, 0, false, 0, 5, true},
+        {"2^32 - 1 of them", 1, 0, 0, false, 0, UINT32_MAX, true},
+        {"an index of d", 1, 0, 44, false, 0, SMALL, true},
+        {"an index twice", 1, 0, 40, false, 0, 1, true},
+        {"indices that fall", 1, 0, 36, false, 0, 5, true},
+        {"a value that is none", 1, 0, 4, true, (double)NAN, 0, true},
+        {"one without end", 1, 0, 12, true, (double)-INFINITY, 0, true},
+        {"one beyond the bound", 1, 0, 20, true, 1.1e30, 0, true},
+        {"a child that speaks for two", 2, 0, 200, false, 0, 0, true},
+        {"a child that speaks for none", 0, 0, 200, false, 0, 0, true},
+        {"G, an index of d", 3, 3, 44, false, 0, SMALL, true},
+        {"G of more than all", 4, 3, 200, false, 0, 0, true},
+        {"phi that is none", 3, 3, 53, true, (double)NAN, 0, true},
+        {"nothing heard", 0, 3, 0, false, 0, UINT32_MAX, false}};
+    static struct hand hand, before;
+    (void)state;
+    for (unsigned n = 0; n < sizeof cases / sizeof *cases; n++) {
+        const struct spoilt *spoilt = &cases[n];
+        open_hand(&hand, spoilt->round == 0 ? 0 : 1, spoilt->round);
+        write_good(&hand);
+        if (spoilt->is_value)
+            memcpy(hand.received + spoilt->at, &spoilt->value, 8);
+        else
+            memcpy(hand.received + spoilt->at, &spoilt->number, 4);
+        hand.edge.scalars_received[0] = spoilt->models;
+        before = hand;
+        gtop_k()->merge(&hand.algebra, &hand.edge);
+        printf("  %s: %s, expected %s\n", spoilt->what,
+               hand.edge.refused ? "refused" : "taken",
+               spoilt->refused ? "refused" : "taken");
+        assert_true(hand.edge.refused == spoilt->refused);
+        const bool same = memcmp(hand.x, before.x, sizeof hand.x) == 0 &&
+                          memcmp(hand.own, before.own, sizeof hand.own) == 0 &&
+                          hand.scalars[0] == before.scalars[0];
+        assert_true(same == (n > 1));
+    }
+}
+
+/* By hand and in figures: of x = -1 .. -8 the child claims 5 to 8 and G has 1,
+ * 4 and 7, with what it sent at 4 and 7. Those leave e, and phi falls by a
+ * third of G but for the first of its blocks, 0 to 3, which came as it is. */
+static void test_down(void **state)
+{
+    static struct hand hand;
+    (void)state;
+    open_hand(&hand, 1, 3);
+    write_good(&hand);
+    hand.received[52] = 6;
+    hand.edge.scalars_received[0] = 3;
+    gtop_k()->merge(&hand.algebra, &hand.edge);
+    for (unsigned i = 0; i < SMALL; i++) {
+        const double residual = i == 4 || i == 7 ? 0 : 1.0 + i;
+        const double phi = i < 4    ? 0.5 + i
+                           : i == 4 ? 20 / 3.0
+                           : i == 7 ? -10 / 3.0
+                                    : 0;
+        printf("  %u: e %g, expected %g; phi %.9g, expected %.9g\n", i,
+               hand.own[RESIDUAL][i], residual, hand.own[PHI][i], phi);
+        assert_true(hand.own[RESIDUAL][i] == residual);
+        assert_true(fabs(hand.own[PHI][i] - phi) <= 1e-15 * 10);
+        assert_true(hand.x[i] == hand.own[PHI][i]);
+    }
+}
+
+/* Nothing comes down: the next cycle's list is of all that the last one's was
+ * of, with what was learnt since. */
+static void test_unheard(void **state)
+{
+    static struct hand hand;
+    (void)state;
+    open_hand(&hand, 1, 1);
+    for (uint64_t round = 1; round < 4; round++) {
+        hand.algebra.round = round;
+        (void)gtop_k()->finish(&hand.algebra);
+        gtop_k()->make(&hand.algebra, &hand.edge);
+    }
+    assert_true(hand.edge.scalars_sent[0] == 0);
+    hand.x[0] -= 19;
+    hand.algebra.round = 4;
+    gtop_k()->make(&hand.algebra, &hand.edge);
+    for (unsigned i = 0; i < SMALL; i++) {
+        const double list = i == 0 ? 20 : i > 4 ? 1.0 + i : 0;
+        printf("  %u: list %g, expected %g\n", i, hand.own[LIST][i], list);
+        assert_true(hand.own[LIST][i] == list);
+        assert_true(hand.own[RESIDUAL][i] == 0 && hand.own[PHI][i] == 0);
+    }
+}
+
+/* Values of 1e38 and -1e38 for a list, in the simulator: nobody takes it. */
+static void test_huge(void **state)
+{
+    struct seen seen;
+    struct probe probe;
+    (void)state;
+    run_oracle(5);
+    run_peers(
+        5, 30, &seen, &probe,
+        "faults:\n  - {at: 100ms, for: 200ms, huge: \"peer(2)\", by: 1e38}\n");
+    uint64_t gated = 0;
+    for (unsigned p = 0; p < 5; p++)
+        gated += seen.gated[p];
+    printf("  %llu messages refused, expected some; values are finite: ",
+           (unsigned long long)gated);
+    bool finite = true;
+    for (unsigned i = 0; i < 5 * DIM; i++)
+        finite &= isfinite(probe.z[i]);
+    printf("%s, expected yes\n", finite ? "yes" : "no");
+    assert_true(finite && probe.summary.completed);
+    assert_true(gated > 0);
+    probe_close(&probe);
+}
+
+/* ---- rules */
+
+static void test_rules(void **state)
+{
+    static const struct {
+        const char *train, *gossip, *model, *says;
+    } cases[] = {
+        {"cpu", "compressor: top-k", "mlp", "sends the largest values already"},
+        {"cpu", "wire: bfloat16", "mlp", "lists of values and of where they"},
+        {"cpu", "wire: moniqua8", "mlp", "lists of values and of where they"},
+        {"cpu", "guard: clip", "mlp", "none: what it receives is not a model"},
+        {"cpu", "topology: ring", "mlp", "the rounds that are its own"},
+        {"cpu", "elasticity: 0.1", "mlp", "algorithm gtop-k does not read"},
+        {"cpu", "share: 0", "mlp", "share"},
+        {"cuda", "every: 1", "mlp", "a backend of the host"},
+        {"cpu", "every: 1", "mlp", NULL},
+        {"naive32", "share: 0.5, rate: 0.7", "mlp", NULL}};
+    (void)state;
+    for (unsigned n = 0; n < sizeof cases / sizeof *cases; n++) {
+        char text[512], error[KITH_EXPERIMENT_ERROR_BYTES] = "accepted";
+        struct kith_experiment experiment;
+        (void)snprintf(text, sizeof text,
+                       "name: e\npeers: 3\nstop: {steps: 9}\n"
+                       "model: {kind: %s, layers: [64, 8, 10]}\n"
+                       "data: {path: /data}\ntrain: {backend: %s}\n"
+                       "gossip: {algorithm: gtop-k, %s}\n",
+                       cases[n].model, cases[n].train, cases[n].gossip);
+        const bool loads =
+            kith_experiment_parse("e", text, strlen(text), NULL, 0, &experiment,
+                                  error) == KITH_OK;
+        printf("  %s, %s: %s\n", cases[n].train, cases[n].gossip, error);
+        assert_true(loads == (cases[n].says == NULL));
+        assert_true(loads || strstr(error, cases[n].says) != NULL);
+        if (loads)
+            kith_experiment_close(&experiment);
+    }
+}
+
+/* ---- it learns */
+
+static double digits_loss(const char *gossip, double *accuracy)
+{
+    struct probe probe = {.period = 0};
+    const char *const source = getenv("srcdir");
+    char *const path = realpath(source != NULL ? source : ".", NULL);
+    assert_non_null(path);
+    probe_must(&probe,
+               "name: digits\nseed: 7\npeers: 5\nstop: {epochs: 20}\n"
+               "model: {kind: mlp, layers: [64, 32, 10]}\n"
+               "data: {kind: idx, path: %s/examples/data/digits, split: iid}\n"
+               "train: {backend: naive32, learning_rate: 0.05, momentum: 0.9, "
+               "schedule: linear, batch: 16}\n"
+               "gossip: {every: 1, %s}\ncompute: {step: 1ms}\n",
+               path, gossip);
+    const double loss = probe.summary.loss.mean;
+    *accuracy = probe.summary.accuracy.mean;
+    probe_close(&probe);
+    free(path);
+    return loss;
+}
+
+static void test_learns(void **state)
+{
+    static const struct {
+        const char *gossip;
+        double most; /* loss over that of the dense mean */
+    } cases[] = {{"algorithm: gtop-k, share: 0.05", 1.1},
+                 {"algorithm: gtop-k, share: 0.02", 1.1},
+                 {"algorithm: gtop-k, share: 0.01", 1.15},
+                 {"algorithm: gtop-k, share: 1", 1.01}};
+    double accuracy;
+    (void)state;
+    const double dense = digits_loss("algorithm: allreduce-tree", &accuracy);
+    printf("  allreduce-tree: loss %.4f, accuracy %.4f\n", dense, accuracy);
+    for (unsigned n = 0; n < sizeof cases / sizeof *cases; n++) {
+        const double loss = digits_loss(cases[n].gossip, &accuracy);
+        printf("  %s: loss %.4f, %.3f times that, expected below %.2f; "
+               "accuracy %.4f\n",
+               cases[n].gossip, loss, loss / dense, cases[n].most, accuracy);
+        assert_true(loss < cases[n].most * dense && accuracy > 0.9);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_oracle),     cmocka_unit_test(test_costs),
+        cmocka_unit_test(test_finds_back), cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_down),       cmocka_unit_test(test_unheard),
+        cmocka_unit_test(test_huge),       cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_learns)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
