@@ -250,11 +250,13 @@ static void test_oracle(void **state)
         struct probe probe;
         run_oracle(peers[n]);
         run_peers(peers[n], CYCLES + 1, &seen, &probe, "");
-        printf("  n %u: %u vectors of %u as the oracle's; applied + residuals "
-               "%.17g + %.17g, expected %.17g; without bits %.2f %% leaked\n",
-               peers[n], seen.compared - seen.wrong, 4 * CYCLES * peers[n],
-               seen.applied, seen.left, given(),
-               100 * oracle.leak / oracle.total);
+        printf("  T3.3 run of %u: vectors as the oracle's: expected %u, "
+               "measured %u\n",
+               peers[n], 4 * CYCLES * peers[n], seen.compared - seen.wrong);
+        printf("  T3.3 run of %u: applied + residuals (%.2f %% would leak "
+               "without bits): expected %.17g, measured %.17g\n",
+               peers[n], 100 * oracle.leak / oracle.total, given(),
+               seen.applied + seen.left);
         assert_int_equal(seen.compared, 4 * CYCLES * peers[n]);
         assert_int_equal(seen.wrong, 0);
         assert_true(seen.applied + seen.left == given());
@@ -282,13 +284,14 @@ static void test_costs(void **state)
         const uint64_t messages = (CYCLES + 1) * 2 * (uint64_t)(peers[n] - 1);
         run_oracle(peers[n]);
         run_peers(peers[n], CYCLES + 1, &seen, &probe, "");
-        printf("  n %u: %llu rounds, expected %llu; %llu bytes, expected "
-               "%llu: %llu a message\n",
-               peers[n], (unsigned long long)seen.rounds[0],
-               (unsigned long long)rounds,
-               (unsigned long long)probe.report.bulk_bytes,
+        printf("  T3.4 run of %u: rounds: expected %llu, measured %llu\n",
+               peers[n], (unsigned long long)rounds,
+               (unsigned long long)seen.rounds[0]);
+        printf("  T3.4 run of %u: bytes, %llu a message: expected %llu, "
+               "measured %llu\n",
+               peers[n], (unsigned long long)bytes_of(),
                (unsigned long long)(messages * bytes_of()),
-               (unsigned long long)bytes_of());
+               (unsigned long long)probe.report.bulk_bytes);
         for (unsigned p = 0; p < peers[n]; p++)
             assert_int_equal(seen.rounds[p], rounds);
         assert_int_equal(probe.report.bulk_bytes, messages * bytes_of());
