@@ -227,12 +227,22 @@ static uint32_t draw_dim(uint64_t seed, uint64_t run, uint32_t few)
     return one_in(&rng, 8) ? octave(&rng, 512, 8192) : few;
 }
 
+/* Draws have numbers, by which what they found is kept away, and who joins the
+ * list changes all of them: gtop-k is searched with --set gossip.algorithm. */
+static bool is_drawn(const struct kith_algorithm *algorithm)
+{
+    return strcmp(algorithm->name, "gtop-k") != 0;
+}
+
 static const struct kith_algorithm *draw_algorithm(struct kith_rng *rng)
 {
-    uint32_t count = 0;
-    while (kith_algorithms[count] != NULL)
-        count++;
-    return kith_algorithms[kith_rng_below(rng, count)];
+    uint32_t count = 0, at = 0;
+    for (uint32_t i = 0; kith_algorithms[i] != NULL; i++)
+        count += is_drawn(kith_algorithms[i]);
+    uint32_t left = kith_rng_below(rng, count);
+    for (; left > 0 || !is_drawn(kith_algorithms[at]); at++)
+        left -= is_drawn(kith_algorithms[at]);
+    return kith_algorithms[at];
 }
 
 static const struct kith_topology_kind *draw_topology(struct kith_rng *rng)
