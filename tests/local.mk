@@ -53,6 +53,8 @@ UNIT = \
   tests/unit/test_formats \
   tests/unit/test_graph \
   tests/unit/test_gtop_k \
+  tests/unit/test_gtop_k_learns \
+  tests/unit/test_gtop_k_message \
   tests/unit/test_guard_clip \
   tests/unit/test_guard_rounds \
   tests/unit/test_guard_runs \
@@ -311,6 +313,8 @@ tests_property_test_sim_theory_SOURCES = tests/property/test_sim_theory.c \
 tests_unit_test_taxonomy_choco_SOURCES = tests/unit/test_taxonomy_choco.c \
   $(PROBE)
 tests_unit_test_gtop_k_SOURCES = tests/unit/test_gtop_k.c $(PROBE)
+tests_unit_test_gtop_k_learns_SOURCES = tests/unit/test_gtop_k_learns.c $(PROBE)
+tests_unit_test_gtop_k_message_SOURCES = tests/unit/test_gtop_k_message.c $(PROBE)
 tests_unit_test_guard_rounds_SOURCES = tests/unit/test_guard_rounds.c \
   $(SIMULATE)
 tests_unit_test_guard_runs_SOURCES = tests/unit/test_guard_runs.c $(PROBE)

@@ -39,7 +39,8 @@
  * Source: Shi et al., "A Distributed Synchronous SGD Algorithm with Global
  * Top-k Sparsification for Low Bandwidth Networks", ICDCS 2019, Alg. 4; bits
  * and blocks of phi are ours.
- * Test: unit/test_gtop_k.c (T3.3, T3.4). */
+ * Test: unit/test_gtop_k.c (T3.3, T3.4), unit/test_gtop_k_message.c,
+ * unit/test_gtop_k_learns.c. */
 #include <math.h>
 #include <string.h>
 
