@@ -39,6 +39,15 @@ static const char placeholder[] =
     "name: list\npeers: 8\nseed: 1\nstop: {steps: 1}\n"
     "model: {kind: quadratic, dim: 8}\n";
 
+static void take_machines(struct balance *balance,
+                          const struct kith_experiment *experiment)
+{
+    balance->peers = experiment->peers;
+    balance->speed = experiment->compute.peak;
+    balance->rate = (double)experiment->network.link.rate_bits / 8;
+    balance->batch = (double)experiment->peers * experiment->train.batch;
+}
+
 static enum kith_err read_machines(const struct cli_arguments *arguments,
                                    struct balance *balance, char *error)
 {
@@ -48,10 +57,7 @@ static enum kith_err read_machines(const struct cli_arguments *arguments,
         arguments->set_count, &experiment, error);
     if (err != KITH_OK)
         return err;
-    balance->peers = experiment.peers;
-    balance->speed = experiment.compute.peak;
-    balance->rate = (double)experiment.network.link.rate_bits / 8;
-    balance->batch = (double)experiment.peers * experiment.train.batch;
+    take_machines(balance, &experiment);
     kith_experiment_close(&experiment);
     return KITH_OK;
 }
@@ -84,10 +90,7 @@ static int read_file(const struct cli_arguments *arguments,
         return code;
     balance->model = experiment.model;
     balance->config = experiment.model_config;
-    balance->peers = experiment.peers;
-    balance->speed = experiment.compute.peak;
-    balance->rate = (double)experiment.network.link.rate_bits / 8;
-    balance->batch = (double)experiment.peers * experiment.train.batch;
+    take_machines(balance, &experiment);
     kith_experiment_close(&experiment);
     return KITH_EXIT_OK;
 }
@@ -243,7 +246,7 @@ static void print_table(const struct balance *balance)
         bytes += split_of(balance, i).bytes;
     }
     printf("%s%s%s: %.2f M weights in %u layers (%.1f MiB), %zu values beside "
-           "them;\n%.2f GFLOP of an example, forward and back. %u peers, %.0f "
+           "them;\n%.4g GFLOP of an example, forward and back. %u peers, %.0f "
            "examples of all together;\nsends while it receives.\n\n",
            balance->model->name, balance->shape[0] == '\0' ? "" : ", ",
            balance->shape, weights / 1e6, balance->count,
