@@ -46,13 +46,13 @@ def keys(*words):
 
 class Cluster:
     """Peers of kith at `ranks`, and one more place, which is ours. They stop
-    by `stop`, and hold what comes against `guard`."""
+    by `stop`, and hold what comes against `guard`; `more` keys of gossip."""
 
     def __init__(self, folder, algorithm, place, model, stop, guard="none",
-                 peers=PEERS):
+                 peers=PEERS, more=""):
         self.folder, self.place, self.peers = folder, place, peers
         self.ranks = [rank for rank in range(peers) if rank != place]
-        self.algorithm, self.guard = algorithm, guard
+        self.algorithm, self.guard, self.more = algorithm, guard, more
         os.makedirs(folder)
         ports = free_ports(peers)
         self.addresses = [("127.0.0.1", port) for port in ports]
@@ -85,7 +85,7 @@ peers: {self.peers}
 stop: {{{stop}}}
 {MODELS[model].replace("DATA", data)}network: {{suite: AESGCM}}
 gossip: {{algorithm: {self.algorithm}, every: 2, topology: complete,
-         guard: {self.guard}}}
+         guard: {self.guard}{self.more}}}
 compute: {{step: 5ms}}
 save: 1s
 """)

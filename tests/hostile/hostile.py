@@ -269,7 +269,9 @@ async def learned(options, algorithm, name, which=""):
     place = TRAINERS - 1 if algorithm == "adpsgd" else 0
     cluster = Cluster(os.path.join(options.out, f"{algorithm}-{name}{which}"),
                       algorithm, place, "mlp", f"epochs: {options.epochs}",
-                      "clip", TRAINERS)
+                      "clip", TRAINERS,
+                      f", deadline: {options.deadline}"
+                      if options.deadline and algorithm == "dpsgd" else "")
     cluster.start()
     member = trainer = None
     try:
@@ -341,6 +343,8 @@ def arguments():
                         help="of honest peers, beside each attack")
     parser.add_argument("--epochs", type=int, default=150,
                         help="of each training for --accuracy")
+    parser.add_argument("--deadline", metavar="TIME",
+                        help="gossip.deadline of trainings with rounds")
     options = parser.parse_args()
     for name in options.attack:
         if name not in TABLE and name not in TRAINED:
