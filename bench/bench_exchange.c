@@ -12,7 +12,7 @@
  * gloo: isend + irecv + lerp_, without authentication (exchange_gloo.py).
  * Targets, of its rate: 0.60 with AES-256-GCM of libcrypto, 0.40 of libsodium,
  * 0.95 with AEGIS-256X2, 1.20 with AES-256-GCM and numbers in bfloat16, whose
- * rate is that of the model's bytes in float32.
+ * rate is that of the model's bytes in float32; 2.00 by shared memory.
  * BENCH_EXCHANGES (7), BENCH_EXCHANGE_ROUNDS (3), BENCH_CHANNEL and BENCH_WAY,
  * which channel and which way, from 0 (all).
  * BENCH_GUARD=NAME, in place of all that: the same between peers that train, an
@@ -36,12 +36,17 @@ static const struct channel {
     enum kith_suite suite;
     const char *wire;
     double target;
+    const char *same_host; /* NULL: tcp */
 } channels[] = {
-    {"AES-GCM", "libcrypto", KITH_SUITE_AESGCM, "float32", 0.60},
-    {"AES-GCM, libsodium", "libsodium", KITH_SUITE_AESGCM, "float32", 0.40},
-    {"AEGIS", NULL, KITH_SUITE_AEGIS256X2, "float32", 0.95},
-    {"AES-GCM, bfloat16", "libcrypto", KITH_SUITE_AESGCM, "bfloat16", 1.20},
-    {"AEGIS, bfloat16", NULL, KITH_SUITE_AEGIS256X2, "bfloat16", 1.20},
+    {"AES-GCM", "libcrypto", KITH_SUITE_AESGCM, "float32", 0.60, NULL},
+    {"AES-GCM, libsodium", "libsodium", KITH_SUITE_AESGCM, "float32", 0.40,
+     NULL},
+    {"AEGIS", NULL, KITH_SUITE_AEGIS256X2, "float32", 0.95, NULL},
+    {"AES-GCM, bfloat16", "libcrypto", KITH_SUITE_AESGCM, "bfloat16", 1.20,
+     NULL},
+    {"AEGIS, bfloat16", NULL, KITH_SUITE_AEGIS256X2, "bfloat16", 1.20, NULL},
+    {"shared memory", "libcrypto", KITH_SUITE_AESGCM, "float32", 2.00,
+     "shared-memory"},
 };
 #define CHANNELS (sizeof channels / sizeof *channels)
 
@@ -158,7 +163,7 @@ static struct cost cost_each(uint32_t first, uint32_t count)
 
 /* Without a guard's name, peers that do not train: those need none. */
 static void write_experiment(const char *guard, unsigned exchanges,
-                             const char *wire, char yaml[1024])
+                             const struct channel *channel, char yaml[1024])
 {
     char model[512];
     if (guard == NULL)
@@ -174,8 +179,9 @@ static void write_experiment(const char *guard, unsigned exchanges,
     snprintf(yaml, 1024,
              "name: exchange\nseed: 5\npeers: 2\nstop: {steps: 1000000}\n%s"
              "gossip: {algorithm: adpsgd, every: 1, exchanges: %u, guard: %s, "
-             "wire: %s}\nsave: never\n",
-             model, exchanges, guard ? guard : "none", wire);
+             "wire: %s}\nnetwork: {same_host: %s}\nsave: never\n",
+             model, exchanges, guard ? guard : "none", channel->wire,
+             channel->same_host ? channel->same_host : "tcp");
 }
 
 static struct cost ours(const struct channel *channel, const struct mode *mode,
@@ -186,7 +192,7 @@ static struct cost ours(const struct channel *channel, const struct mode *mode,
     struct peers peers;
     const uint32_t first = mode->exchanges == 1 ? 2 : 4 * KITH_EXCHANGES_LIMIT;
     const struct kith_aead *const aead = aead_of(channel);
-    write_experiment(guard, mode->exchanges, channel->wire, yaml);
+    write_experiment(guard, mode->exchanges, channel, yaml);
     memset(times, 0, sizeof *times);
     times->mode = mode;
     peers_open(&peers, yaml);

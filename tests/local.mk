@@ -59,6 +59,7 @@ UNIT = \
   tests/unit/test_guard_rounds \
   tests/unit/test_guard_runs \
   tests/unit/test_lies \
+  tests/unit/test_hand_over \
   tests/unit/test_hash \
   tests/unit/test_heap \
   tests/unit/test_hello \
@@ -118,6 +119,7 @@ UNIT = \
   tests/unit/test_sim_golden \
   tests/unit/test_sim_network \
   tests/unit/test_sim_queue \
+  tests/unit/test_shared_vectors \
   tests/unit/test_sketch \
   tests/unit/test_sketch_contraction \
   tests/unit/test_sketch_recover \
@@ -213,6 +215,7 @@ INTEGRATION = \
   tests/integration/test_lab_refuses.sh \
   tests/integration/test_lab_replay.sh \
   tests/integration/test_lab_resumes.sh \
+  tests/integration/test_lab_shared.sh \
   tests/integration/test_lab_taxonomy.sh \
   tests/integration/test_lab_wires.sh \
   tests/integration/test_netns_peers.sh \
@@ -389,6 +392,7 @@ tests_unit_test_aegis_wiped_SOURCES = tests/unit/test_aegis_wiped.c \
   tests/support/aegis_plain.c tests/support/aegis_plain.h
 tests_unit_test_certificate_SOURCES = tests/unit/test_certificate.c $(SESSIONS)
 tests_unit_test_member_SOURCES = tests/unit/test_member.c $(SESSIONS)
+tests_unit_test_hand_over_SOURCES = tests/unit/test_hand_over.c $(SESSIONS)
 tests_property_test_member_fuzz_SOURCES = tests/property/test_member_fuzz.c \
   tests/fuzz/fuzz_member.c $(VICTIM)
 tests_unit_test_hello_SOURCES = tests/unit/test_hello.c $(SESSIONS)

@@ -27,6 +27,7 @@
 #include "kith/worker.h"
 
 enum kith_wire_mode { KITH_WIRE_SIZED, KITH_WIRE_FULL };
+enum kith_same_host { KITH_SAME_HOST_TCP, KITH_SAME_HOST_MEMORY };
 
 struct kith_fault; /* its kind's record: kith/fault.h */
 /* One timed atom: an effect of a fault begins or ends. Sorted by (at_ns,
@@ -125,7 +126,8 @@ struct kith_experiment {
         double drop_push; /* share of whole push messages lost (tests of T4);
                              simulator only */
         enum kith_wire_mode wire;
-        char suite[KITH_NAME_MAX]; /* a suite's word, or auto */
+        char suite[KITH_NAME_MAX];     /* a suite's word, or auto */
+        enum kith_same_host same_host; /* how real peers send models there */
         uint32_t cores; /* of a real peer, that seal and open models; 0: the
                            command says, else one */
     } network;

@@ -98,6 +98,13 @@ struct kith_worker_config {
     bool keeps; /* a vector of the last good model whatever training says: there
                    is no save to go back to */
     bool ahead; /* a thread of its own prepares the next batch; same batches */
+    /* Where x and the slots lie, of a backend whose memory is the host's:
+     * `bytes` of zeros, 64-aligned, that outlive the worker. NULL, or NULL from
+     * it: the worker's own. */
+    struct kith_vector_memory {
+        void *(*take)(void *arg, size_t bytes);
+        void *arg;
+    } vectors;
 };
 
 /* All peers of a seed start from the same weights. Allocates everything it

@@ -106,6 +106,12 @@ static const char *const wires[] = {
     [KITH_WIRE_SIZED] = "sized", [KITH_WIRE_FULL] = "full", NULL};
 LIST(wire, wires, enum kith_wire_mode, network.wire)
 
+static const char *const same_hosts[] = {[KITH_SAME_HOST_TCP] = "tcp",
+                                         [KITH_SAME_HOST_MEMORY] =
+                                             "shared-memory",
+                                         NULL};
+LIST(same_host, same_hosts, enum kith_same_host, network.same_host)
+
 #define KITH_X(name, byte, word) word,
 static const char *const suites[] = {"auto", KITH_SUITES(KITH_X) NULL};
 #undef KITH_X

@@ -441,6 +441,10 @@ const struct key kith_experiment_keys[] = {
     CHOICE("network.suite", KEY_LOCAL, suite, "auto",
            "cipher of the cluster; a policy in ca.pub comes first, and lab and "
            "sim alone take AEGIS256X2 without one"),
+    CHOICE(
+        "network.same_host", KEY_LOCAL, same_host, "tcp",
+        "peers of one host and user send models through the channel, or read "
+        "them from each other's memory"),
     BOUNDED("network.cores", KEY_U32, KEY_LOCAL, network.cores, 0,
             KITH_LANES_MAX, "0",
             "peer: cores on which models are sealed and opened, up to 4; 0: "

@@ -77,6 +77,17 @@ void kith_address_bytes(const struct sockaddr *from, uint8_t bytes[16])
 }
 
 /* IPv4 addresses are rationed one by one, IPv6 ones by network. */
+/* By the mapped form, so that an IPv4 address is the same over a socket of
+ * IPv6. */
+bool kith_address_is_same_host(const struct sockaddr *a,
+                               const struct sockaddr *b)
+{
+    uint8_t left[16], right[16];
+    kith_address_bytes(a, left);
+    kith_address_bytes(b, right);
+    return memcmp(left, right, sizeof left) == 0;
+}
+
 bool kith_address_is_mapped(const uint8_t bytes[16])
 {
     return memcmp(bytes, mapped, sizeof mapped) == 0;

@@ -26,6 +26,9 @@ void kith_address_print(const struct sockaddr *from,
 bool kith_address_is_loopback(const struct sockaddr *from);
 /* The 16-byte form (IPv4 mapped), for tables keyed by source. */
 void kith_address_bytes(const struct sockaddr *from, uint8_t bytes[16]);
+/* The same address, whatever the ports. */
+bool kith_address_is_same_host(const struct sockaddr *a,
+                               const struct sockaddr *b);
 /* Those 16 bytes are an IPv4 address. */
 bool kith_address_is_mapped(const uint8_t bytes[16]);
 

@@ -90,6 +90,7 @@ bool kith_link_close(struct kith_link *link, const char *why)
     }
     link->state = KITH_LINK_CLOSED;
     kith_traffic_close(link);
+    kith_hand_over_closed(link);
     give_ticket(link);
     kith_socket_close(&link->socket);
     uv_close((uv_handle_t *)&link->timer, timer_closed);
@@ -306,6 +307,7 @@ static bool link_opened(struct kith_link *link)
     if (!kith_member_opened(member, link))
         return false;
     kith_list_announce(link);
+    kith_hand_over_opened(link);
     return link->state == KITH_LINK_OPEN;
 }
 
@@ -353,6 +355,13 @@ static bool begin_handshake(struct kith_link *link, size_t size)
     return make_session(link);
 }
 
+/* Paused for this turn, by kith_link_rest(). */
+static bool is_resting(const struct kith_link *link)
+{
+    return link->state == KITH_LINK_OPEN && !link->held &&
+           !link->socket.reading;
+}
+
 /* Reads `size` bytes at the start of the read buffer; keeps what is left. */
 static void link_consume(struct kith_link *link, size_t size)
 {
@@ -365,7 +374,8 @@ static void link_consume(struct kith_link *link, size_t size)
         return;
     const enum kith_account_kind was =
         kith_account_switch(&net->account, KITH_ACCOUNT_AEAD);
-    while (link->state != KITH_LINK_CLOSED && !link->held) {
+    while (link->state != KITH_LINK_CLOSED && !link->held &&
+           !is_resting(link)) {
         struct kith_session_event event;
         size_t consumed = 0;
         const enum kith_err err = kith_session_read(
@@ -408,7 +418,7 @@ static void link_consume(struct kith_link *link, size_t size)
 static void throttle_control(struct kith_link *link, kith_ns began_ns)
 {
     const kith_ns now = (kith_ns)uv_hrtime();
-    if (link->state == KITH_LINK_OPEN && !link->held &&
+    if (link->state == KITH_LINK_OPEN && !link->held && !is_resting(link) &&
         kith_traffic_expected(link) < KITH_CONTROL_READ_BYTES)
         kith_socket_throttle(&link->socket,
                              now + KITH_CONTROL_THROTTLE * (now - began_ns));
@@ -449,6 +459,24 @@ void kith_link_unhold(struct kith_link *link)
     link_consume(link, link->partial_size);
     if (link->state == KITH_LINK_OPEN)
         kith_traffic_pump(link);
+}
+
+/* What was read already is kept as that of a hold is; a read of a link whose
+ * models lie in shared memory is short enough for `partial`. */
+void kith_link_rest(struct kith_link *link)
+{
+    KITH_ASSERT(!link->held);
+    kith_socket_pause(&link->socket, true);
+    kith_transport_notify_soon(link->transport);
+}
+
+void kith_link_wake(struct kith_link *link)
+{
+    if (!is_resting(link))
+        return;
+    kith_socket_pause(&link->socket, false);
+    memcpy(link->transport->net.read_buffer, link->partial, link->partial_size);
+    link_consume(link, link->partial_size);
 }
 
 /* ---- start and timeouts

@@ -37,6 +37,17 @@ static void apply_mark(struct kith_driver *driver, kith_ns now_ns,
                        (long long)(now_ns / KITH_MS));
 }
 
+/* Readers of what its snapshots hold are told first that it does not stand. */
+static void submit(struct kith_driver *driver, const struct kith_work *work)
+{
+    const bool fills = work->kind == KITH_WORK_TRAIN ||
+                       work->kind == KITH_WORK_SNAPSHOT ||
+                       (work->kind == KITH_WORK_MERGE && work->snapshot_first);
+    for (uint32_t i = 0; fills && i < work->edge_count; i++)
+        kith_shared_refill(&driver->shared, work->edges[i].sent);
+    kith_thread_submit(&driver->thread, work);
+}
+
 /* In the order that the contract of node.h names: cancelled slots first, for a
  * send may fill one of them again. */
 static void apply_effects(struct kith_driver *driver, kith_ns now_ns)
@@ -52,7 +63,7 @@ static void apply_effects(struct kith_driver *driver, kith_ns now_ns)
     KITH_ASSERT(effects->deadline_ns == KITH_NEVER ||
                 effects->deadline_ns >= 0);
     if (effects->has_work)
-        kith_thread_submit(&driver->thread, &effects->work);
+        submit(driver, &effects->work);
     kith_timer_set(&driver->deadline,
                    effects->deadline_ns == KITH_NEVER
                        ? KITH_NEVER

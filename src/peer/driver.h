@@ -63,6 +63,8 @@ struct kith_driver {
     uv_loop_t loop;
     struct kith_transport transport;
     struct kith_thread thread;
+    struct kith_shared shared; /* the worker's vectors, where a host's peers
+                                  read them */
     struct kith_worker *worker;
     struct kith_topology topology;
     struct kith_node_config config;

@@ -16,6 +16,8 @@ libkith_peer_a_SOURCES = \
   src/peer/event_journal.c \
   src/peer/half_open.c \
   src/peer/half_open.h \
+  src/peer/hand_over.c \
+  src/peer/hand_over.h \
   src/peer/identify.c \
   src/peer/listen.c \
   src/peer/log_limit.c \
@@ -24,11 +26,15 @@ libkith_peer_a_SOURCES = \
   src/peer/peer.c \
   src/peer/peer_settings.c \
   src/peer/senders.c \
+  src/peer/reception.c \
   src/peer/record_threads.c \
   src/peer/record_threads.h \
   src/peer/series.c \
   src/peer/revocation.c \
   src/peer/session_expiry.c \
+  src/peer/shared_burst.c \
+  src/peer/shared_vectors.c \
+  src/peer/shared_vectors.h \
   src/peer/socket.c \
   src/peer/socket.h \
   src/peer/timer.c \

@@ -320,6 +320,7 @@ static enum kith_err open_node(struct kith_driver *driver)
 {
     const struct kith_peer_options *options = driver->options;
     const struct kith_experiment *experiment = options->experiment;
+    const bool shares = experiment->network.same_host == KITH_SAME_HOST_MEMORY;
     const size_t rows = options->train ? options->train->count : 0;
     const uint64_t steps = options->share > 0
                                ? options->share
@@ -337,6 +338,7 @@ static enum kith_err open_node(struct kith_driver *driver)
         .edges_max = kith_node_edges(&driver->config, driver->options->self),
         .peers = experiment->peers,
         .ahead = true,
+        .vectors = {shares ? kith_shared_take : NULL, &driver->shared},
     };
     err = kith_worker_open(&config, &driver->worker, driver->error);
     if (err != KITH_OK)
@@ -393,6 +395,9 @@ static enum kith_err open_transport(struct kith_driver *driver, int fd)
         .format = experiment->gossip.format,
         .congestion = options->congestion,
         .cores = experiment->network.cores,
+        .shared = experiment->network.same_host == KITH_SAME_HOST_MEMORY
+                      ? &driver->shared
+                      : NULL,
         .log_user = options->user,
         .on_log = options->on_log,
         .user = kith_driver_user(driver),
@@ -507,6 +512,7 @@ no_loop:
     free(driver->node_memory);
     kith_worker_close(driver->worker);
 no_node:
+    kith_shared_free(&driver->shared);
     if (fd >= 0)
         close(fd);
     free(driver);

@@ -175,6 +175,8 @@ static void transport_notify(uv_idle_t *idle)
     uv_idle_stop(idle);
     for (kith_id i = 0; i < transport->options.peers; i++)
         kith_member_notify(&transport->members[i]);
+    for (struct kith_link *l = transport->links; l != NULL; l = l->next)
+        kith_link_wake(l);
 }
 
 /* An idle handle runs before the next poll, that is after all callbacks of
@@ -288,6 +290,7 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
     const uint64_t tick = (uint64_t)(options->limits.revoked_ns / KITH_MS);
     uv_timer_start(&transport->tick, kith_transport_tick, tick, tick);
     kith_list_keep(transport);
+    kith_hand_over_start(transport);
     err = start_listening(transport, fd);
     if (err != KITH_OK) {
         kith_transport_stop(transport);
@@ -396,6 +399,7 @@ void kith_transport_stop(struct kith_transport *transport)
         if (transport->members[i].lookup != NULL)
             uv_cancel((uv_req_t *)transport->members[i].lookup);
     kith_net_stop(&transport->net);
+    kith_hand_over_stop(transport);
     close_once(&transport->listener);
     close_once(&transport->tick);
     close_once(&transport->poll);

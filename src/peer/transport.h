@@ -2,7 +2,8 @@
  *
  *   socket.c     bytes over TCP                   (socket.h)
  *   connection.c       one connection: handshake, records, timeouts, closing
- *   transfer.c    messages and models over a link
+ *   transfer.c, reception.c    messages and models over a link
+ *   shared_burst.c, hand_over.c    models within a host, by shared memory
  *   identify.c   who a proved peer is
  *   session_expiry.c    what is revoked, expired or old is closed
  *   revocation.c  the revocation list: kept, enforced, passed on
@@ -21,6 +22,7 @@
 
 #include "address.h"
 #include "half_open.h"
+#include "hand_over.h"
 #include "kith/backend.h"
 #include "kith/channel_use.h"
 #include "kith/message.h"
@@ -86,6 +88,7 @@ struct kith_traffic {
     size_t in_offset;
     uint8_t *target; /* the inbox, NULL: discard */
     bool finite;
+    uint64_t in_filled; /* of a model in shared memory: the slot's count */
 };
 
 /* The revocation list on a link: see revocation.c. */
@@ -132,6 +135,7 @@ struct kith_link {
     size_t read_limit; /* of the read under way, once open */
     struct kith_traffic traffic;
     struct kith_list_traffic list;
+    struct kith_link_sharing sharing;
     char address[KITH_ADDRESS_BYTES];
 };
 
@@ -198,6 +202,8 @@ struct kith_transport_options {
     const struct kith_format *format; /* else its numbers'; NULL: raw */
     const char *congestion;
     uint32_t cores; /* that seal and open models; 0: one */
+    /* Where slots lie, to share within a host; NULL: models go through TCP. */
+    struct kith_shared *shared;
     void *log_user;
     void (*on_log)(void *user, const char *line);
     struct kith_transport_user user;
@@ -216,6 +222,7 @@ struct kith_transport {
     bool stopping, held;
     uint8_t secret[32]; /* of this process: kith_session_config */
     struct kith_half_open_table half_open;
+    struct kith_hand_over hand_over;
     struct kith_link *links;
     struct kith_member_state *members; /* (peers) */
     uint32_t session_count;
@@ -339,23 +346,51 @@ void kith_link_leave(struct kith_link *link);
 void kith_link_finish_closing(struct kith_link *link);
 /* Reads on after the hold. */
 void kith_link_unhold(struct kith_link *link);
+/* Reads nothing more in this turn; and goes on in the next one. */
+void kith_link_rest(struct kith_link *link);
+void kith_link_wake(struct kith_link *link);
 /* Seals one control frame and sends it; false when the link broke. */
 bool kith_link_control(struct kith_link *link, const uint8_t *frame,
                        size_t size);
 
 /* transfer.c */
+#define KITH_FRAME_DROPPED 0xc0u /* msgpack's nil */
 void kith_traffic_send(struct kith_link *link,
                        const struct kith_message *message);
 void kith_traffic_cancel(struct kith_link *link, uint32_t slots);
-/* The link has closed: nothing comes in any more. */
-void kith_traffic_close(struct kith_link *link);
 /* Seals bursts while there is room for them. */
 void kith_traffic_pump(struct kith_link *link);
-/* Bytes of the model under way that are still to come; 0 without one. */
-size_t kith_traffic_expected(const struct kith_link *link);
 bool kith_traffic_is_idle(const struct kith_link *link);
+
+/* reception.c */
+/* The link has closed: nothing comes in any more. */
+void kith_traffic_close(struct kith_link *link);
+/* Bytes that a read may ask for, of the model under way; 0 without one. */
+size_t kith_traffic_expected(const struct kith_link *link);
 /* Anything that the session yields once it is open; false: it was refused. */
 bool kith_traffic_event(struct kith_link *link,
                         const struct kith_session_event *event);
+/* The transfer's bytes go nowhere from now on. */
+void kith_traffic_discard(struct kith_traffic *traffic);
+/* Length of the burst that is due; its beginning, false: it was not announced;
+ * does what has come of it pass the gate, if that is to be asked; its end. */
+size_t kith_burst_next(const struct kith_traffic *traffic);
+bool kith_burst_begins(struct kith_link *link, uint64_t transfer,
+                       uint64_t offset, uint64_t length);
+bool kith_burst_is_checked(const struct kith_link *link);
+bool kith_burst_passes(const void *link, uint64_t record_at, size_t bytes);
+void kith_burst_ends(struct kith_link *link);
+
+/* shared_burst.c */
+#define KITH_SHARED_BURST_BYTES 38u
+/* Writes where the transfer's next `length` bytes lie; 0: they are to be sent,
+ * for the other end cannot see them, or the link is shaped and has to carry
+ * them itself. `source`: the slot's vector. */
+size_t kith_shared_burst_place(const struct kith_link *link,
+                               const struct kith_transfer *transfer,
+                               const uint8_t *source, size_t length,
+                               uint8_t frame[KITH_SHARED_BURST_BYTES]);
+/* Such a frame has come; false: the link was refused. */
+bool kith_shared_burst_comes(struct kith_link *link, const uint8_t *frame);
 
 #endif

@@ -4,7 +4,8 @@ exchanges every second step and without any, in turns.
     python3 accept_unpaced.py
 
 KITH, OUT and DATASET are those of accept.py; ROUNDS (3), STEPS (9000) of each
-peer, WIRE (bfloat16). Nothing else should run: who waits for a core exchanges
+peer, WIRE (bfloat16), SAME_HOST (tcp; shared-memory, which asks for more).
+Nothing else should run: who waits for a core exchanges
 with whom it would not.
 """
 import os
@@ -16,10 +17,12 @@ from accept import DEMO, Table, kith, need_dataset
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
 STEPS = int(os.environ.get("STEPS", "9000"))
 WIRE = os.environ.get("WIRE", "bfloat16")
-RATE, SHARE = 0.42, 0.80
+SAME_HOST = os.environ.get("SAME_HOST", "tcp")
+RATE, SHARE = 0.42 if SAME_HOST == "tcp" else 0.65, 0.80
 ALONE = ("compute.step=0s", f"stop={{steps: {STEPS}}}", "assert=[]",
          "evaluate=end", "gossip.algorithm=local")
-TOGETHER = ALONE[:-1] + ("gossip.every=2", f"gossip.wire={WIRE}")
+TOGETHER = ALONE[:-1] + ("gossip.every=2", f"gossip.wire={WIRE}",
+                         f"network.same_host={SAME_HOST}")
 
 
 def run(settings):
@@ -36,7 +39,7 @@ def run(settings):
 def main():
     need_dataset()
     table = Table(f"Unpaced, 8 peers of the demo on {os.cpu_count()} cores, "
-                  f"{WIRE}, {ROUNDS} pairs of runs in turns")
+                  f"{WIRE}, {SAME_HOST}, {ROUNDS} pairs of runs in turns")
     pairs = [(run(ALONE), run(TOGETHER)) for _ in range(ROUNDS)]
     ratios = [with_them["steps"] / with_them["wall_s"] /
               (alone["steps"] / alone["wall_s"]) for alone, with_them in pairs]

@@ -150,9 +150,11 @@ static void carve_slots(struct kith_worker *worker, struct carver *shared,
         if (!uses(&worker->task, slot))
             continue;
         const size_t bytes = kith_worker_slot_bytes(worker, slot);
-        worker->slots[slot] = slot != KITH_SLOT_LIVE
-                                  ? carve(shared, bytes)
-                                  : carve(carver, shares ? bytes : whole);
+        /* A snapshot may be x itself. */
+        const bool sent = slot != KITH_SLOT_LIVE ||
+                          (shares && worker->vectors_from.take != NULL);
+        worker->slots[slot] =
+            sent ? carve(shared, bytes) : carve(carver, shares ? bytes : whole);
     }
 }
 
@@ -189,10 +191,13 @@ static bool take_block(const struct kith_worker *worker, bool shared,
                        struct carver *carver, void **owner)
 {
     const struct kith_backend *backend = worker->backend;
-    if (carver->used > 0 && backend->host == backend)
-        carver->base = aligned_zero(carver->used, owner);
-    else if (carver->used > 0)
-        carver->base = *owner = backend->alloc(carver->used, shared);
+    const struct kith_vector_memory *from = &worker->vectors_from;
+    const bool host = backend->host == backend;
+    if (carver->used > 0 && host && shared && from->take != NULL)
+        carver->base = from->take(from->arg, carver->used);
+    if (carver->used > 0 && carver->base == NULL)
+        carver->base = host ? aligned_zero(carver->used, owner)
+                            : (*owner = backend->alloc(carver->used, shared));
     const bool taken = carver->used == 0 || carver->base != NULL;
     carver->used = 0;
     return taken;

@@ -213,6 +213,7 @@ without_vectors(const struct kith_worker_config *config)
     worker->edge_count = config->edges_max;
     worker->peers = config->peers;
     worker->keeps = config->keeps || !task->training->recover_from_save;
+    worker->vectors_from = config->vectors;
     memcpy(worker->scalars, worker->algorithm->scalars_start,
            sizeof worker->scalars);
     return worker;

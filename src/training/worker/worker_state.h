@@ -110,9 +110,11 @@ struct kith_worker {
     uint64_t cycle;    /* rounds of an all-reduce; 1: it is none */
     double scalars[KITH_SCALARS_MAX];
 
-    void *memory;                 /* live and every vector below */
+    struct kith_vector_memory vectors_from; /* x, too, lies in `shared` then */
+    void *memory;                           /* live and every vector below */
     void *shared;                 /* the other slots: sent from, received
-                                   into, so the host reads and writes them */
+                                   into, so the host reads and writes them;
+                                   NULL: `vectors_from` gave it */
     void *gradient;               /* (trained); NULL: nothing is learnt */
     void *at;                     /* (dim) z = factor x; NULL: in x's place */
     void *state[KITH_STATES_MAX]; /* (trained) each, the optimiser's */

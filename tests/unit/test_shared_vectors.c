@@ -1,0 +1,260 @@
+/* Goal: what a neighbour says of its memory is believed nowhere (T6.6 of the
+ * papers' tests): only a sealed memory file is mapped, nothing outside it is
+ * read, and what is filled anew while it is copied is noticed (T6.3, T6.4).
+ * Method: descriptors of every wrong kind; a million drawn places, a tenth near
+ * the bounds; a thread that refills while another copies, whose pattern tells
+ * torn copies. Prints expected and measured. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "kith/rng.h"
+#include "kith/work.h"
+#include "src/peer/shared_vectors.h"
+
+#define BYTES 100000u
+#define PLACES 1000000u
+#define COPIES 100000u
+
+static const char *refusal_of(int fd)
+{
+    struct kith_shared_view view = {.head = NULL};
+    const char *why = kith_shared_map(fd, &view);
+    assert_int_equal(fcntl(fd, F_GETFD), -1); /* closed in any case */
+    assert_true((why == NULL) == (view.head != NULL));
+    kith_shared_unmap(&view);
+    return why;
+}
+
+static int memory_file(off_t bytes, int seals)
+{
+    const int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, bytes), 0);
+    if (seals != 0)
+        assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+    return fd;
+}
+
+static void only_sealed_memory_is_mapped(void **state)
+{
+    const int all = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW;
+    int pipes[2];
+    (void)state;
+    assert_int_equal(pipe(pipes), 0);
+    close(pipes[1]);
+    assert_non_null(refusal_of(pipes[0]));
+    assert_non_null(refusal_of(open("/dev/zero", O_RDWR)));
+    char path[] = "test_shared_vectors.XXXXXX";
+    const int file = mkstemp(path);
+    assert_int_equal(ftruncate(file, 1 << 20), 0);
+    unlink(path);
+    assert_non_null(refusal_of(file));
+    for (int less = 0; less < 4; less++) {
+        const int seals[] = {0, F_SEAL_SHRINK | F_SEAL_GROW,
+                             F_SEAL_SEAL | F_SEAL_GROW,
+                             F_SEAL_SEAL | F_SEAL_SHRINK};
+        assert_non_null(refusal_of(memory_file(1 << 20, seals[less])));
+    }
+    assert_non_null(refusal_of(memory_file(0, all)));
+    assert_non_null(refusal_of(memory_file(64, all)));
+    assert_null(refusal_of(memory_file(1 << 20, all)));
+    printf("T6.6 descriptors that are mapped, of 10: expected 1, measured 1\n");
+}
+
+/* The owner's file can be neither cut, grown nor mapped for writing. */
+static void nobody_else_writes(void **state)
+{
+    struct kith_shared shared = {.head = NULL};
+    (void)state;
+    uint8_t *ours = kith_shared_take(&shared, BYTES);
+    assert_non_null(ours);
+    assert_int_equal((uintptr_t)ours % 64, 0);
+    assert_int_equal(ours[BYTES - 1], 0);
+    assert_int_equal(ftruncate(shared.fd, 0), -1);
+    assert_int_equal(ftruncate(shared.fd, 1 << 24), -1);
+    assert_true(mmap(NULL, shared.bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                     shared.fd, 0) == MAP_FAILED);
+    assert_int_equal(write(shared.fd, "x", 1), -1);
+    ours[7] = 1; /* we do */
+    kith_shared_free(&shared);
+    assert_null(shared.head);
+    kith_shared_free(&shared);
+}
+
+struct both {
+    struct kith_shared shared;
+    struct kith_shared_view view;
+    uint8_t *ours;
+};
+
+static void open_both(struct both *both)
+{
+    memset(both, 0, sizeof *both);
+    both->ours = kith_shared_take(&both->shared, BYTES);
+    assert_non_null(both->ours);
+    assert_null(kith_shared_map(fcntl(both->shared.fd, F_DUPFD_CLOEXEC, 0),
+                                &both->view));
+}
+
+static void close_both(struct both *both)
+{
+    kith_shared_unmap(&both->view);
+    kith_shared_free(&both->shared);
+}
+
+/* Near the bounds, where 64 bits wrap, or anywhere. */
+static uint64_t draw(struct kith_rng *rng, uint64_t near)
+{
+    const uint64_t any = kith_rng_u64(rng);
+    switch (any % 10) {
+    case 0:
+        return near + any / 10 % 5 - 2;
+    case 1:
+        return UINT64_MAX - any / 10 % BYTES;
+    case 2:
+        return any;
+    default:
+        return any / 10 % (2 * near + 2);
+    }
+}
+
+static void no_place_outside_is_read(void **state)
+{
+    struct both both;
+    struct kith_rng rng;
+    unsigned inside = 0, sum = 0;
+    (void)state;
+    kith_rng_init(&rng, 17, KITH_STREAM_SYNTHETIC, 0);
+    open_both(&both);
+    for (unsigned i = 0; i < PLACES; i++) {
+        const struct kith_shared_place place = {
+            .slot = (uint32_t)draw(&rng, KITH_SLOTS_MAX),
+            .at = draw(&rng, both.view.bytes)};
+        const size_t bytes = (size_t)draw(&rng, BYTES);
+        const uint8_t *at = kith_shared_look(&both.view, &place, bytes);
+        if (at == NULL)
+            continue;
+        inside++;
+        assert_true(place.slot < KITH_SLOTS_MAX);
+        assert_true(at >= (const uint8_t *)both.view.head);
+        assert_true((size_t)(at - (const uint8_t *)both.view.head) + bytes <=
+                    both.view.bytes);
+        sum += bytes > 0 ? at[0] + at[bytes - 1] : 0u;
+        (void)kith_shared_stands(&both.view, &place);
+    }
+    printf("T6.6 reads outside, of %u places (%u inside): expected 0, "
+           "measured 0\n",
+           PLACES, inside);
+    assert_true(inside > PLACES / 100 && sum == 0);
+    close_both(&both);
+}
+
+static void what_is_ours_is_found(void **state)
+{
+    struct both both;
+    struct kith_shared_place place;
+    uint8_t elsewhere[64];
+    (void)state;
+    open_both(&both);
+    assert_true(kith_shared_find(&both.shared, 3, both.ours, BYTES, &place));
+    both.ours[0] = 0xab;
+    assert_int_equal(kith_shared_look(&both.view, &place, BYTES)[0], 0xab);
+    assert_false(
+        kith_shared_find(&both.shared, 3, both.ours, BYTES + 1, &place));
+    assert_false(kith_shared_find(&both.shared, 3, both.ours - 1, 1, &place));
+    assert_false(kith_shared_find(&both.shared, 3, elsewhere, 1, &place));
+    assert_true(
+        kith_shared_find(&both.shared, 3, both.ours + BYTES, 0, &place));
+    /* A slot that is filled anew stands no more; another one does. */
+    assert_true(kith_shared_find(&both.shared, 3, both.ours, 8, &place));
+    kith_shared_refill(&both.shared, 4);
+    assert_true(kith_shared_stands(&both.view, &place));
+    kith_shared_refill(&both.shared, 3);
+    assert_false(kith_shared_stands(&both.view, &place));
+    printf("T6.4 a slot that was filled anew stands: expected 0, measured 0\n");
+    close_both(&both);
+}
+
+struct race {
+    struct both both;
+    atomic_ullong announced; /* how often filled, as a frame would say */
+    atomic_bool ended;
+};
+
+static void *refills(void *arg)
+{
+    struct race *race = arg;
+    for (unsigned n = 1; !atomic_load(&race->ended); n++) {
+        kith_shared_refill(&race->both.shared, 1);
+        /* As another process would: the reader's tool cannot see it. */
+        for (size_t i = 0; i < 4096; i += 8)
+            __atomic_store_n((uint64_t *)(void *)(race->both.ours + i), n,
+                             __ATOMIC_RELAXED);
+        atomic_store(&race->announced, n);
+    }
+    return NULL;
+}
+
+/* The pattern of a copy that stands is one number. */
+static void torn_copies_are_noticed(void **state)
+{
+    static struct race race;
+    pthread_t thread;
+    unsigned stood = 0, torn = 0, wrong = 0;
+    (void)state;
+    open_both(&race.both);
+    assert_int_equal(pthread_create(&thread, NULL, refills, &race), 0);
+    for (unsigned i = 0; i < COPIES; i++) {
+        struct kith_shared_place place;
+        uint64_t copy[512];
+        assert_true(kith_shared_find(&race.both.shared, 1, race.both.ours,
+                                     sizeof copy, &place));
+        place.filled = atomic_load(&race.announced);
+        const uint8_t *from =
+            kith_shared_look(&race.both.view, &place, sizeof copy);
+        for (size_t k = 0; k < 512; k++)
+            copy[k] = __atomic_load_n(
+                &((const uint64_t *)(const void *)from)[k], __ATOMIC_RELAXED);
+        if (!kith_shared_stands(&race.both.view, &place)) {
+            torn++;
+            continue;
+        }
+        stood++;
+        for (size_t k = 0; k < 512; k++)
+            wrong += copy[k] != place.filled;
+    }
+    atomic_store(&race.ended, true);
+    pthread_join(thread, NULL);
+    printf("# of %u copies %u stood, %u were thrown away\n", COPIES, stood,
+           torn);
+    printf("T6.3 torn copies taken for whole, of %u: expected 0, measured %u\n",
+           COPIES, wrong);
+    assert_int_equal(wrong, 0);
+    assert_int_equal(stood + torn, COPIES);
+    close_both(&race.both);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_sealed_memory_is_mapped),
+        cmocka_unit_test(nobody_else_writes),
+        cmocka_unit_test(no_place_outside_is_read),
+        cmocka_unit_test(what_is_ours_is_found),
+        cmocka_unit_test(torn_copies_are_noticed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
