@@ -466,6 +466,8 @@ void kith_link_unhold(struct kith_link *link)
 void kith_link_rest(struct kith_link *link)
 {
     KITH_ASSERT(!link->held);
+    if (link->transport->stopping)
+        return; /* There may be no next turn. */
     kith_socket_pause(&link->socket, true);
     kith_transport_notify_soon(link->transport);
 }

@@ -83,7 +83,8 @@ static bool send_descriptor(int to, int fd)
     return sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
-/* -1: none came. There is room for one; the kernel closes what does not fit. */
+/* -1: none came. There is room for one, and not for what aligns the buffer: the
+ * kernel closes what does not fit. */
 static int receive_descriptor(int from)
 {
     char byte;
@@ -95,7 +96,7 @@ static int receive_descriptor(int from)
     struct msghdr message = {.msg_iov = &vector,
                              .msg_iovlen = 1,
                              .msg_control = control.bytes,
-                             .msg_controllen = sizeof control.bytes};
+                             .msg_controllen = CMSG_LEN(sizeof(int))};
     if (recvmsg(from, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0)
         return -1;
     const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
@@ -319,7 +320,12 @@ static void fetch_comes(uv_poll_t *poll, int status, int events)
     fetch_close(fetch);
     if (fd < 0)
         return;
-    const char *why = kith_shared_map(fd, &link->sharing.view);
+    const struct kith_transport_options *options = &link->transport->options;
+    const size_t bytes = options->payload_bytes > options->model_bytes
+                             ? options->payload_bytes
+                             : options->model_bytes;
+    const char *why = kith_shared_map(
+        fd, kith_shared_most(KITH_SLOTS_MAX, bytes), &link->sharing.view);
     if (why != NULL) {
         kith_transport_log(link->transport,
                            "shared-memory refused rank=%u reason=\"%s\"",

@@ -99,9 +99,17 @@ bool kith_shared_find(const struct kith_shared *shared, uint32_t slot,
     return true;
 }
 
+/* Saturates: what is larger than memory is refused by the system. */
+size_t kith_shared_most(size_t vectors, size_t bytes)
+{
+    const size_t room = SIZE_MAX - HEAD_BYTES;
+    const size_t each = bytes > SIZE_MAX - 63 ? SIZE_MAX : bytes + 63;
+    return vectors > room / each ? SIZE_MAX : HEAD_BYTES + vectors * each;
+}
+
 /* A file that may shrink would end the reader by SIGBUS; one that is no memory
  * file may block it. F_GET_SEALS fails on everything else. */
-const char *kith_shared_map(int fd, struct kith_shared_view *view)
+const char *kith_shared_map(int fd, size_t most, struct kith_shared_view *view)
 {
     struct stat is;
     const int seals = fcntl(fd, F_GET_SEALS); /* of memory files alone */
@@ -113,6 +121,8 @@ const char *kith_shared_map(int fd, struct kith_shared_view *view)
         why = "the memory file is not sealed";
     else if (is.st_size <= (off_t)HEAD_BYTES)
         why = "the memory file is too small";
+    else if ((uintmax_t)is.st_size > most)
+        why = "the memory file is larger than its slots";
     if (why == NULL) {
         void *memory =
             mmap(NULL, (size_t)is.st_size, PROT_READ, MAP_SHARED, fd, 0);

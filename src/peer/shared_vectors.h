@@ -53,9 +53,11 @@ struct kith_shared_view {
     const struct kith_shared_head *head;
     size_t bytes;
 };
+/* Room for `vectors` of at most `bytes` each, what a neighbour may map. */
+size_t kith_shared_most(size_t vectors, size_t bytes);
 /* NULL, or why the descriptor is refused; it is closed in any case. Nothing of
- * the memory is read before its seals and size are right. */
-const char *kith_shared_map(int fd, struct kith_shared_view *view);
+ * the memory is read before its seals and size are right, `most` bytes. */
+const char *kith_shared_map(int fd, size_t most, struct kith_shared_view *view);
 void kith_shared_unmap(struct kith_shared_view *view);
 /* `bytes` at the place, if they are inside and a slot's; else NULL. */
 const uint8_t *kith_shared_look(const struct kith_shared_view *view,

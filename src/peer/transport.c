@@ -369,6 +369,8 @@ void kith_transport_leave(struct kith_transport *transport)
     transport->stopping = true;
     uv_idle_stop(&transport->notify);
     for (struct kith_link *l = transport->links; l != NULL; l = l->next)
+        kith_link_wake(l);
+    for (struct kith_link *l = transport->links; l != NULL; l = l->next)
         if (l->state == KITH_LINK_OPEN && !l->held)
             kith_link_leave(l);
         else

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -296,18 +297,23 @@ static void torn_models_are_thrown_away(void **state)
     assert_true(cost_of_model(5) < 1000);
 }
 
-static int stranger(void)
+static socklen_t name_of(const uint8_t *name, struct sockaddr_un *at)
 {
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
     char hex[2 * KITH_HAND_OVER_NAME_BYTES + 1];
-    const uint8_t *name = sides[0].transport.hand_over.name;
+    *at = (struct sockaddr_un){.sun_family = AF_UNIX};
     for (size_t i = 0; i < KITH_HAND_OVER_NAME_BYTES; i++)
         snprintf(hex + 2 * i, 3, "%02x", name[i]);
     const int length =
-        snprintf(at.sun_path + 1, sizeof at.sun_path - 1, "kith-%s", hex);
+        snprintf(at->sun_path + 1, sizeof at->sun_path - 1, "kith-%s", hex);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+                       (size_t)length);
+}
+
+static int stranger(void)
+{
+    struct sockaddr_un at;
+    const socklen_t size = name_of(sides[0].transport.hand_over.name, &at);
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
-    const socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
-                                       1 + (size_t)length);
     assert_true(fd >= 0);
     if (connect(fd, (struct sockaddr *)&at, size) == 0)
         return fd;
@@ -385,6 +391,60 @@ static void another_user_is_turned_away(void **state)
     assert_int_equal(got, 'n');
 }
 
+static unsigned descriptors(void)
+{
+    unsigned count = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) != -1;
+    return count;
+}
+
+/* A member that hands over two descriptors, or one of no sealed memory: none is
+ * kept, and models go through the channel. */
+static void bad_descriptors_are_not_kept(void **state)
+{
+    (void)state;
+    open_sides(false, true, 0);
+    struct kith_hand_over *over = &sides[0].transport.hand_over;
+    uint8_t frame[2 + KITH_HAND_OVER_NAME_BYTES + KITH_HAND_OVER_TOKEN_BYTES] =
+        {KITH_FRAME_SHARED, KITH_SHARED_OFFER};
+    struct sockaddr_un at;
+    const int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    const socklen_t size = name_of(over->name, &at);
+    const int wrong[2] = {memfd_create("wrong", 0), dup(0)};
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, size), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    const unsigned before = descriptors();
+    assert_true(kith_link_control(sides[0].transport.members[1].link, frame,
+                                  sizeof frame));
+    RUN_UNTIL(link_of(1)->sharing.fetch != NULL);
+    const int fd = accept(listener, NULL, NULL);
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof wrong)];
+    } control = {.bytes = {0}};
+    struct iovec vector = {frame, 1};
+    struct msghdr message = {.msg_iov = &vector,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    control.head.cmsg_level = SOL_SOCKET;
+    control.head.cmsg_type = SCM_RIGHTS;
+    control.head.cmsg_len = CMSG_LEN(sizeof wrong);
+    memcpy(CMSG_DATA(&control.head), wrong, sizeof wrong);
+    assert_int_equal(sendmsg(fd, &message, 0), 1);
+    RUN_UNTIL(link_of(1)->sharing.fetch == NULL);
+    close(fd);
+    for (unsigned i = 0; i < 10; i++)
+        uv_run(&loop, UV_RUN_ONCE);
+    assert_null(link_of(1)->sharing.view.head);
+    assert_int_equal(descriptors(), before);
+    assert_true(cost_of_model(1) > BYTES);
+    close(listener);
+    close(wrong[0]);
+    close(wrong[1]);
+}
+
 /* What a certified member says of memory that it never gave, or of places
  * outside, costs it the link and no more. */
 static void lies_of_places_end_the_link(void **state)
@@ -411,6 +471,7 @@ int main(void)
         TEST(torn_models_are_thrown_away),
         TEST(strangers_get_nothing),
         TEST(another_user_is_turned_away),
+        TEST(bad_descriptors_are_not_kept),
         TEST(lies_of_places_end_the_link),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

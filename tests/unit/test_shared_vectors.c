@@ -31,7 +31,7 @@
 static const char *refusal_of(int fd)
 {
     struct kith_shared_view view = {.head = NULL};
-    const char *why = kith_shared_map(fd, &view);
+    const char *why = kith_shared_map(fd, 1 << 20, &view);
     assert_int_equal(fcntl(fd, F_GETFD), -1); /* closed in any case */
     assert_true((why == NULL) == (view.head != NULL));
     kith_shared_unmap(&view);
@@ -70,8 +70,9 @@ static void only_sealed_memory_is_mapped(void **state)
     }
     assert_non_null(refusal_of(memory_file(0, all)));
     assert_non_null(refusal_of(memory_file(64, all)));
+    assert_non_null(refusal_of(memory_file((1 << 20) + 1, all)));
     assert_null(refusal_of(memory_file(1 << 20, all)));
-    printf("T6.6 descriptors that are mapped, of 10: expected 1, measured 1\n");
+    printf("T6.6 descriptors that are mapped, of 11: expected 1, measured 1\n");
 }
 
 /* The owner's file can be neither cut, grown nor mapped for writing. */
@@ -106,7 +107,7 @@ static void open_both(struct both *both)
     both->ours = kith_shared_take(&both->shared, BYTES);
     assert_non_null(both->ours);
     assert_null(kith_shared_map(fcntl(both->shared.fd, F_DUPFD_CLOEXEC, 0),
-                                &both->view));
+                                kith_shared_most(1, BYTES), &both->view));
 }
 
 static void close_both(struct both *both)
@@ -160,6 +161,14 @@ static void no_place_outside_is_read(void **state)
            PLACES, inside);
     assert_true(inside > PLACES / 100 && sum == 0);
     close_both(&both);
+}
+
+static void room_does_not_overflow(void **state)
+{
+    (void)state;
+    assert_true(kith_shared_most(1, BYTES) > BYTES);
+    assert_true(kith_shared_most(KITH_SLOTS_MAX, SIZE_MAX) == SIZE_MAX);
+    assert_true(kith_shared_most(SIZE_MAX, BYTES) == SIZE_MAX);
 }
 
 static void what_is_ours_is_found(void **state)
@@ -253,6 +262,7 @@ int main(void)
         cmocka_unit_test(only_sealed_memory_is_mapped),
         cmocka_unit_test(nobody_else_writes),
         cmocka_unit_test(no_place_outside_is_read),
+        cmocka_unit_test(room_does_not_overflow),
         cmocka_unit_test(what_is_ours_is_found),
         cmocka_unit_test(torn_copies_are_noticed),
     };
