@@ -68,6 +68,7 @@ static const struct choice {
     {"slowmo", "topology: torus, every: 12", 1},
     {"streaming", "topology: torus, every: 12", 1},
     {"swarm", "topology: torus, every: 3", 1},
+    {"sync-sgd", "", 1},
 };
 
 /* ---- The recorder. */

@@ -134,6 +134,7 @@ UNIT = \
   tests/unit/test_swarm_cycles \
   tests/unit/test_swarm_pairs \
   tests/unit/test_taxonomy_bias \
+  tests/unit/test_sync_sgd \
   tests/unit/test_taxonomy_choco \
   tests/unit/test_taxonomy_churn \
   tests/unit/test_taxonomy_clipped \
@@ -315,6 +316,7 @@ tests_property_test_sim_theory_SOURCES = tests/property/test_sim_theory.c \
   $(PROBE)
 tests_unit_test_taxonomy_choco_SOURCES = tests/unit/test_taxonomy_choco.c \
   $(PROBE)
+tests_unit_test_sync_sgd_SOURCES = tests/unit/test_sync_sgd.c $(PROBE)
 tests_unit_test_gtop_k_SOURCES = tests/unit/test_gtop_k.c $(PROBE)
 tests_unit_test_gtop_k_learns_SOURCES = tests/unit/test_gtop_k_learns.c $(PROBE)
 tests_unit_test_gtop_k_message_SOURCES = tests/unit/test_gtop_k_message.c $(PROBE)

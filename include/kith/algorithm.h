@@ -72,7 +72,9 @@ struct kith_algebra {
     void *scratch;        /* (scratch_bytes) holds nothing between two hooks */
     uint32_t *places;     /* (places) nor do they; in memory that is shared */
     /* Of the step: what the optimiser gets, (trained), may be changed; the
-     * learning rate of this step; parameters that train come first in x. */
+     * learning rate of this step; parameters that train come first in x.
+     * SHARES_GRADIENTS: in a round, too; NULL where there was no step since the
+     * optimiser's last one. */
     void *gradient;
     size_t trained;
     double rate;
@@ -152,7 +154,11 @@ enum kith_wait {
     /* Its messages must arrive as they were made: totals that grow, sums that \
      * take the place of x, or what the sender has added to itself already.    \
      * Formats that round are refused. */                                      \
-    X(NEEDS_EXACT_MESSAGES, 17, "exact_messages")
+    X(NEEDS_EXACT_MESSAGES, 17, "exact_messages")                              \
+    /* A step computes a gradient and leaves x alone; rounds turn it into the  \
+     * mean of all peers', along which the optimiser steps where a cycle ends. \
+     */                                                                        \
+    X(SHARES_GRADIENTS, 18, "gradients")
 enum kith_algorithm_flag {
 #define KITH_X(name, bit, key) KITH_##name = 1u << (bit),
     KITH_ALGORITHM_FLAGS(KITH_X)

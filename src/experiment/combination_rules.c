@@ -100,6 +100,25 @@ static enum kith_err match_bytes(const struct tree *tree,
                       "value");
 }
 
+/* Each gradient is shared before the next step, so that all are at one x. */
+static enum kith_err match_gradients(const struct tree *tree,
+                                     const struct kith_experiment *experiment)
+{
+    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
+    if (!(algorithm->flags & KITH_SHARES_GRADIENTS))
+        return KITH_OK;
+    if (!kith_model_learns(experiment->model))
+        return fail(tree, "model.kind", experiment, experiment->model->name,
+                    "a model that learns: what its rounds share are gradients");
+    if (experiment->gossip.every == 1)
+        return KITH_OK;
+    return kith_yaml_refuse(tree, "gossip.every",
+                            "found %u, but algorithm %s needs 1: each gradient "
+                            "is shared before the next one is computed; for a "
+                            "larger batch raise train.batch",
+                            experiment->gossip.every, algorithm->name);
+}
+
 static enum kith_err match_compressor(const struct tree *tree,
                                       const struct kith_experiment *experiment)
 {
@@ -267,6 +286,8 @@ enum kith_err kith_experiment_rule_match(const struct tree *tree,
     enum kith_err err = match_graph(tree, experiment);
     if (err == KITH_OK)
         err = match_bytes(tree, experiment);
+    if (err == KITH_OK)
+        err = match_gradients(tree, experiment);
     if (err == KITH_OK)
         err = match_compressor(tree, experiment);
     if (err == KITH_OK)

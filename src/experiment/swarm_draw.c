@@ -228,10 +228,14 @@ static uint32_t draw_dim(uint64_t seed, uint64_t run, uint32_t few)
 }
 
 /* Draws have numbers, by which what they found is kept away, and who joins the
- * list changes all of them: gtop-k is searched with --set gossip.algorithm. */
+ * list changes all of them: these are searched with --set gossip.algorithm. */
 static bool is_drawn(const struct kith_algorithm *algorithm)
 {
-    return strcmp(algorithm->name, "gtop-k") != 0;
+    static const char *const later[] = {"gtop-k", "sync-sgd"};
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+        if (strcmp(algorithm->name, later[i]) == 0)
+            return false;
+    return true;
 }
 
 static const struct kith_algorithm *draw_algorithm(struct kith_rng *rng)

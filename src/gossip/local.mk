@@ -59,6 +59,7 @@ libkith_gossip_a_SOURCES = \
   src/gossip/algorithm/streaming.c \
   src/gossip/algorithm/swarm.c \
   src/gossip/algorithm/swift.c \
+  src/gossip/algorithm/sync_sgd.c \
   src/gossip/algorithm/updates.c \
   src/gossip/algorithm/updates.h \
   src/gossip/compressor/chunks.c \

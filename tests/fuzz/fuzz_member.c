@@ -41,6 +41,7 @@ static const char *const settings[] = {
     "algorithm: gossip-pga, every: 1",
     "algorithm: relaysgd, every: 1, topology: path",
     "algorithm: gtop-k, every: 1, share: 0.5",
+    "algorithm: sync-sgd, every: 1",
     "algorithm: adpsgd, every: 1, wire: bfloat16",
     "algorithm: adpsgd, every: 1, wire: int8, guard: clip",
     "algorithm: sgp, every: 1, wire: bfloat16",

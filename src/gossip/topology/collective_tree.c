@@ -33,7 +33,8 @@ static void neighbours(const struct kith_topology *topology,
 const struct kith_topology_kind kith_topology_collective_tree = {
     .name = "collective-tree",
     .paper = "Thakur et al., 2005",
-    .summary = "of allreduce-tree and gtop-k: sums go up a binomial tree, what "
+    .summary = "of allreduce-tree, gtop-k and sync-sgd: sums go up a binomial "
+               "tree, what "
                "becomes of them down",
     COLLECTIVE_ROUNDS,
 };

@@ -163,6 +163,33 @@ static void run_still(struct kith_worker *worker, uint64_t step)
     run_hook(worker, step, algorithm->after_step);
 }
 
+/* A gradient that waited for its peers'. Test: unit/test_sync_sgd.c */
+static bool descend_shared(struct kith_worker *worker)
+{
+    if (worker->waiting == 0)
+        return true;
+    const uint64_t step = worker->waiting - 1;
+    worker->waiting = 0;
+    return kith_worker_descend(worker, step, worker->gradient);
+}
+
+/* KITH_SHARES_GRADIENTS: the gradient of the step's batch, and no step. Where
+ * the rounds that were to share the last one have not ended here, it is one's
+ * own that is stepped along. */
+static void run_gradient(struct kith_worker *worker, uint64_t step,
+                         struct kith_work_result *result)
+{
+    const bool stepped = descend_shared(worker);
+    (void)kith_worker_gradient(worker, step, result);
+    kith_worker_spoil_gradient(worker);
+    worker->waiting = result->finite ? step + 1 : 0;
+    worker->guarding.has_trained = true;
+    worker->guarding.steps = step + 1;
+    result->finite = result->finite && stepped;
+    worker->not_finite = !result->finite;
+    kith_worker_judge_step(worker, result);
+}
+
 /* x <- x - rate g(z), z = factor x. Weight decay pulls at z, too: decay times
  * factor at x. KITH_STEPS_AT_Z: z <- z - rate g(z). */
 static void run_train(struct kith_worker *worker, uint64_t step,
@@ -170,6 +197,10 @@ static void run_train(struct kith_worker *worker, uint64_t step,
 {
     if (!kith_model_learns(worker->model)) {
         run_still(worker, step);
+        return;
+    }
+    if (worker->algorithm->flags & KITH_SHARES_GRADIENTS) {
+        run_gradient(worker, step, result);
         return;
     }
     const double factor = kith_worker_factor(worker);
@@ -224,6 +255,8 @@ struct kith_algebra kith_worker_edge_algebra(struct kith_worker *worker,
                                              const struct kith_work_edge *edge)
 {
     struct kith_algebra algebra = kith_worker_algebra(worker);
+    if (worker->waiting == 0)
+        algebra.gradient = NULL;
     algebra.step = work->step;
     algebra.round = work->round;
     algebra.rate = learning_rate(worker, work->step);
@@ -383,6 +416,8 @@ static void run_merge(struct kith_worker *worker, struct kith_work *work,
         last = edge;
     }
     const double finished = finish_round(worker, work);
+    if (ends_cycle(worker, work) && !descend_shared(worker))
+        worker->not_finite = true;
     if (last != NULL)
         last->delta_sum += finished + clamp_variances(worker);
     if (ends_cycle(worker, work))
@@ -449,6 +484,7 @@ void kith_worker_forget(struct kith_worker *worker)
         if (worker->state[i] != NULL)
             worker->backend->clear(worker->layout->trained, worker->state[i]);
     restart(worker);
+    worker->waiting = 0;
     worker->not_finite = false;
 }
 

@@ -116,6 +116,8 @@ struct kith_worker {
                                    into, so the host reads and writes them;
                                    NULL: `vectors_from` gave it */
     void *gradient;               /* (trained); NULL: nothing is learnt */
+    uint64_t waiting;             /* 1 + the step whose gradient the optimiser
+                                     has not had; 0: it has had all */
     void *at;                     /* (dim) z = factor x; NULL: in x's place */
     void *state[KITH_STATES_MAX]; /* (trained) each, the optimiser's */
     void *scratch;                /* the optimiser's */
