@@ -18,6 +18,9 @@
  * Model is preferred where (2 - o) weights > inputs B; what is then sent is
  * least at G = (N B inputs / weights)^(1/2).
  *
+ * A gradient may travel while those of the layers before it are computed, and
+ * while the next step is under way, up to its own layer (kith_balance_step).
+ *
  * Source: Das et al., "Distributed Deep Learning Using Synchronous Stochastic
  * Gradient Descent", 2016; G is derived here. Test: unit/test_balance.c */
 #ifndef KITH_BALANCE_H
@@ -70,6 +73,28 @@ struct kith_partition kith_balance_split(const struct kith_layer *layer,
 double kith_balance_peers_max(const struct kith_layer *layers, uint32_t count,
                               size_t left, double batch, double overlap,
                               double speed, double rate);
+
+/* Seconds of one layer in a step of a peer; transfer: the sum of its gradient,
+ * there and back. */
+struct kith_layer_times {
+    double forward_s, weight_s, back_s, transfer_s;
+};
+enum kith_send_order {
+    KITH_SEND_ALONE,       /* nothing is computed meanwhile */
+    KITH_SEND_FIRST_READY, /* as gradients come: the last layer's first */
+    KITH_SEND_BY_LAYER,    /* the first layer's before all others: it is needed
+                              first */
+};
+/* Seconds from one step to the next, once all steps are alike: layers forward,
+ * each when its own transfer has ended; then back, the gradient of a layer's
+ * weights before that of its input or behind it. One link, which finishes what
+ * it has begun.
+ *
+ *   layers  (count), in the order in which they run; at most KITH_OPS_MAX
+ *
+ * Cost: O(count^2). Test: unit/test_layer_schedule.c (T5.1) */
+double kith_balance_step(const struct kith_layer_times *layers, uint32_t count,
+                         enum kith_send_order order, bool weight_first);
 
 KITH_END_DECLS
 

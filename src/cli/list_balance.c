@@ -165,6 +165,25 @@ static struct kith_partition split_of(const struct balance *balance, uint32_t i)
                               balance->batch, OVERLAP);
 }
 
+/* Of a step that divides all layers by data; NaN: the machines are not known.
+ */
+static double step_s(const struct balance *balance, enum kith_send_order order)
+{
+    struct kith_layer_times times[KITH_OPS_MAX];
+    const double own = balance->batch / balance->peers;
+    if (!(balance->speed > 0 && balance->rate > 0) || balance->count == 0)
+        return NAN;
+    for (uint32_t i = 0; i < balance->count; i++) {
+        const struct kith_layer *layer = &balance->layers[i];
+        const double part_s = layer->flops / 3 * own / balance->speed;
+        const double bytes = 4 * (2 - OVERLAP) * (double)layer->weights;
+        times[i] = (struct kith_layer_times){
+            part_s, part_s, part_s,
+            balance->peers > 1 ? bytes / balance->rate : 0};
+    }
+    return kith_balance_step(times, balance->count, order, true);
+}
+
 static json_t *as_json(const struct balance *balance)
 {
     json_t *document = json_object(), *layers = json_array();
@@ -187,12 +206,19 @@ static json_t *as_json(const struct balance *balance)
         (void)json_array_append_new(layers, entry);
     }
     (void)json_object_set_new(document, "layers", layers);
-    if (balance->speed > 0 && balance->rate > 0)
+    if (balance->speed > 0 && balance->rate > 0) {
+        kith_json_set_real(document, "step_alone_s",
+                           step_s(balance, KITH_SEND_ALONE));
+        kith_json_set_real(document, "step_first_ready_s",
+                           step_s(balance, KITH_SEND_FIRST_READY));
+        kith_json_set_real(document, "step_by_layer_s",
+                           step_s(balance, KITH_SEND_BY_LAYER));
         kith_json_set_real(
             document, "peers_max",
             kith_balance_peers_max(balance->layers, balance->count,
                                    balance->left, balance->batch, OVERLAP,
                                    balance->speed, balance->rate));
+    }
     return document;
 }
 
@@ -235,6 +261,12 @@ static void print_limit(const struct balance *balance)
            kith_balance_peers_max(balance->layers, balance->count,
                                   balance->left, balance->batch, OVERLAP,
                                   balance->speed, balance->rate));
+    printf("A step by data, predicted: %.4g ms where gradients are sent after "
+           "it, %.4g as they come,\n%.4g with the first layer's before all "
+           "others.\n",
+           1e3 * step_s(balance, KITH_SEND_ALONE),
+           1e3 * step_s(balance, KITH_SEND_FIRST_READY),
+           1e3 * step_s(balance, KITH_SEND_BY_LAYER));
 }
 
 static void print_table(const struct balance *balance)

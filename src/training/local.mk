@@ -117,6 +117,7 @@ libkith_graph_a_SOURCES = \
   src/training/graph/graph_state.h \
   src/training/graph/layout.c \
   src/training/graph/balance.c \
+  src/training/graph/layer_schedule.c \
   src/training/graph/measure.c \
   src/training/graph/step_list.c
 

@@ -18,6 +18,9 @@ found = json.load(open("json"))
 assert found["peers"] == 64 and found["batch"] == 256, found
 assert len(found["layers"]) == 11 and found["layers"][8]["groups"] == 2
 assert abs(found["peers_max"] - 27.4) < .1, found["peers_max"]
+alone, ready, layer = (found[f"step_{way}_s"] for way in
+                       ("alone", "first_ready", "by_layer"))
+assert alone > ready >= layer > 4 * 45.65e9 / 1e12, (alone, ready, layer)
 PY
 "$kith" list balance "$top/examples/demo.yaml" >out || fail "file: exit $?"
 grep -q "8 peers, 128 examples" out || fail "the file's peers and batch"

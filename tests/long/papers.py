@@ -15,7 +15,7 @@ TOP = os.path.abspath(os.environ.get("srcdir", os.path.join(
     os.path.dirname(__file__), "..", "..")))
 PAGE = os.path.join(TOP, "docs", "papers.md")
 PROGRAMS = ("test_sketch", "test_sketch_recover", "test_top_list",
-            "test_gtop_k", "test_ms_top_k", "test_balance",
+            "test_gtop_k", "test_ms_top_k", "test_balance", "test_layer_schedule",
             "test_sync_sgd", "test_hand_over", "test_shared_vectors")
 LINE = re.compile(r"^\s*(T[3-6]\.\d+)\s+(.*?)[:\s]*expected\s+(.*), measured "
                   r"(.*)$")
