@@ -22,6 +22,9 @@ libkith_gossip_a_SOURCES = \
   src/gossip/algorithm/epidemic.c \
   src/gossip/algorithm/epidemic_oracle.c \
   src/gossip/algorithm/extra.c \
+  src/gossip/algorithm/feedback.c \
+  src/gossip/algorithm/feedback.h \
+  src/gossip/algorithm/feedback_message.c \
   src/gossip/algorithm/gasloc.c \
   src/gossip/algorithm/gosgd.c \
   src/gossip/algorithm/gossip_pga.c \
