@@ -53,6 +53,7 @@ static const struct choice {
     {"gasloc", "topology: torus, every: 50", 1},
     {"gossip-pga", "graph: torus, period: 8", 1},
     {"gossipgrad", "", 1},
+    {"gs-sgd", "", 1},
     {"gtop-k", "", 1},
     {"local", "", 1},
     {"local-sgd", "topology: torus, every: 10", 1},

@@ -52,6 +52,10 @@ UNIT = \
   tests/unit/test_file \
   tests/unit/test_formats \
   tests/unit/test_graph \
+  tests/unit/test_gs_sgd \
+  tests/unit/test_gs_sgd_costs \
+  tests/unit/test_gs_sgd_learns \
+  tests/unit/test_gs_sgd_message \
   tests/unit/test_gtop_k \
   tests/unit/test_gtop_k_learns \
   tests/unit/test_gtop_k_message \
@@ -318,6 +322,11 @@ tests_property_test_sim_theory_SOURCES = tests/property/test_sim_theory.c \
 tests_unit_test_taxonomy_choco_SOURCES = tests/unit/test_taxonomy_choco.c \
   $(PROBE)
 tests_unit_test_sync_sgd_SOURCES = tests/unit/test_sync_sgd.c $(PROBE)
+tests_unit_test_gs_sgd_SOURCES = tests/unit/test_gs_sgd.c $(PROBE)
+tests_unit_test_gs_sgd_costs_SOURCES = tests/unit/test_gs_sgd_costs.c $(PROBE)
+tests_unit_test_gs_sgd_learns_SOURCES = tests/unit/test_gs_sgd_learns.c $(PROBE)
+tests_unit_test_gs_sgd_message_SOURCES = tests/unit/test_gs_sgd_message.c \
+  $(PROBE)
 tests_unit_test_gtop_k_SOURCES = tests/unit/test_gtop_k.c $(PROBE)
 tests_unit_test_gtop_k_learns_SOURCES = tests/unit/test_gtop_k_learns.c $(PROBE)
 tests_unit_test_gtop_k_message_SOURCES = tests/unit/test_gtop_k_message.c $(PROBE)

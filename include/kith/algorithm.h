@@ -38,7 +38,13 @@ struct kith_compression; /* compressor.h */
     X(MIXING, "mixing", 0, 16, "eta, per exchange; 0: from the graph")         \
     X(STRENGTH, "strength", 0, 64, "alpha of the copy; 0: from the graph")     \
     X(OUTER_EVERY, "outer_every", 1, 1e6,                                      \
-      "rounds from one outer step to the next")
+      "rounds from one outer step to the next")                                \
+    X(ROWS, "rows", 1, 15, "of a sketch, an odd number")                       \
+    X(COLUMNS, "columns", 1e-3, 1e6, "of a sketch, times the values kept")     \
+    X(TRUNCATE, "truncate", 0, 1e6,                                            \
+      "what is sketched, times the values kept; 0: all")                       \
+    X(CANDIDATES, "candidates", 0, 1e6,                                        \
+      "asked for exactly, times the values kept; 0: estimates are taken")
 enum kith_gossip_key {
 #define KITH_X(name, key, low, high, help) KITH_GOSSIP_##name,
     KITH_GOSSIP_KEYS(KITH_X)
@@ -189,7 +195,7 @@ struct kith_algorithm {
     /* Bytes of a message; NULL: one vector. */
     size_t (*payload)(const struct kith_algebra *algebra);
     /* Bytes of a message of a round that is not whole, at most payload;
-     * NULL: all are. Every `outer_every`-th is: kith_algorithm_is_whole. */
+     * NULL: all are. Which are: kith_algorithm_is_whole. */
     size_t (*slice)(const struct kith_algebra *algebra);
     /* Bytes of scratch on the backend, and coordinates that a device is told
      * of together, 0 on a host; NULL: none. All four see dim, backend,
@@ -255,10 +261,17 @@ kith_algorithm_adds_differences(const struct kith_algorithm *algorithm)
            algorithm->slice == NULL && algorithm->finish == NULL;
 }
 
-/* Does this round carry whole models? The first is number period - 1. */
-static inline bool kith_algorithm_is_whole(uint64_t period, uint64_t round)
+/* Is this round's message of `payload` bytes, and no slice? Of a period of
+ * `outer_every` rounds the last is; of a schedule's the first half, whose
+ * messages say where, and those of the other half how much. */
+static inline bool
+kith_algorithm_is_whole(const struct kith_algorithm *algorithm, uint64_t period,
+                        uint64_t round)
 {
-    return period < 2 || round % period == period - 1;
+    if (period < 2)
+        return true;
+    return algorithm->schedule != NULL ? round % period < period / 2
+                                       : round % period == period - 1;
 }
 
 /* Bytes of an exchange's message. */

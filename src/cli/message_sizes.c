@@ -9,7 +9,7 @@
 #define DIM (1u << 20)
 #define PEERS 8u
 
-/* Of x; on average, where most rounds carry slices. */
+/* Of x; on average, where some rounds carry slices. */
 static double share_of(const struct kith_algorithm *algorithm,
                        const struct kith_algebra *algebra)
 {
@@ -20,8 +20,10 @@ static double share_of(const struct kith_algorithm *algorithm,
     if (algorithm->slice == NULL)
         return whole;
     const double slice = (double)algorithm->slice(algebra) / x;
-    return slice +
-           (whole - slice) / algebra->coefficients[KITH_GOSSIP_OUTER_EVERY];
+    return algorithm->schedule != NULL
+               ? (whole + slice) / 2
+               : slice + (whole - slice) /
+                             algebra->coefficients[KITH_GOSSIP_OUTER_EVERY];
 }
 
 void kith_cli_sends(const struct kith_algorithm *algorithm, char *text,

@@ -3,12 +3,14 @@
  * Test: unit/test_graph.c, unit/test_device_algorithms.c */
 #include "key_table.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "kith/algorithm.h"
 #include "kith/compressor.h"
 #include "kith/format.h"
 #include "kith/guard.h"
+#include "kith/sketch.h"
 
 static enum kith_err fail(const struct tree *tree, const char *key,
                           const struct kith_experiment *experiment,
@@ -117,6 +119,35 @@ static enum kith_err match_gradients(const struct tree *tree,
                             "is shared before the next one is computed; for a "
                             "larger batch raise train.batch",
                             experiment->gossip.every, algorithm->name);
+}
+
+/* A median is of an odd number of rows, and a table has so many cells. */
+static enum kith_err match_sketch(const struct tree *tree,
+                                  const struct kith_experiment *experiment)
+{
+    const double *const given = experiment->gossip.coefficients;
+    const double rows = given[KITH_GOSSIP_ROWS];
+    const double d =
+        (double)kith_model_size_of(experiment->model, &experiment->model_config)
+            .gossiped;
+    const double kept = fmax(floor(given[KITH_GOSSIP_SHARE] * d + 0.5), 1);
+    const double cells = rows * rint(given[KITH_GOSSIP_COLUMNS] * kept);
+    if (!(experiment->gossip.algorithm->keys & KITH_GOSSIP_READS(ROWS)))
+        return KITH_OK;
+    if (fmod(rows, 2) != 1)
+        return kith_yaml_refuse(tree, "gossip.rows",
+                                "found %g; an odd number, of which there is a "
+                                "middle one: 5 or 7",
+                                rows);
+    return cells <= KITH_SKETCH_CELLS_MAX || cells >= d
+               ? KITH_OK
+               : kith_yaml_refuse(tree, "gossip.columns",
+                                  "found %g, with gossip.rows %g and "
+                                  "gossip.share %g of %.0f coordinates a table "
+                                  "of %.0f cells; at most %u",
+                                  given[KITH_GOSSIP_COLUMNS], rows,
+                                  given[KITH_GOSSIP_SHARE], d, cells,
+                                  KITH_SKETCH_CELLS_MAX);
 }
 
 static enum kith_err match_compressor(const struct tree *tree,
@@ -288,6 +319,8 @@ enum kith_err kith_experiment_rule_match(const struct tree *tree,
         err = match_bytes(tree, experiment);
     if (err == KITH_OK)
         err = match_gradients(tree, experiment);
+    if (err == KITH_OK)
+        err = match_sketch(tree, experiment);
     if (err == KITH_OK)
         err = match_compressor(tree, experiment);
     if (err == KITH_OK)

@@ -40,6 +40,19 @@ uint32_t kith_experiment_exchanges(const struct kith_experiment *experiment)
     return exchanges;
 }
 
+/* Of rounds whose messages are slices: of a schedule its cycle. */
+static uint32_t slice_period(const struct kith_experiment *experiment,
+                             const struct kith_topology *topology)
+{
+    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
+    if (algorithm->slice == NULL)
+        return 1;
+    return algorithm->schedule != NULL
+               ? (uint32_t)kith_topology_period(topology)
+               : (uint32_t)
+                     experiment->gossip.coefficients[KITH_GOSSIP_OUTER_EVERY];
+}
+
 enum kith_err
 kith_experiment_node_config(const struct kith_experiment *experiment,
                             uint64_t steps, struct kith_topology *topology,
@@ -69,10 +82,7 @@ kith_experiment_node_config(const struct kith_experiment *experiment,
         .payload_bytes = kith_experiment_payload(experiment, gossiped),
         .model_bytes = gossiped * experiment->backend->element_bytes,
         .slice_bytes = kith_experiment_slice(experiment, gossiped),
-        .period = experiment->gossip.algorithm->slice == NULL
-                      ? 1
-                      : (uint32_t)experiment->gossip
-                            .coefficients[KITH_GOSSIP_OUTER_EVERY],
+        .period = slice_period(experiment, topology),
         .save_period_ns = experiment->save_period_ns,
         .round_deadline_ns = experiment->gossip.deadline_ns,
         .retries = experiment->gossip.retries,

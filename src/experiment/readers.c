@@ -10,7 +10,7 @@
 #include "key_table.h"
 
 /* More readers than this are no help. */
-#define READERS_MAX 10u
+#define READERS_MAX 12u
 
 struct reader {
     const char *name;

@@ -228,14 +228,19 @@ static uint32_t draw_dim(uint64_t seed, uint64_t run, uint32_t few)
 }
 
 /* Draws have numbers, by which what they found is kept away, and who joins the
- * list changes all of them: these are searched with --set gossip.algorithm. */
+ * lists changes all of them: these are searched with --set gossip.algorithm. */
 static bool is_drawn(const struct kith_algorithm *algorithm)
 {
-    static const char *const later[] = {"gtop-k", "sync-sgd"};
+    static const char *const later[] = {"gtop-k", "sync-sgd", "gs-sgd"};
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (strcmp(algorithm->name, later[i]) == 0)
             return false;
     return true;
+}
+
+static bool is_topology_drawn(const struct kith_topology_kind *topology)
+{
+    return strcmp(topology->name, "collective-tree-twice") != 0;
 }
 
 static const struct kith_algorithm *draw_algorithm(struct kith_rng *rng)
@@ -251,10 +256,13 @@ static const struct kith_algorithm *draw_algorithm(struct kith_rng *rng)
 
 static const struct kith_topology_kind *draw_topology(struct kith_rng *rng)
 {
-    uint32_t count = 0;
-    while (kith_topology_kinds[count] != NULL)
-        count++;
-    return kith_topology_kinds[kith_rng_below(rng, count)];
+    uint32_t count = 0, at = 0;
+    for (uint32_t i = 0; kith_topology_kinds[i] != NULL; i++)
+        count += is_topology_drawn(kith_topology_kinds[i]);
+    uint32_t left = kith_rng_below(rng, count);
+    for (; left > 0 || !is_topology_drawn(kith_topology_kinds[at]); at++)
+        left -= is_topology_drawn(kith_topology_kinds[at]);
+    return kith_topology_kinds[at];
 }
 
 /* A momentum of the outer step is for one symmetric matrix; with others the

@@ -30,6 +30,7 @@ libkith_gossip_a_SOURCES = \
   src/gossip/algorithm/gossip_pga.c \
   src/gossip/algorithm/gossip_push.c \
   src/gossip/algorithm/gossipgrad.c \
+  src/gossip/algorithm/gs_sgd.c \
   src/gossip/algorithm/gt.c \
   src/gossip/algorithm/gtop_k.c \
   src/gossip/algorithm/local.c \
@@ -56,6 +57,8 @@ libkith_gossip_a_SOURCES = \
   src/gossip/algorithm/running_sums.c \
   src/gossip/algorithm/sgp.c \
   src/gossip/algorithm/sgp_sync.c \
+  src/gossip/algorithm/sketching.c \
+  src/gossip/algorithm/sketching.h \
   src/gossip/algorithm/slowmo.c \
   src/gossip/algorithm/sparta.c \
   src/gossip/algorithm/sparta_diloco.c \
@@ -114,6 +117,7 @@ libkith_gossip_a_SOURCES = \
   src/gossip/topology/collective_doubling.c \
   src/gossip/topology/collective_ring.c \
   src/gossip/topology/collective_tree.c \
+  src/gossip/topology/collective_tree_twice.c \
   src/gossip/topology/colouring.c \
   src/gossip/topology/complete.c \
   src/gossip/topology/dissemination.c \

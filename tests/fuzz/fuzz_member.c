@@ -49,6 +49,8 @@ static const char *const settings[] = {
     "algorithm: adpsgd, every: 1, wire: moniqua4, guard: clip",
     "algorithm: dpsgd, every: 1, topology: complete, wire: moniqua8, "
     "wire_share: 0.5",
+    /* A table of 3 x 4 cells. */
+    "algorithm: gs-sgd, every: 1, share: 0.1, rows: 3, columns: 2",
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
 

@@ -2,7 +2,6 @@
 #include "feedback.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "kith/assert.h"
 
@@ -23,29 +22,6 @@ struct kith_top_list kith_feedback_list(const struct kith_algebra *algebra,
     const size_t kept = kith_feedback_kept(algebra, 1);
     struct kith_top_entry *const entries = algebra->scratch;
     return kith_top_list_of(entries + which * kept, (uint32_t)kept);
-}
-
-double kith_feedback_get(const struct kith_algebra *algebra, const void *from,
-                         size_t i)
-{
-    double wide;
-    float narrow;
-    if (algebra->backend->element_bytes == sizeof wide) {
-        memcpy(&wide, (const char *)from + i * sizeof wide, sizeof wide);
-        return wide;
-    }
-    memcpy(&narrow, (const char *)from + i * sizeof narrow, sizeof narrow);
-    return (double)narrow;
-}
-
-void kith_feedback_put(const struct kith_algebra *algebra, void *to, size_t i,
-                       double value)
-{
-    const float narrow = (float)value;
-    if (algebra->backend->element_bytes == sizeof value)
-        memcpy((char *)to + i * sizeof value, &value, sizeof value);
-    else
-        memcpy((char *)to + i * sizeof narrow, &narrow, sizeof narrow);
 }
 
 /* As a vector keeps it. */

@@ -25,6 +25,8 @@
 #ifndef KITH_GOSSIP_ALGORITHM_FEEDBACK_H
 #define KITH_GOSSIP_ALGORITHM_FEEDBACK_H
 
+#include <string.h>
+
 #include "collective.h"
 #include "kith/top_list.h"
 
@@ -63,10 +65,28 @@ size_t kith_feedback_kept(const struct kith_algebra *algebra, double multiple);
 struct kith_top_list kith_feedback_list(const struct kith_algebra *algebra,
                                         unsigned which);
 /* Element i of a host's vector or, at any alignment, of a message. */
-double kith_feedback_get(const struct kith_algebra *algebra, const void *from,
-                         size_t i);
-void kith_feedback_put(const struct kith_algebra *algebra, void *to, size_t i,
-                       double value);
+static inline double kith_feedback_get(const struct kith_algebra *algebra,
+                                       const void *from, size_t i)
+{
+    double wide;
+    float narrow;
+    if (algebra->backend->element_bytes == sizeof wide) {
+        memcpy(&wide, (const char *)from + i * sizeof wide, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, (const char *)from + i * sizeof narrow, sizeof narrow);
+    return (double)narrow;
+}
+
+static inline void kith_feedback_put(const struct kith_algebra *algebra,
+                                     void *to, size_t i, double value)
+{
+    const float narrow = (float)value;
+    if (algebra->backend->element_bytes == sizeof value)
+        memcpy((char *)to + i * sizeof value, &value, sizeof value);
+    else
+        memcpy((char *)to + i * sizeof narrow, &narrow, sizeof narrow);
+}
 /* What of v_i may travel; of the rest, as of what is no number, nothing. */
 double kith_feedback_claim(const struct kith_algebra *algebra, size_t i);
 /* list <- the largest of v, as many as it has room for, finished. */

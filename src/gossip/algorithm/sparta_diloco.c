@@ -20,9 +20,12 @@ static uint64_t period(const struct kith_algebra *algebra)
     return (uint64_t)algebra->coefficients[KITH_GOSSIP_OUTER_EVERY];
 }
 
+extern const struct kith_algorithm kith_algorithm_sparta_diloco;
+
 static bool is_whole(const struct kith_algebra *algebra)
 {
-    return kith_algorithm_is_whole(period(algebra), algebra->round);
+    return kith_algorithm_is_whole(&kith_algorithm_sparta_diloco,
+                                   period(algebra), algebra->round);
 }
 
 static size_t payload(const struct kith_algebra *algebra)

@@ -5,7 +5,8 @@
 #include "kith/topology.h"
 
 /* The graph that stands under a schedule where none is named. */
-extern const struct kith_topology_kind kith_topology_circulant;
+extern const struct kith_topology_kind kith_topology_circulant,
+    kith_topology_collective_tree;
 
 /* The stream of (seed; kind, round); a static random graph's round is the
  * attempt at it. */
