@@ -215,6 +215,7 @@ INTEGRATION = \
   tests/integration/test_lab_ends.sh \
   tests/integration/test_lab_faults.sh \
   tests/integration/test_lab_full_disk.sh \
+  tests/integration/test_lab_gs_sgd.sh \
   tests/integration/test_lab_guard.sh \
   tests/integration/test_lab_huge.sh \
   tests/integration/test_lab_learns.sh \

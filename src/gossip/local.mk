@@ -59,6 +59,7 @@ libkith_gossip_a_SOURCES = \
   src/gossip/algorithm/sgp_sync.c \
   src/gossip/algorithm/sketching.c \
   src/gossip/algorithm/sketching.h \
+  src/gossip/algorithm/sketching_values.c \
   src/gossip/algorithm/slowmo.c \
   src/gossip/algorithm/sparta.c \
   src/gossip/algorithm/sparta_diloco.c \

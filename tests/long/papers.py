@@ -2,7 +2,7 @@
 
     python3 papers.py          from the build folder, after make check
 
-Runs the programs that print lines "T3.1 what: expected x, measured y", and prints
+Runs the programs (some minutes) that print lines "T3.1 what: expected x, measured y", and prints
 a table for each paper; WRITE=1 puts them into the page. Fails where a program
 does.
 """
@@ -15,18 +15,21 @@ TOP = os.path.abspath(os.environ.get("srcdir", os.path.join(
     os.path.dirname(__file__), "..", "..")))
 PAGE = os.path.join(TOP, "docs", "papers.md")
 PROGRAMS = ("test_sketch", "test_sketch_recover", "test_top_list",
-            "test_gtop_k", "test_ms_top_k", "test_balance", "test_layer_schedule",
+            "test_gtop_k", "test_gs_sgd", "test_gs_sgd_learns --all",
+            "test_gs_sgd_costs", "test_ms_top_k", "test_balance",
+            "test_layer_schedule",
             "test_sync_sgd", "test_hand_over", "test_shared_vectors")
 LINE = re.compile(r"^\s*(T[3-6]\.\d+)\s+(.*?)[:\s]*expected\s+(.*), measured "
                   r"(.*)$")
 
 
 def lines_of(program):
-    path = os.path.join("tests", "unit", program)
+    name, *arguments = program.split()
+    path = os.path.join("tests", "unit", name)
     if not os.path.exists(path):
         print(f"papers: {path} is not there: make check TESTS={path}")
         return []
-    done = subprocess.run([path], stdout=subprocess.PIPE, text=True,
+    done = subprocess.run([path, *arguments], stdout=subprocess.PIPE, text=True,
                           stderr=subprocess.DEVNULL, check=False,
                           env={**os.environ, "srcdir": TOP})
     if done.returncode != 0:

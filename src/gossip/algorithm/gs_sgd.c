@@ -20,15 +20,14 @@
  * `candidates: 0` has no exact values: 3. is empty, G are estimates, and what
  * is applied and what is left no longer sum up to what was learnt.
  *
- * A child's values are added where they are of the same candidates, which
- * their fingerprint says. Who has not heard S has none: it sends nothing on, so
- * that those below it are left out of G, and hear so by its bits. Whoever hears
- * nothing of G changes nothing (feedback.h).
- *
- *   message of 3.   fingerprint of the candidates, their values by index
+ * Who has not heard S sends nothing on, so that those below it are left out of
+ * G, and hear so by its bits. Whoever hears nothing of G changes nothing
+ * (feedback.h).
  *
  * Cost: 4 ceil(log2 n) rounds, 4 (n - 1) messages in all: of r c cells in the
- * first half, of p2 k values in the other.
+ * first half, of p2 k values in the other. Of 3, 5, 7, ... peers a child that
+ * has no children of its own is two rounds ahead when values go up, and its
+ * parent asks for them again.
  *
  * Source: Dai et al., "gs-SGD", arXiv 2108.06004; Rothchild et al., "FetchSGD",
  * ICML 2020, and Ivkin et al., "Sketched-SGD", NeurIPS 2019, for masking and
@@ -38,8 +37,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "kith/assert.h"
-#include "kith/hash.h"
 #include "sketching.h"
 
 enum { MOMENTUM = SKETCHING_VECTORS, VECTORS };
@@ -92,9 +89,7 @@ static bool is_exact(const struct kith_algebra *algebra)
 
 static size_t slice(const struct kith_algebra *algebra)
 {
-    const size_t values =
-        sizeof(uint64_t) +
-        kith_sketching_wanted(algebra) * algebra->backend->element_bytes;
+    const size_t values = kith_sketching_value_bytes(algebra);
     const size_t list = kith_feedback_bytes(algebra);
     return is_exact(algebra) && values > list ? values : list;
 }
@@ -103,17 +98,6 @@ static size_t payload(const struct kith_algebra *algebra)
 {
     const size_t table = kith_sketching_bytes(algebra), other = slice(algebra);
     return table > other ? table : other;
-}
-
-/* Over the candidates, in their order. */
-static uint64_t fingerprint(const struct kith_algebra *algebra)
-{
-    const void *const born = algebra->vectors[FEEDBACK_BORN];
-    uint64_t hash = KITH_HASH_START;
-    for (size_t i = 0; i < algebra->dim; i++)
-        if (kith_feedback_get(algebra, born, i) != FEEDBACK_ABSENT)
-            hash = kith_hash_word(hash, i);
-    return hash;
 }
 
 static void direction(struct kith_algebra *algebra)
@@ -157,21 +141,6 @@ static void begin_values(struct kith_algebra *algebra)
     }
 }
 
-static void write_values(struct kith_algebra *algebra)
-{
-    const uint64_t mine = fingerprint(algebra);
-    char *const values = (char *)algebra->sent + sizeof mine;
-    size_t n = 0;
-    memcpy(algebra->sent, &mine, sizeof mine);
-    for (size_t i = 0; i < algebra->dim; i++)
-        if (kith_feedback_get(algebra, algebra->vectors[FEEDBACK_BORN], i) !=
-            FEEDBACK_ABSENT)
-            kith_feedback_put(
-                algebra, values, n++,
-                kith_feedback_get(algebra, algebra->vectors[FEEDBACK_LIST], i));
-    KITH_ASSERT(n <= kith_sketching_wanted(algebra));
-}
-
 /* Who has heard nothing says so: numbers of nobody. */
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
@@ -191,7 +160,7 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
     if (way <= DOWN)
         kith_sketching_write(algebra);
     else if (way == VALUES_UP)
-        write_values(algebra);
+        kith_sketching_write_values(algebra);
     else
         kith_feedback_write_down(algebra);
 }
@@ -240,47 +209,18 @@ static void take_table(struct kith_algebra *algebra,
     enter(algebra, FOUND);
 }
 
-/* Of our candidates? Others have an honest peer whose S is another's. */
-static bool are_of_ours(const struct kith_algebra *algebra)
-{
-    uint64_t theirs;
-    memcpy(&theirs, algebra->received, sizeof theirs);
-    return theirs == fingerprint(algebra);
-}
-
-static bool are_values_sane(const struct kith_algebra *algebra, double models)
-{
-    const char *const values =
-        (const char *)algebra->received + sizeof(uint64_t);
-    const size_t count = kith_sketching_wanted(algebra);
-    size_t sane = 0;
-    while (sane < count && fabs(kith_feedback_get(algebra, values, sane)) <=
-                               models * FEEDBACK_VALUE_MAX)
-        sane++;
-    return sane == count;
-}
-
 static void merge_values(struct kith_algebra *algebra,
                          struct kith_work_edge *edge)
 {
     const double models = edge->scalars_received[0];
-    const char *const values =
-        (const char *)algebra->received + sizeof(uint64_t);
-    void *const sums = algebra->vectors[FEEDBACK_LIST];
     if (models == 0 || algebra->scalars[COLLECTIVE_COUNT] == 0 ||
-        !is_exact(algebra) || !are_of_ours(algebra))
+        !is_exact(algebra) || !kith_sketching_are_ours(algebra))
         return;
-    edge->refused =
-        !is_plausible(algebra, models) || !are_values_sane(algebra, models);
+    edge->refused = !is_plausible(algebra, models) ||
+                    !kith_sketching_are_values_sane(algebra, models);
     if (edge->refused)
         return;
-    size_t n = 0;
-    for (size_t i = 0; i < algebra->dim; i++)
-        if (kith_feedback_get(algebra, algebra->vectors[FEEDBACK_BORN], i) !=
-            FEEDBACK_ABSENT)
-            kith_feedback_put(algebra, sums, i,
-                              kith_feedback_get(algebra, sums, i) +
-                                  kith_feedback_get(algebra, values, n++));
+    kith_sketching_add_values(algebra);
     merged(algebra, models);
 }
 

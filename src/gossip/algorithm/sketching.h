@@ -8,7 +8,7 @@
  * Where r c cells were no fewer than the d coordinates, the table is v itself:
  * smaller, and without error.
  *
- *   message   fingerprint of the table's configuration, its cells
+ *   message   fingerprint of the table's configuration, its cells (sketching.c)
  *
  * All of it follows from what is in the cluster's configuration hash; the
  * fingerprint refuses who has another one all the same. */
@@ -39,5 +39,20 @@ void kith_sketching_take(struct kith_algebra *algebra);
  * that hold the same table. Cost: kith_sketch_largest, and r d / blocks
  * hashes. */
 struct kith_top_list kith_sketching_find(const struct kith_algebra *algebra);
+
+/* ---- sketching_values.c: exact values at the candidates, which stand in LIST
+ * and BORN.
+ *
+ *   message   fingerprint of the candidates, values by index
+ */
+size_t kith_sketching_value_bytes(const struct kith_algebra *algebra);
+void kith_sketching_write_values(struct kith_algebra *algebra);
+/* Is what came of our candidates? Others has an honest peer whose table is
+ * another's. */
+bool kith_sketching_are_ours(const struct kith_algebra *algebra);
+/* May what came, sums of `models` peers, be used? Each is bounded. */
+bool kith_sketching_are_values_sane(const struct kith_algebra *algebra,
+                                    double models);
+void kith_sketching_add_values(struct kith_algebra *algebra);
 
 #endif
