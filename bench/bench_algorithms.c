@@ -67,6 +67,7 @@ static const struct choice {
     {"sgp", "topology: equistatic, degree: 4", 1},
     {"sgp-sync", "topology: equistatic, degree: 4", 1},
     {"slowmo", "topology: torus, every: 12", 1},
+    {"sparse-loco", "every: 50, compressor: top-k-2bit, density: 0.03", 1},
     {"streaming", "topology: torus, every: 12", 1},
     {"swarm", "topology: torus, every: 3", 1},
     {"sync-sgd", "", 1},

@@ -470,7 +470,8 @@ int main(int count, char **words)
             chosen = chosen || strcmp(words[word], algorithm->name) == 0;
         /* Lists are found value by value, beside which no plain loop is. */
         if (!chosen || algorithm->merge == NULL ||
-            kith_algorithm_sends_bytes(algorithm))
+            kith_algorithm_sends_bytes(algorithm) ||
+            (algorithm->flags & KITH_NEEDS_HOST) != 0)
             continue;
         const double ratio = run_rule(algorithm, n, memory, &missed);
         if (ratio < least) {

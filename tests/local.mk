@@ -129,6 +129,8 @@ UNIT = \
   tests/unit/test_sketch_contraction \
   tests/unit/test_sketch_recover \
   tests/unit/test_sketch_refused \
+  tests/unit/test_sparse_loco \
+  tests/unit/test_sparse_loco_rules \
   tests/unit/test_speed \
   tests/unit/test_split \
   tests/unit/test_store \
@@ -151,6 +153,7 @@ UNIT = \
   tests/unit/test_text \
   tests/unit/test_theory \
   tests/unit/test_tokenizer \
+  tests/unit/test_top_k_2bit \
   tests/unit/test_top_list \
   tests/unit/test_topology \
   tests/unit/test_topology_rounds \
@@ -256,6 +259,7 @@ LONG = \
   tests/long/accept_swarm_lab.sh \
   tests/long/accept_taxonomy.sh \
   tests/long/accept_slow_link.sh \
+  tests/long/accept_sparse.sh \
   tests/long/accept_wires.sh \
   tests/long/accept_unpaced.sh \
   tests/long/accept_wires_live.sh \
@@ -283,7 +287,7 @@ EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept_choco.py tests/long/theory_table.py \
   tests/long/accept_quality.py tests/long/accept_taxonomy.py \
   tests/long/accept_learning.py tests/long/accept_choosing.py \
-  tests/long/accept_slow_link.py \
+  tests/long/accept_slow_link.py tests/long/accept_sparse.py \
   tests/long/accept_unpaced.py \
   tests/long/accept_wires.py tests/long/accept_wires_live.py \
   tests/long/accept_heal.py tests/long/byzantine.py \
@@ -328,6 +332,9 @@ tests_unit_test_gs_sgd_costs_SOURCES = tests/unit/test_gs_sgd_costs.c $(PROBE)
 tests_unit_test_gs_sgd_learns_SOURCES = tests/unit/test_gs_sgd_learns.c $(PROBE)
 tests_unit_test_gs_sgd_message_SOURCES = tests/unit/test_gs_sgd_message.c \
   $(PROBE)
+tests_unit_test_sparse_loco_SOURCES = tests/unit/test_sparse_loco.c $(PROBE)
+tests_unit_test_sparse_loco_rules_SOURCES = \
+  tests/unit/test_sparse_loco_rules.c $(PROBE)
 tests_unit_test_gtop_k_SOURCES = tests/unit/test_gtop_k.c $(PROBE)
 tests_unit_test_gtop_k_learns_SOURCES = tests/unit/test_gtop_k_learns.c $(PROBE)
 tests_unit_test_gtop_k_message_SOURCES = tests/unit/test_gtop_k_message.c $(PROBE)

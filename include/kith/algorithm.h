@@ -164,7 +164,10 @@ enum kith_wait {
     /* A step computes a gradient and leaves x alone; rounds turn it into the  \
      * mean of all peers', along which the optimiser steps where a cycle ends. \
      */                                                                        \
-    X(SHARES_GRADIENTS, 18, "gradients")
+    X(SHARES_GRADIENTS, 18, "gradients")                                       \
+    /* Its arithmetic goes over single values, or bytes of its own, and so     \
+     * over vectors of a host alone. */                                        \
+    X(NEEDS_HOST, 19, NULL)
 enum kith_algorithm_flag {
 #define KITH_X(name, bit, key) KITH_##name = 1u << (bit),
     KITH_ALGORITHM_FLAGS(KITH_X)

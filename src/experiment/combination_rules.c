@@ -150,6 +150,18 @@ static enum kith_err match_sketch(const struct tree *tree,
                                   KITH_SKETCH_CELLS_MAX);
 }
 
+/* What it does beside that is a host's, whatever its compressor is. */
+static enum kith_err match_host(const struct tree *tree,
+                                const struct kith_experiment *experiment)
+{
+    const struct kith_backend *backend = experiment->backend;
+    return !(experiment->gossip.algorithm->flags & KITH_NEEDS_HOST) ||
+                   backend->host == backend
+               ? KITH_OK
+               : fail(tree, "train.backend", experiment, backend->name,
+                      "a backend of the host: no device has its sums");
+}
+
 static enum kith_err match_compressor(const struct tree *tree,
                                       const struct kith_experiment *experiment)
 {
@@ -321,6 +333,8 @@ enum kith_err kith_experiment_rule_match(const struct tree *tree,
         err = match_gradients(tree, experiment);
     if (err == KITH_OK)
         err = match_sketch(tree, experiment);
+    if (err == KITH_OK)
+        err = match_host(tree, experiment);
     if (err == KITH_OK)
         err = match_compressor(tree, experiment);
     if (err == KITH_OK)

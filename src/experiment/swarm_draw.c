@@ -228,12 +228,12 @@ static uint32_t draw_dim(uint64_t seed, uint64_t run, uint32_t few)
 }
 
 /* Draws have numbers, by which what they found is kept away, and who joins the
- * lists changes all of them: gTop-k, gs-SGD and synchronous SGD, which came
- * later, are searched with --set gossip.algorithm. */
+ * lists changes all of them: what came later, of a host alone or for gradients,
+ * is searched with --set gossip.algorithm. */
 static bool is_drawn(const struct kith_algorithm *algorithm)
 {
     return !kith_algorithm_sends_bytes(algorithm) &&
-           (algorithm->flags & KITH_SHARES_GRADIENTS) == 0;
+           (algorithm->flags & (KITH_NEEDS_HOST | KITH_SHARES_GRADIENTS)) == 0;
 }
 
 static bool is_topology_drawn(const struct kith_topology_kind *topology)

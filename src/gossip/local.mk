@@ -61,6 +61,7 @@ libkith_gossip_a_SOURCES = \
   src/gossip/algorithm/sketching.h \
   src/gossip/algorithm/sketching_values.c \
   src/gossip/algorithm/slowmo.c \
+  src/gossip/algorithm/sparse_loco.c \
   src/gossip/algorithm/sparta.c \
   src/gossip/algorithm/sparta_diloco.c \
   src/gossip/algorithm/streaming.c \
@@ -83,6 +84,8 @@ libkith_gossip_a_SOURCES = \
   src/gossip/compressor/sparse.c \
   src/gossip/compressor/sparse.h \
   src/gossip/compressor/top_k.c \
+  src/gossip/compressor/top_k.h \
+  src/gossip/compressor/top_k_2bit.c \
   src/gossip/format/bfloat16.c \
   src/gossip/format/float32.c \
   src/gossip/format/formats.def \

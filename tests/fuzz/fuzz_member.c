@@ -51,6 +51,7 @@ static const char *const settings[] = {
     "wire_share: 0.5",
     /* A table of 3 x 4 cells. */
     "algorithm: gs-sgd, every: 1, share: 0.1, rows: 3, columns: 2",
+    "algorithm: sparse-loco, every: 2, compressor: top-k-2bit, density: 0.3",
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
 

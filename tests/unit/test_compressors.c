@@ -48,6 +48,14 @@ static size_t bytes_of_top_k(const struct kith_compression *how, size_t n)
            whole_bytes(kept + ((n - 1) >> low));
 }
 
+static size_t bytes_of_top_k_2bit(const struct kith_compression *how, size_t n)
+{
+    const size_t kept = kept_of(how->config.density, n);
+    const size_t element = how->backend->element_bytes;
+    return 2 * element + whole_bytes(2 * kept) +
+           (bytes_of_top_k(how, n) - kept * element);
+}
+
 static size_t bytes_of_sign(const struct kith_compression *how, size_t n)
 {
     return how->backend->element_bytes + whole_bytes(n);
@@ -78,6 +86,7 @@ static const struct promise promises[] = {
     {"none", 0, bytes_of_none, true, true, 3},
     {"top-k", 0, bytes_of_top_k, false, true, 3},
     {"ms-top-k", 0, bytes_of_top_k, false, true, 3},
+    {"top-k-2bit", 4096, bytes_of_top_k_2bit, false, false, 4},
     {"random-k", 0, bytes_of_random_k, false, false, 3},
     {"sign", 4096, bytes_of_sign, true, false, 3},
     {"qsgd", 512, bytes_of_qsgd, false, false, 3},

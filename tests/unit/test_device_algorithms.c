@@ -54,6 +54,12 @@ static enum kith_err parse(const struct kith_algorithm *algorithm,
                                  experiment, line);
 }
 
+static bool is_host_only(const struct kith_algorithm *algorithm)
+{
+    return kith_algorithm_sends_bytes(algorithm) ||
+           (algorithm->flags & KITH_NEEDS_HOST) != 0;
+}
+
 /* ---- by file */
 
 /* On a device as on a host. */
@@ -66,7 +72,7 @@ static void test_wires_load(void **state)
         for (size_t i = 0; kith_algorithms[i] != NULL; i++) {
             const struct kith_algorithm *algorithm = kith_algorithms[i];
             wire = kith_formats[f];
-            if (kith_algorithm_sends_bytes(algorithm))
+            if (is_host_only(algorithm))
                 continue;
             if (parse(algorithm, "cpu", SMALL, &experiment, line) != KITH_OK)
                 continue;
@@ -129,7 +135,7 @@ static void test_each_loads(void **state)
                     kith_backend_find(names[k]);
                 if (!compressor->raw && !compresses(algorithm))
                     continue;
-                if (k > 0 && kith_algorithm_sends_bytes(algorithm))
+                if (k > 0 && is_host_only(algorithm))
                     is_refused(algorithm, names[k]);
                 else if (k == 0 || kith_compression_runs(compressor, backend))
                     loads(algorithm, names[k]);
@@ -366,7 +372,7 @@ static bool takes(const struct kith_algorithm *algorithm)
 {
     char line[KITH_EXPERIMENT_ERROR_BYTES];
     struct kith_experiment experiment;
-    if (kith_algorithm_sends_bytes(algorithm) ||
+    if (is_host_only(algorithm) ||
         parse(algorithm, "cpu", SMALL, &experiment, line) != KITH_OK)
         return false;
     kith_experiment_close(&experiment);
@@ -450,7 +456,8 @@ static void test_commands(void **state)
     for (size_t c = 0; kith_compressors[c] != NULL; c++) {
         compressor = kith_compressors[c];
         for (size_t i = 0; kith_algorithms[i] != NULL; i++)
-            if (compressor->pack != NULL && compresses(kith_algorithms[i]))
+            if (compressor->pack != NULL && compresses(kith_algorithms[i]) &&
+                !is_host_only(kith_algorithms[i]))
                 same_commands(kith_algorithms[i]);
     }
     compressor = kith_compressor_find("none");

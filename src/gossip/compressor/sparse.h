@@ -39,6 +39,8 @@ struct kith_sparse_scratch {
 
 struct kith_sparse kith_sparse_layout(const struct kith_compression *how,
                                       size_t n);
+/* Of `kept` indices below n, written from byte `low_at` of the wire on. */
+struct kith_sparse kith_index_layout(size_t kept, size_t n, size_t low_at);
 size_t kith_sparse_bytes(const struct kith_compression *how, size_t n);
 /* Of the k largest: w = energy of the kept / |v|^2 >= k / n. */
 double kith_sparse_contraction(const struct kith_compression *how, size_t n);
@@ -52,6 +54,38 @@ kith_sparse_scratch(const struct kith_compression *how, uint8_t *bytes,
 size_t kith_choice_places(struct kith_choice *choice,
                           const struct kith_compression *how, size_t n,
                           const void *v, uint32_t places[KITH_SPARSE_SLICE]);
+/* What is kept is visited in order of its index. */
+typedef void kith_sparse_visit(void *context, size_t index, double value);
+void kith_sparse_walk(const struct kith_compression *how, struct kith_view v,
+                      struct kith_choice choice, kith_sparse_visit *visit,
+                      void *context);
+
+/* A list of indices under way to the wire, or from there: of a peer's it may
+ * say anything. */
+struct kith_index_writer {
+    struct kith_sparse layout;
+    uint8_t *low, *high;
+    struct kith_bits bits;
+    size_t rank; /* of the next one */
+};
+struct kith_index_reader {
+    struct kith_sparse layout;
+    size_t n;
+    const uint8_t *low, *high;
+    struct kith_bits bits;
+    size_t rank, bit, next; /* next: the least index that may follow */
+};
+void kith_index_write_begin(struct kith_index_writer *writer, uint8_t *wire);
+void kith_index_write(struct kith_index_writer *writer, size_t index);
+void kith_index_write_end(const struct kith_index_writer *writer);
+void kith_index_read_begin(struct kith_index_reader *reader,
+                           const uint8_t *wire);
+/* index <- the one of rank `rank`; false: there is no further one, or it could
+ * not have been written. */
+bool kith_index_read(struct kith_index_reader *reader, size_t *index);
+/* Was what is over now written so, all `kept` of it? */
+bool kith_index_read_whole(const struct kith_index_reader *reader);
+
 /* wire <- what the choice keeps of v (n), as many as the layout says. */
 void kith_sparse_write(const struct kith_compression *how, size_t n,
                        const void *v, struct kith_choice choice, uint8_t *wire);

@@ -16,11 +16,12 @@
  *
  * Stich, Cordonnier and Jaggi, "Sparsified SGD with Memory", NeurIPS 2018. The
  * sample: Floyd and Rivest, "Expected Time Bounds for Selection", CACM 1975. */
+#include "top_k.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "kith/assert.h"
-#include "sparse.h"
 
 #define DIGIT_BITS 11u
 #define BUCKETS (1u << DIGIT_BITS)
@@ -163,16 +164,18 @@ static struct kith_choice choice_of(const struct threshold *at, double least)
     return choice;
 }
 
-static struct kith_choice choose(const struct kith_compression *how, size_t n,
-                                 const void *v, size_t kept,
-                                 struct kith_sparse_scratch scratch)
+struct kith_choice kith_top_k_choose(const struct kith_compression *how,
+                                     struct kith_view v, size_t kept,
+                                     struct kith_sparse_scratch scratch)
 {
-    const struct view all = {v, n, 1};
+    const struct view all = {v.values, v.n, 1};
+    const size_t n = v.n;
     if (n >= SAMPLED_LEAST && kept < n) {
         const struct bracket bracket = bracket_of(how, &all, kept);
         const struct kith_magnitude_found found =
-            how->backend->magnitudes()->keep(n, v, bracket.from, bracket.below,
-                                             scratch.room, scratch.memory);
+            how->backend->magnitudes()->keep(n, v.values, bracket.from,
+                                             bracket.below, scratch.room,
+                                             scratch.memory);
         if (found.beyond < kept && found.within >= kept - found.beyond &&
             found.within <= scratch.room) {
             const struct view some = {scratch.memory, found.within, 1};
@@ -192,7 +195,9 @@ static bool top_k_encode(const struct kith_compression *how, size_t n,
     const struct kith_sparse layout = kith_sparse_layout(how, n);
     const struct kith_sparse_scratch scratch =
         kith_sparse_scratch(how, wire, layout.bytes);
-    kith_sparse_write(how, n, v, choose(how, n, v, layout.kept, scratch), wire);
+    const struct kith_choice choice =
+        kith_top_k_choose(how, (struct kith_view){v, n}, layout.kept, scratch);
+    kith_sparse_write(how, n, v, choice, wire);
     return true;
 }
 
