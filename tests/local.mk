@@ -158,6 +158,8 @@ UNIT = \
   tests/unit/test_topology \
   tests/unit/test_topology_rounds \
   tests/unit/test_transport \
+  tests/unit/test_update_sets \
+  tests/unit/test_update_sets_rules \
   tests/unit/test_weights \
   tests/unit/test_wire \
   tests/unit/test_worker \
@@ -335,6 +337,9 @@ tests_unit_test_gs_sgd_message_SOURCES = tests/unit/test_gs_sgd_message.c \
 tests_unit_test_sparse_loco_SOURCES = tests/unit/test_sparse_loco.c $(PROBE)
 tests_unit_test_sparse_loco_rules_SOURCES = \
   tests/unit/test_sparse_loco_rules.c $(PROBE)
+tests_unit_test_update_sets_rules_SOURCES = \
+  tests/unit/test_update_sets_rules.c $(PROBE)
+tests_unit_test_update_sets_SOURCES = tests/unit/test_update_sets.c $(PROBE)
 tests_unit_test_gtop_k_SOURCES = tests/unit/test_gtop_k.c $(PROBE)
 tests_unit_test_gtop_k_learns_SOURCES = tests/unit/test_gtop_k_learns.c $(PROBE)
 tests_unit_test_gtop_k_message_SOURCES = tests/unit/test_gtop_k_message.c $(PROBE)

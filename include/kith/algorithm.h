@@ -205,6 +205,10 @@ struct kith_algorithm {
      * coefficients and compression alone. */
     size_t (*scratch_bytes)(const struct kith_algebra *algebra);
     size_t (*places)(const struct kith_algebra *algebra);
+    /* What it needs of the experiment beyond flags and keys, for a refusal by
+     * name; NULL: nothing is missing. Sees dim, peers, backend, coefficients
+     * and compression alone. */
+    const char *(*wants)(const struct kith_algebra *algebra);
     /* Own vectors from x: at the beginning, and where x was adopted. */
     void (*start)(struct kith_algebra *algebra);
 

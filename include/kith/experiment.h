@@ -214,6 +214,9 @@ bool kith_experiment_opaque(const struct kith_experiment *experiment);
  * `slice`: of a round that is not whole; 0: all are. */
 size_t kith_experiment_payload(const struct kith_experiment *experiment,
                                size_t dim);
+/* What its algorithm needs, for words of a refusal; NULL: nothing. */
+const char *kith_experiment_wants(const struct kith_experiment *experiment,
+                                  size_t dim);
 size_t kith_experiment_slice(const struct kith_experiment *experiment,
                              size_t dim);
 /* What only one world can do (`deadline: never` and `drop_push` need virtual

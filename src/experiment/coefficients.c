@@ -104,6 +104,18 @@ counting_algebra(const struct kith_experiment *experiment, size_t dim,
                                  .compression = compression};
 }
 
+const char *kith_experiment_wants(const struct kith_experiment *experiment,
+                                  size_t dim)
+{
+    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
+    const struct kith_compression compression =
+        kith_experiment_compression(experiment, dim);
+    const struct kith_algebra algebra =
+        counting_algebra(experiment, dim, &compression);
+    return algorithm->wants == NULL || dim == 0 ? NULL
+                                                : algorithm->wants(&algebra);
+}
+
 size_t kith_experiment_payload(const struct kith_experiment *experiment,
                                size_t dim)
 {

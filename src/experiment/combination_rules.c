@@ -187,7 +187,10 @@ static enum kith_err match_compressor(const struct tree *tree,
                                 "kernels; take train.backend %s, or another "
                                 "compressor",
                                 compressor, backend->name, backend->host->name);
-    return KITH_OK;
+    const char *wanted = kith_experiment_wants(experiment, size.gossiped);
+    return wanted == NULL ? KITH_OK
+                          : fail(tree, "gossip.compressor", experiment,
+                                 compressor, wanted);
 }
 
 /* What is read beside one's own must be read so on both ends. */

@@ -68,6 +68,9 @@ libkith_gossip_a_SOURCES = \
   src/gossip/algorithm/swarm.c \
   src/gossip/algorithm/swift.c \
   src/gossip/algorithm/sync_sgd.c \
+  src/gossip/algorithm/update_log.c \
+  src/gossip/algorithm/update_log.h \
+  src/gossip/algorithm/update_sets.c \
   src/gossip/algorithm/updates.c \
   src/gossip/algorithm/updates.h \
   src/gossip/compressor/chunks.c \

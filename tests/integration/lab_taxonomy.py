@@ -44,6 +44,7 @@ GOSSIP = {
     "slowmo": "topology: ring, " + EVERY_5,
     # Little of a small model is little: a tenth.
     "sparse-loco": "compressor: top-k-2bit, density: 0.1, " + EVERY_5,
+    "update-sets": "compressor: top-k-2bit, density: 0.1, " + EVERY_5,
     # A fragment in each round: two of them, or 400 steps are too few.
     "streaming": "topology: complete, every: 2, fragments: 2",
     # Half of the values, where published is 0.005 of a billion.

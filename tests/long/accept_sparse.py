@@ -49,6 +49,9 @@ METHODS = {
         (("gossip.algorithm=sparse-loco", "gossip.density=0.015625", *TOP),
          "local-sgd of all", None),
     "local-sgd of pairs": (("gossip.algorithm=local-sgd", PAIRS), None, None),
+    "update-sets of pairs, 3 %":
+        (("gossip.algorithm=update-sets", "gossip.density=0.03", *TOP),
+         "local-sgd of pairs", (0.3, 0.5)),
 }
 
 

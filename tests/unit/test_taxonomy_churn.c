@@ -33,8 +33,10 @@ static const char *keys_of(const struct kith_algorithm *algorithm)
         {"moshpit", ", every: 4"},
         {"noloco", ", topology: random-matching, every: 10"},
         {"slowmo", ", topology: complete, every: 10"},
+        {"sparse-loco", ", compressor: top-k-2bit, density: 0.05, every: 5"},
         {"sparta-diloco", ", topology: complete, every: 2, outer_every: 10"},
         {"streaming", ", topology: complete, every: 5"},
+        {"update-sets", ", compressor: top-k-2bit, density: 0.02, every: 5"},
     };
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (strcmp(keys[i].name, algorithm->name) == 0)
