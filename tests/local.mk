@@ -228,6 +228,7 @@ INTEGRATION = \
   tests/integration/test_lab_replay.sh \
   tests/integration/test_lab_resumes.sh \
   tests/integration/test_lab_shared.sh \
+  tests/integration/test_lab_sync_sgd.sh \
   tests/integration/test_lab_taxonomy.sh \
   tests/integration/test_lab_wires.sh \
   tests/integration/test_netns_peers.sh \
