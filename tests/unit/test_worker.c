@@ -492,6 +492,8 @@ static void empty_with(const struct kith_algorithm *algorithm)
 {
     char text[256];
     struct kith_experiment experiment;
+    if (algorithm->flags & KITH_SHARES_GRADIENTS)
+        return; /* There are none: refused, unit/test_sync_sgd. */
     snprintf(text, sizeof text,
              "name: e\npeers: 3\nmodel: {kind: none}\nstop: {steps: 9}\n"
              "gossip: {algorithm: %s, topology: %s}\n",
