@@ -249,7 +249,12 @@ static void link_alloc(struct kith_socket *socket, uint8_t **bytes,
     memcpy(net->read_buffer, link->partial, link->partial_size);
     *bytes = net->read_buffer + link->partial_size;
     if (link->state == KITH_LINK_OPEN) {
-        const size_t most = KITH_READ_BYTES - KITH_CONTROL_READ_BYTES;
+        /* Where models lie in memory what is read must fit `partial`, should
+         * the link rest after its first frame. */
+        const size_t whole = link->sharing.view.head != NULL
+                                 ? KITH_RECORD_BYTES_MAX + 1u
+                                 : KITH_READ_BYTES;
+        const size_t most = whole - KITH_CONTROL_READ_BYTES;
         const size_t expected = kith_traffic_expected(link);
         *size = KITH_CONTROL_READ_BYTES + (expected < most ? expected : most);
         link->read_limit = *size;

@@ -19,6 +19,9 @@
 #define NAME KITH_HAND_OVER_NAME_BYTES
 #define TOKEN KITH_HAND_OVER_TOKEN_BYTES
 #define BACKLOG 16
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
 
 _Static_assert(2 + NAME + TOKEN <= KITH_CONTROL_BYTES_MAX,
                "an offer is a control frame");
@@ -190,11 +193,18 @@ static void claimant_comes(uv_poll_t *poll, int status, int events)
     struct kith_transport *transport = poll->data;
     KITH_NET_SCOPE(&transport->net);
     (void)events;
+    errno = 0;
     const int fd = status == 0 ? accept4(transport->hand_over.fd, NULL, NULL,
                                          SOCK_CLOEXEC | SOCK_NONBLOCK)
                                : -1;
-    if (fd >= 0)
+    if (fd >= 0) {
         take_claimant(transport, fd);
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
+        /* It stays in the backlog, and would wake us for ever. */
+        kith_transport_log(transport, "shared-memory off reason=\"%s\"",
+                           strerror(errno));
+        kith_hand_over_stop(transport);
+    }
 }
 
 /* The transport may be gone by then, so the handle is memory of its own. */
@@ -214,6 +224,10 @@ static const char *listen_for_claimants(struct kith_transport *transport)
         socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return strerror(errno);
+    /* Nobody passes descriptors to us here; of a kernel before 6.16 it is
+     * ignored. */
+    const int none = 0;
+    (void)setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &none, sizeof none);
     if (bind(fd, (struct sockaddr *)&at, size) != 0 ||
         listen(fd, BACKLOG) != 0) {
         close(fd);
@@ -332,7 +346,6 @@ static void fetch_comes(uv_poll_t *poll, int status, int events)
                            link->rank, why);
         return;
     }
-    link->sharing.brings = true; /* until a burst comes by TCP */
     const uint8_t frame[2] = {KITH_FRAME_SHARED, KITH_SHARED_READY};
     if (kith_link_control(link, frame, sizeof frame))
         kith_transport_log(link->transport, "shared-memory rank=%u mib=%.1f",

@@ -54,8 +54,7 @@ struct kith_hand_over {
 struct kith_link_sharing {
     uint8_t token[KITH_HAND_OVER_TOKEN_BYTES]; /* of our offer */
     bool offered, asked;
-    bool ready;  /* they have mapped ours */
-    bool brings; /* their last burst lay in theirs: reads are short */
+    bool ready;                   /* they have mapped ours */
     struct kith_fetch *fetch;     /* theirs is on its way */
     struct kith_shared_view view; /* theirs */
 };

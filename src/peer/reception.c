@@ -15,8 +15,7 @@
 size_t kith_traffic_expected(const struct kith_link *link)
 {
     const struct kith_traffic *traffic = &link->traffic;
-    if (!traffic->receiving || link->sharing.brings ||
-        traffic->in_frames > KITH_FRAMES_PER_BURST_MAX ||
+    if (!traffic->receiving || traffic->in_frames > KITH_FRAMES_PER_BURST_MAX ||
         traffic->unrequested > KITH_UNREQUESTED_MAX)
         return 0;
     return (size_t)traffic->model.payload_bytes - traffic->in_offset;
@@ -134,6 +133,7 @@ static bool model_begins(struct kith_link *link,
     traffic->in_id++;
     traffic->in_offset = 0;
     traffic->finite = true;
+    traffic->in_filled = 0;
     kith_traffic_discard(traffic);
     const uint32_t slot = user->inbox(user->arg, link->rank, message);
     traffic->model.slot = slot;
@@ -232,7 +232,6 @@ static bool step_bulk(struct kith_link *link,
     struct kith_traffic *traffic = &link->traffic;
     if (!kith_burst_begins(link, event->transfer, event->offset, event->length))
         return false;
-    link->sharing.brings = false;
     kith_session_sink(link->session, traffic->target
                                          ? traffic->target + traffic->in_offset
                                          : NULL);

@@ -125,19 +125,19 @@ bool kith_shared_burst_comes(struct kith_link *link, const uint8_t *frame)
                                 "a burst that lies outside shared memory");
     if (!kith_burst_begins(link, transfer, offset, length))
         return false;
-    if (offset == 0)
-        traffic->in_filled = place.filled;
-    link->sharing.brings = true;
+    if (traffic->in_filled == 0)
+        traffic->in_filled = place.filled + 1;
+    const bool copies = traffic->target != NULL;
     if (traffic->target != NULL) {
         kith_account_switch(&link->transport->net.account, KITH_ACCOUNT_AEAD);
         copy_burst(link, from, length);
         kith_account_switch(&link->transport->net.account, KITH_ACCOUNT_OTHER);
-        if (traffic->in_filled != place.filled ||
+        if (traffic->in_filled != place.filled + 1 ||
             !kith_shared_stands(view, &place))
             kith_traffic_discard(traffic);
     }
     kith_burst_ends(link);
-    if (traffic->receiving && link->state == KITH_LINK_OPEN)
+    if (copies && traffic->receiving && link->state == KITH_LINK_OPEN)
         kith_link_rest(link);
     return link->state == KITH_LINK_OPEN;
 }

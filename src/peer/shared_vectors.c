@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,7 +21,7 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW)
+#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
 
 /* The counts, by slot; they only grow, and wrap after 2^64 steps. */
 struct kith_shared_head {
@@ -50,8 +51,7 @@ void *kith_shared_take(void *owner, size_t bytes)
     if (ftruncate(fd, (off_t)whole) == 0)
         memory = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     /* Our mapping stays writable; there will be no other such one. */
-    if (memory == MAP_FAILED ||
-        fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_FUTURE_WRITE) != 0) {
+    if (memory == MAP_FAILED || fcntl(fd, F_ADD_SEALS, SEALS) != 0) {
         if (memory != MAP_FAILED)
             munmap(memory, whole);
         close(fd);
@@ -129,8 +129,13 @@ const char *kith_shared_map(int fd, size_t most, struct kith_shared_view *view)
         if (memory == MAP_FAILED)
             why = "the memory file cannot be mapped";
         else
-            *view = (struct kith_shared_view){memory, (size_t)is.st_size};
+            *view = (struct kith_shared_view){memory, (size_t)is.st_size, fd};
     }
+    if (why == NULL)
+        return NULL;
+    /* What lingers would block the loop where this is the last descriptor. */
+    const struct linger none = {0, 0};
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
     close(fd);
     return why;
 }
@@ -138,9 +143,20 @@ const char *kith_shared_map(int fd, size_t most, struct kith_shared_view *view)
 /* Twice is harmless, as in the other end. */
 void kith_shared_unmap(struct kith_shared_view *view)
 {
-    if (view->head != NULL)
+    if (view->head != NULL) {
         munmap((void *)(uintptr_t)view->head, view->bytes);
+        close(view->fd);
+    }
     *view = (struct kith_shared_view){.head = NULL};
+}
+
+/* Reading a page that was never written would make us pay for it. Pages come,
+ * by their owner's writing; sealed as the file is none goes again. */
+static bool has_pages(const struct kith_shared_view *view, uint64_t at,
+                      size_t bytes)
+{
+    const off_t hole = lseek(view->fd, (off_t)at, SEEK_HOLE);
+    return hole >= 0 && (uint64_t)hole >= at + bytes;
 }
 
 /* Compared, never added: any of the numbers may be 2^64 - 1. */
@@ -150,7 +166,8 @@ const uint8_t *kith_shared_look(const struct kith_shared_view *view,
 {
     if (view->head == NULL || place->slot >= KITH_SLOTS_MAX ||
         place->at < HEAD_BYTES || place->at > view->bytes ||
-        bytes > view->bytes - place->at)
+        bytes > view->bytes - place->at ||
+        (bytes > 0 && !has_pages(view, place->at, bytes)))
         return NULL;
     return (const uint8_t *)view->head + place->at;
 }

@@ -52,14 +52,16 @@ bool kith_shared_find(const struct kith_shared *shared, uint32_t slot,
 struct kith_shared_view {
     const struct kith_shared_head *head;
     size_t bytes;
+    int fd; /* valid while head is not NULL */
 };
 /* Room for `vectors` of at most `bytes` each, what a neighbour may map. */
 size_t kith_shared_most(size_t vectors, size_t bytes);
-/* NULL, or why the descriptor is refused; it is closed in any case. Nothing of
+/* NULL, or why the descriptor is refused; it is closed then. Nothing of
  * the memory is read before its seals and size are right, `most` bytes. */
 const char *kith_shared_map(int fd, size_t most, struct kith_shared_view *view);
 void kith_shared_unmap(struct kith_shared_view *view);
-/* `bytes` at the place, if they are inside and a slot's; else NULL. */
+/* `bytes` at the place, if they are inside, a slot's, and written; else NULL.
+ */
 const uint8_t *kith_shared_look(const struct kith_shared_view *view,
                                 const struct kith_shared_place *place,
                                 size_t bytes);

@@ -88,7 +88,9 @@ struct kith_traffic {
     size_t in_offset;
     uint8_t *target; /* the inbox, NULL: discard */
     bool finite;
-    uint64_t in_filled; /* of a model in shared memory: the slot's count */
+    /* Of a model of which some came by shared memory: 1 + the slot's count; 0:
+     * none did. */
+    uint64_t in_filled;
 };
 
 /* The revocation list on a link: see revocation.c. */

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -445,6 +446,47 @@ static void bad_descriptors_are_not_kept(void **state)
     close(wrong[1]);
 }
 
+/* READY comes while the first burst is on its way by TCP. */
+static void a_model_may_come_both_ways(void **state)
+{
+    (void)state;
+    open_sides(true, true, 0);
+    RUN_UNTIL(link_of(0)->sharing.ready && link_of(1)->sharing.ready);
+    (void)cost_of_model(1);
+    struct kith_link *out = sides[0].transport.members[1].link;
+    kith_shared_refill(&sides[0].shared, SLOT);
+    fill(2);
+    out->sharing.ready = false;
+    out->traffic.bursts = KITH_BURSTS_MIN - 1; /* room for one */
+    send_model(2);
+    out->traffic.bursts -= KITH_BURSTS_MIN - 1;
+    out->sharing.ready = true;
+    kith_traffic_pump(out);
+    RUN_UNTIL(sides[1].models + sides[1].unwanted > 1);
+    assert_int_equal(sides[1].models, 2);
+    assert_memory_equal(sides[1].inbox, sides[0].slot, BYTES);
+}
+
+/* A claimant that cannot be accepted stays in the backlog: the socket goes, and
+ * the loop sleeps. */
+static void no_descriptors_left(void **state)
+{
+    struct rlimit old, few;
+    (void)state;
+    open_side(0, true, 0);
+    open_side(1, true, 0);
+    const int fd = stranger(), next = dup(0);
+    assert_true(fd >= 0 && next >= 0);
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    few = old;
+    few.rlim_cur = (rlim_t)next;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    RUN_UNTIL(sides[0].transport.hand_over.listener == NULL);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    close(fd);
+}
+
 /* What a certified member says of memory that it never gave, or of places
  * outside, costs it the link and no more. */
 static void lies_of_places_end_the_link(void **state)
@@ -472,6 +514,8 @@ int main(void)
         TEST(strangers_get_nothing),
         TEST(another_user_is_turned_away),
         TEST(bad_descriptors_are_not_kept),
+        TEST(a_model_may_come_both_ways),
+        TEST(no_descriptors_left),
         TEST(lies_of_places_end_the_link),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kith/algorithm.h"
 #include "kith/experiment.h"
 #include "tests/support/probe.h"
 
@@ -144,6 +145,49 @@ static void survivors_finish(void **state)
     }
 }
 
+/* A child speaks for itself and those below it: five peers, round by round of
+ * the way up to the root. What says more is not added, nor blamed on the root.
+ */
+static void counts_are_held_to_the_tree(void **state)
+{
+    static const struct {
+        kith_id child;
+        uint64_t round;
+        double count;
+        bool refused;
+    } cases[] = {{1, 0, 1, false},      {1, 0, 2, true},  {2, 1, 2, false},
+                 {2, 1, 3, true},       {4, 2, 1, false}, {4, 2, 4, true},
+                 {4, 2, 1048576, true}, {4, 2, 0, false}};
+    const struct kith_algorithm *algorithm = kith_algorithm_find("sync-sgd");
+    struct kith_topology graph;
+    (void)state;
+    assert_int_equal(
+        kith_topology_open(kith_topology_find("collective-tree"), 5, &graph),
+        KITH_OK);
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        double x[4] = {0}, sum[4] = {0}, gradient[4] = {0}, count = 1;
+        const double received[5] = {1, 1, 1, 1, 1};
+        void *vectors[] = {sum};
+        struct kith_algebra algebra = {.backend = kith_backend_find("naive64"),
+                                       .dim = 4,
+                                       .trained = 4,
+                                       .peers = 5,
+                                       .graph = &graph,
+                                       .live = x,
+                                       .scalars = &count,
+                                       .vectors = vectors,
+                                       .gradient = gradient,
+                                       .round = cases[n].round,
+                                       .received = received};
+        struct kith_work_edge edge = {.peer = cases[n].child};
+        edge.scalars_received[0] = cases[n].count;
+        algorithm->merge(&algebra, &edge);
+        assert_true(edge.refused == cases[n].refused);
+        assert_true(count == (cases[n].refused ? 1 : 1 + cases[n].count));
+        assert_true(sum[0] == (cases[n].refused ? 0 : 1));
+    }
+}
+
 static void wrong_files_are_refused(void **state)
 {
     static const struct {
@@ -184,6 +228,7 @@ int main(void)
         cmocka_unit_test(is_one_process),
         cmocka_unit_test(repeats_to_the_bit),
         cmocka_unit_test(survivors_finish),
+        cmocka_unit_test(counts_are_held_to_the_tree),
         cmocka_unit_test(wrong_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

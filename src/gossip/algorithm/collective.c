@@ -19,6 +19,14 @@ bool kith_collective_is_last(const struct kith_algebra *algebra)
            kith_collective_phases(algebra);
 }
 
+double kith_collective_most(const struct kith_algebra *algebra, kith_id child,
+                            uint64_t round_of_way)
+{
+    const double below = (double)(UINT64_C(1) << round_of_way);
+    const double left = (double)algebra->peers - (double)child;
+    return left < below ? left : below;
+}
+
 void kith_collective_begin(struct kith_algebra *algebra)
 {
     kith_algorithm_start(algebra);

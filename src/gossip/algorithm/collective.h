@@ -29,6 +29,10 @@ enum { COLLECTIVE_COUNT };
 uint64_t kith_collective_phase(const struct kith_algebra *algebra);
 uint64_t kith_collective_phases(const struct kith_algebra *algebra);
 bool kith_collective_is_last(const struct kith_algebra *algebra);
+/* Of a binomial tree: the most models that the child of round p of a way up
+ * speaks for, itself and its own children. */
+double kith_collective_most(const struct kith_algebra *algebra, kith_id child,
+                            uint64_t round_of_way);
 /* The first round of a cycle: a sum of one model. */
 void kith_collective_begin(struct kith_algebra *algebra);
 /* Whole vectors: the sum and its count travel, */

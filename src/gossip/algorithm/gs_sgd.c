@@ -165,11 +165,12 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
         kith_feedback_write_down(algebra);
 }
 
-/* The child of round p up speaks for up to 2^p peers. */
-static bool is_plausible(const struct kith_algebra *algebra, double models)
+static bool is_plausible(const struct kith_algebra *algebra,
+                         const struct kith_work_edge *edge)
 {
-    return models >= 1 &&
-           models <= (double)(UINT64_C(1) << round_of_way(algebra));
+    const double models = edge->scalars_received[0];
+    return models >= 1 && models <= kith_collective_most(algebra, edge->peer,
+                                                         round_of_way(algebra));
 }
 
 static void merged(struct kith_algebra *algebra, double models)
@@ -185,7 +186,7 @@ static void merge_table(struct kith_algebra *algebra,
     const double models = edge->scalars_received[0];
     if (models == 0 || !is_in(algebra, BEGUN))
         return;
-    edge->refused = !is_plausible(algebra, models) ||
+    edge->refused = !is_plausible(algebra, edge) ||
                     !kith_sketching_is_sane(algebra, models);
     if (edge->refused)
         return;
@@ -216,7 +217,7 @@ static void merge_values(struct kith_algebra *algebra,
     if (models == 0 || algebra->scalars[COLLECTIVE_COUNT] == 0 ||
         !is_exact(algebra) || !kith_sketching_are_ours(algebra))
         return;
-    edge->refused = !is_plausible(algebra, models) ||
+    edge->refused = !is_plausible(algebra, edge) ||
                     !kith_sketching_are_values_sane(algebra, models);
     if (edge->refused)
         return;

@@ -108,7 +108,8 @@ static void add_list(struct kith_algebra *algebra,
 static void merge_up(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     const double models = edge->scalars_received[0];
-    const double most = (double)(UINT64_C(1) << kith_collective_phase(algebra));
+    const double most = kith_collective_most(algebra, edge->peer,
+                                             kith_collective_phase(algebra));
     struct kith_top_list theirs = kith_feedback_list(algebra, FEEDBACK_THEIRS);
     edge->refused = !(models >= 1 && models <= most) ||
                     !kith_feedback_read_list(algebra, &theirs);

@@ -17,6 +17,9 @@
  * another one for good: so each message has a 64th of the root's x behind it,
  * in turns, which says nothing new to those that have it.
  *
+ * A save is of x: one that is taken while a gradient is on its way is a step
+ * behind, and who goes on from it is brought up by those blocks.
+ *
  * Source: Das et al., "Distributed deep learning using synchronous stochastic
  * gradient descent", 2016 (unmodified synchronous SGD).
  * Test: unit/test_sync_sgd.c. */
@@ -90,7 +93,15 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     const struct block block = block_of(algebra);
+    const double models = edge->scalars_received[0];
     edge->delta_sum = 0;
+    edge->refused =
+        models > (is_up(algebra)
+                      ? kith_collective_most(algebra, edge->peer,
+                                             kith_collective_phase(algebra))
+                      : algebra->peers);
+    if (edge->refused)
+        return;
     if (is_up(algebra)) {
         kith_collective_add(algebra, edge);
         return;

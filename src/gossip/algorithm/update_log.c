@@ -244,14 +244,18 @@ static void exchange(const struct update_log *log, uint64_t oldest,
     }
 }
 
-/* Everybody has an update of its own; who said something then knows that. */
+/* Everybody has an update of its own. What the partner has said it knows is
+ * believed of it alone: one that claims all would else be thought to have told
+ * everybody. */
 static void begin_round(const struct update_log *log, uint64_t oldest,
-                        uint64_t round, struct knowledge *knows)
+                        uint64_t round, kith_id partner,
+                        struct knowledge *knows)
 {
     for (kith_id p = 0; p < log->algebra->peers; p++) {
         const uint64_t told = get_wide(
             log, told_rounds_at() + (size_t)p * ROUND_NUMBERS, ROUND_NUMBERS);
-        for (uint64_t s = oldest; s <= round && told == round + 1; s++) {
+        for (uint64_t s = oldest;
+             s <= round && told == round + 1 && p == partner; s++) {
             const size_t w = slot_of(log, s);
             knows->of[p][w] = get_wide(
                 log, told_at(log) + ((size_t)p * log->window + w) * log->words,
@@ -284,7 +288,7 @@ uint32_t kith_update_choose(const struct update_log *log, kith_id partner,
     KITH_ASSERT(partner < log->algebra->peers);
     memset(&knows, 0, sizeof knows);
     for (uint64_t s = oldest; s <= round; s++) {
-        begin_round(log, oldest, s, &knows);
+        begin_round(log, oldest, s, partner, &knows);
         if (s < round)
             run_round(log, oldest, s, room, &knows);
     }
