@@ -200,6 +200,8 @@ struct kith_algorithm {
     /* Bytes of a message of a round that is not whole, at most payload;
      * NULL: all are. Which are: kith_algorithm_is_whole. */
     size_t (*slice)(const struct kith_algebra *algebra);
+    /* Which rounds of its schedule are whole; NULL: the first half. */
+    bool (*is_whole)(const struct kith_topology *graph, uint64_t round);
     /* Bytes of scratch on the backend, and coordinates that a device is told
      * of together, 0 on a host; NULL: none. All four see dim, backend,
      * coefficients and compression alone. */
@@ -270,11 +272,15 @@ kith_algorithm_adds_differences(const struct kith_algorithm *algorithm)
 
 /* Is this round's message of `payload` bytes, and no slice? Of a period of
  * `outer_every` rounds the last is; of a schedule's the first half, whose
- * messages say where, and those of the other half how much. */
+ * messages say where, and those of the other half how much, or as `is_whole`
+ * has it. graph: seen by that alone. */
 static inline bool
-kith_algorithm_is_whole(const struct kith_algorithm *algorithm, uint64_t period,
+kith_algorithm_is_whole(const struct kith_algorithm *algorithm,
+                        const struct kith_topology *graph, uint64_t period,
                         uint64_t round)
 {
+    if (algorithm->is_whole != NULL)
+        return algorithm->is_whole(graph, round);
     if (period < 2)
         return true;
     return algorithm->schedule != NULL ? round % period < period / 2

@@ -149,6 +149,23 @@ KITH_MUST_CHECK bool kith_compress(const struct kith_compression *how,
  * use. */
 KITH_MUST_CHECK bool kith_decompress(const struct kith_compression *how,
                                      const void *wire, uint64_t key, void *out);
+/* Where the k largest by size of v are, nearly: the selection of ms-top-k by
+ * itself, for algorithms whose messages are their own.
+ *
+ *   v       (n) finite, on a host's backend
+ *   kept    k, in [0, n]
+ *   key     which of those of a size are kept, where not all are
+ *   places  (k) ascending
+ *
+ * Returns k.
+ *
+ * Cost    O(n), as src/gossip/compressor/ms_top_k.h says without scratch.
+ * Source  Shi et al., "Towards Scalable Distributed Training of Deep Learning
+ *         on Public Cloud Clusters", MLSys 2021, MSTopK.
+ * Test    unit/test_ms_top_k.c, unit/test_two_level.c */
+size_t kith_ms_top_k(const struct kith_backend *backend, size_t n,
+                     const void *v, size_t kept, uint64_t key,
+                     uint32_t *places);
 /* wire <- 0 */
 void kith_compression_erase(const struct kith_compression *how, void *wire);
 /* Error feedback, on a host: what was left out is sent later.

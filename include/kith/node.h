@@ -138,7 +138,8 @@ struct kith_node_config {
     uint64_t payload_bytes; /* of an exchange's message */
     uint64_t model_bytes;   /* of a pull's, x itself; 0: the same */
     uint64_t slice_bytes;   /* of a round's that is no `period`-th */
-    uint32_t period;        /* 0, 1: all rounds carry payload_bytes */
+    uint32_t period;        /* 0, 1: all rounds carry payload_bytes, unless the
+                               algorithm says which do */
     kith_ns save_period_ns; /* SAVE items; 0: never */
     kith_ns round_deadline_ns; /* 0: from measured round trips;
                                   KITH_NEVER: wait for ever (simulator only) */

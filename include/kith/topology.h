@@ -233,6 +233,25 @@ uint32_t kith_topology_links(const struct kith_topology *topology, kith_id self,
 uint32_t kith_topology_degree(const struct kith_topology *topology,
                               kith_id self);
 
+/* Rounds of collective-sites: within a site, between them, within it again; to
+ * whom is `shift` members or sites on, at least 1. */
+enum kith_sites_way {
+    KITH_SITES_REDUCE,
+    KITH_SITES_BETWEEN,
+    KITH_SITES_GATHER
+};
+struct kith_sites_round {
+    enum kith_sites_way way;
+    uint32_t shift;
+};
+struct kith_sites_round
+kith_topology_sites_round(const struct kith_topology *topology, uint64_t round);
+/* Its sites, of as many peers each; of another topology, or NULL: as many as
+ * there are where none are given, the largest divisor up to the root of the
+ * peers. */
+uint32_t kith_topology_sites(const struct kith_topology *topology,
+                             uint32_t peers);
+
 /* The longest avoid list. */
 #define KITH_AVOID_MAX 64u
 /* A partner for one two-party exchange, never self; KITH_NOBODY when alone.

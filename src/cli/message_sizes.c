@@ -3,6 +3,7 @@
 
 #include "cli.h"
 #include "kith/algorithm.h"
+#include "kith/assert.h"
 #include "kith/compressor.h"
 
 /* So many values that what a message holds beside them does not show. */
@@ -20,10 +21,16 @@ static double share_of(const struct kith_algorithm *algorithm,
     if (algorithm->slice == NULL)
         return whole;
     const double slice = (double)algorithm->slice(algebra) / x;
-    return algorithm->schedule != NULL
-               ? (whole + slice) / 2
-               : slice + (whole - slice) /
-                             algebra->coefficients[KITH_GOSSIP_OUTER_EVERY];
+    const uint64_t period =
+        algorithm->schedule != NULL
+            ? kith_topology_period(algebra->graph)
+            : (uint64_t)algebra->coefficients[KITH_GOSSIP_OUTER_EVERY];
+    double sum = 0;
+    for (uint64_t round = 0; round < period; round++)
+        sum += kith_algorithm_is_whole(algorithm, algebra->graph, period, round)
+                   ? whole
+                   : slice;
+    return sum / (double)period;
 }
 
 void kith_cli_sends(const struct kith_algorithm *algorithm, char *text,
@@ -33,10 +40,16 @@ void kith_cli_sends(const struct kith_algorithm *algorithm, char *text,
     const struct kith_compression none = {kith_compressor_find("none"),
                                           kith_compressor_defaults(), backend,
                                           DIM, NULL};
+    struct kith_topology graph = {.peers = PEERS};
+    if (algorithm->slice != NULL && algorithm->schedule != NULL &&
+        kith_topology_open(kith_topology_find(algorithm->schedule), PEERS,
+                           &graph) != KITH_OK)
+        KITH_ASSERT(!"a schedule of slices needs memory");
     const struct kith_algebra algebra = {.backend = backend,
                                          .dim = DIM,
                                          .trained = DIM,
                                          .peers = PEERS,
+                                         .graph = &graph,
                                          .coefficients = algorithm->initial,
                                          .compression = &none,
                                          .every = 1};

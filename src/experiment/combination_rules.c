@@ -121,6 +121,32 @@ static enum kith_err match_gradients(const struct tree *tree,
                             experiment->gossip.every, algorithm->name);
 }
 
+/* Where the lists of all sites are no shorter than what they stand for, a dense
+ * mean has fewer bytes. */
+static enum kith_err match_sites(const struct tree *tree,
+                                 const struct kith_experiment *experiment)
+{
+    const uint32_t peers = experiment->peers;
+    const uint32_t sites =
+        kith_topology_sites(&experiment->gossip.graph, peers);
+    const double share = experiment->gossip.coefficients[KITH_GOSSIP_SHARE];
+    const double d =
+        (double)kith_model_size_of(experiment->model, &experiment->model_config)
+            .gossiped;
+    const double shard = ceil(d * sites / peers);
+    const double kept = fmax(1, floor(share * shard + 0.5));
+    if (experiment->gossip.algorithm->is_whole == NULL || sites == 1)
+        return KITH_OK;
+    return share * sites <= 1 && kept * sites <= d
+               ? KITH_OK
+               : kith_yaml_refuse(tree, "gossip.share",
+                                  "found %g with %u sites and a model of %.0f "
+                                  "values; allowed: up to 1 / %u, for lists "
+                                  "of more are longer than a dense mean: take "
+                                  "sync-sgd, or fewer gossip.regions",
+                                  share, sites, d, sites);
+}
+
 /* A median is of an odd number of rows, and a table has so many cells. */
 static enum kith_err match_sketch(const struct tree *tree,
                                   const struct kith_experiment *experiment)
@@ -334,6 +360,8 @@ enum kith_err kith_experiment_rule_match(const struct tree *tree,
         err = match_bytes(tree, experiment);
     if (err == KITH_OK)
         err = match_gradients(tree, experiment);
+    if (err == KITH_OK)
+        err = match_sites(tree, experiment);
     if (err == KITH_OK)
         err = match_sketch(tree, experiment);
     if (err == KITH_OK)

@@ -238,7 +238,8 @@ static bool is_drawn(const struct kith_algorithm *algorithm)
 
 static bool is_topology_drawn(const struct kith_topology_kind *topology)
 {
-    return strcmp(topology->name, "collective-tree-twice") != 0;
+    return strcmp(topology->name, "collective-tree-twice") != 0 &&
+           strcmp(topology->name, "collective-sites") != 0;
 }
 
 static const struct kith_algorithm *draw_algorithm(struct kith_rng *rng)

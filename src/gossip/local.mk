@@ -68,6 +68,9 @@ libkith_gossip_a_SOURCES = \
   src/gossip/algorithm/swarm.c \
   src/gossip/algorithm/swift.c \
   src/gossip/algorithm/sync_sgd.c \
+  src/gossip/algorithm/two_level.c \
+  src/gossip/algorithm/two_level.h \
+  src/gossip/algorithm/two_level_list.c \
   src/gossip/algorithm/update_log.c \
   src/gossip/algorithm/update_log.h \
   src/gossip/algorithm/update_sets.c \
@@ -123,6 +126,7 @@ libkith_gossip_a_SOURCES = \
   src/gossip/topology/circulant.c \
   src/gossip/topology/collective_doubling.c \
   src/gossip/topology/collective_ring.c \
+  src/gossip/topology/collective_sites.c \
   src/gossip/topology/collective_tree.c \
   src/gossip/topology/collective_tree_twice.c \
   src/gossip/topology/colouring.c \

@@ -89,7 +89,7 @@ static uint64_t bytes_at(const struct plan *plan, uint64_t round)
     if (plan->algorithm == NULL)
         return plan->whole << round;
     const uint64_t period = plan->slice == plan->whole ? 1 : plan->rounds;
-    return kith_algorithm_is_whole(plan->algorithm, period, round)
+    return kith_algorithm_is_whole(plan->algorithm, &plan->graph, period, round)
                ? plan->whole
                : plan->slice;
 }

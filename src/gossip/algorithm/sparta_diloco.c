@@ -25,7 +25,8 @@ extern const struct kith_algorithm kith_algorithm_sparta_diloco;
 static bool is_whole(const struct kith_algebra *algebra)
 {
     return kith_algorithm_is_whole(&kith_algorithm_sparta_diloco,
-                                   period(algebra), algebra->round);
+                                   algebra->graph, period(algebra),
+                                   algebra->round);
 }
 
 static size_t payload(const struct kith_algebra *algebra)

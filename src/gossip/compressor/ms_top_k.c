@@ -193,6 +193,37 @@ struct kith_choice kith_ms_top_k_choose(const struct kith_compression *how,
     return choice_of(&search, rng);
 }
 
+struct listing {
+    uint32_t *places;
+    size_t count, room;
+};
+
+static void list_place(void *context, size_t index, double value)
+{
+    struct listing *const listing = context;
+    (void)value;
+    KITH_ASSERT(listing->count < listing->room);
+    listing->places[listing->count++] = (uint32_t)index;
+}
+
+size_t kith_ms_top_k(const struct kith_backend *backend, size_t n,
+                     const void *v, size_t kept, uint64_t key, uint32_t *places)
+{
+    const struct kith_compression how = {.backend = backend, .dim = n};
+    const struct kith_view view = {v, n};
+    struct listing listing = {.places = places, .room = kept};
+    struct kith_rng rng;
+    if (kept == 0)
+        return 0;
+    kith_rng_init(&rng, key, KITH_STREAM_COMPRESS, 0);
+    const struct kith_choice choice =
+        kith_ms_top_k_choose(&how, view, kept, HALVINGS, &rng,
+                             (struct kith_sparse_scratch){NULL, 0});
+    kith_sparse_walk(&how, view, choice, list_place, &listing);
+    KITH_ASSERT(listing.count == kept);
+    return listing.count;
+}
+
 static bool ms_top_k_encode(const struct kith_compression *how, size_t n,
                             const void *v, struct kith_rng *rng, uint8_t *wire)
 {

@@ -6,7 +6,7 @@
 
 /* The graph that stands under a schedule where none is named. */
 extern const struct kith_topology_kind kith_topology_circulant,
-    kith_topology_collective_tree;
+    kith_topology_collective_sites, kith_topology_collective_tree;
 
 /* The stream of (seed; kind, round); a static random graph's round is the
  * attempt at it. */

@@ -157,8 +157,8 @@ uint64_t kith_node_payload(const struct kith_node_config *config,
     if (pattern == KITH_PATTERN_PULL && config->model_bytes > 0)
         return config->model_bytes;
     return pattern == KITH_PATTERN_ROUND &&
-                   !kith_algorithm_is_whole(config->algorithm, config->period,
-                                            number)
+                   !kith_algorithm_is_whole(config->algorithm, config->topology,
+                                            config->period, number)
                ? config->slice_bytes
                : config->payload_bytes;
 }

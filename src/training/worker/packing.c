@@ -130,7 +130,8 @@ static size_t count_of(struct kith_worker *worker, const struct kith_work *work)
         const struct kith_algebra algebra = kith_worker_algebra(worker);
         const double period = algebra.coefficients[KITH_GOSSIP_OUTER_EVERY];
         KITH_ASSERT(algorithm->schedule == NULL); /* sends bytes of its own */
-        if (!kith_algorithm_is_whole(algorithm, (uint64_t)period, work->round))
+        if (!kith_algorithm_is_whole(algorithm, algebra.graph, (uint64_t)period,
+                                     work->round))
             bytes = algorithm->slice(&algebra);
     }
     return bytes / worker->backend->element_bytes;
