@@ -71,6 +71,7 @@ static const struct choice {
     {"streaming", "topology: torus, every: 12", 1},
     {"swarm", "topology: torus, every: 3", 1},
     {"sync-sgd", "", 1},
+    {"two-level", "", 10},
     {"update-sets", "every: 50, compressor: top-k-2bit, density: 0.0002", 1},
 };
 

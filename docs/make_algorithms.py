@@ -71,7 +71,7 @@ def main():
         print(row(algorithm))
     print("""
 Rounds of all-reduce are many to a step: n = 8 peers send 1.75 d in a step by ring, 1.75 d on average by tree, 3 d by doubling. Where it says 0.125 deg d the number is that of eight peers, and other
-numbers follow from the defaults (`share` of sparta, gtop-k, sparse-loco, update-sets and gs-sgd, whose sketches and exact values are averaged; `fragments` of streaming, `outer_every` of sparta-diloco, an average over its rounds).
+numbers follow from the defaults (`share` of sparta, gtop-k, sparse-loco, update-sets, two-level and gs-sgd, whose sketches and exact values are averaged, as are the shards and lists of two-level, of 2 sites of 4; `fragments` of streaming, `outer_every` of sparta-diloco, an average over its rounds).
 
 What each of them computes is in the first comment of its file in `src/gossip/algorithm/`; [choosing.md](choosing.md) says which to take, [adding-an-algorithm.md](adding-an-algorithm.md) how to add one.""")
 

@@ -158,6 +158,9 @@ UNIT = \
   tests/unit/test_topology \
   tests/unit/test_topology_rounds \
   tests/unit/test_transport \
+  tests/unit/test_two_level \
+  tests/unit/test_two_level_costs \
+  tests/unit/test_two_level_message \
   tests/unit/test_update_sets \
   tests/unit/test_update_sets_rules \
   tests/unit/test_weights \
@@ -229,6 +232,7 @@ INTEGRATION = \
   tests/integration/test_lab_resumes.sh \
   tests/integration/test_lab_shared.sh \
   tests/integration/test_lab_sync_sgd.sh \
+  tests/integration/test_lab_two_level.sh \
   tests/integration/test_lab_taxonomy.sh \
   tests/integration/test_lab_wires.sh \
   tests/integration/test_netns_peers.sh \
@@ -329,6 +333,11 @@ tests_property_test_sim_theory_SOURCES = tests/property/test_sim_theory.c \
   $(PROBE)
 tests_unit_test_taxonomy_choco_SOURCES = tests/unit/test_taxonomy_choco.c \
   $(PROBE)
+BY_HAND = tests/support/sites.c tests/support/sites.h
+tests_unit_test_two_level_SOURCES = tests/unit/test_two_level.c $(BY_HAND) $(PROBE)
+tests_unit_test_two_level_costs_SOURCES = tests/unit/test_two_level_costs.c $(PROBE)
+tests_unit_test_two_level_message_SOURCES = \
+  tests/unit/test_two_level_message.c $(BY_HAND)
 tests_unit_test_sync_sgd_SOURCES = tests/unit/test_sync_sgd.c $(PROBE)
 tests_unit_test_gs_sgd_SOURCES = tests/unit/test_gs_sgd.c $(PROBE)
 tests_unit_test_gs_sgd_costs_SOURCES = tests/unit/test_gs_sgd_costs.c $(PROBE)

@@ -52,6 +52,9 @@ static const char *const settings[] = {
     /* A table of 3 x 4 cells. */
     "algorithm: gs-sgd, every: 1, share: 0.1, rows: 3, columns: 2",
     "algorithm: sparse-loco, every: 2, compressor: top-k-2bit, density: 0.3",
+    /* Shards alone, and lists and x in their place alone. */
+    "algorithm: two-level, every: 1, regions: 1, share: 0.1",
+    "algorithm: two-level, every: 1, regions: 3, share: 0.1",
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
 

@@ -16,7 +16,8 @@ TOP = os.path.abspath(os.environ.get("srcdir", os.path.join(
 PAGE = os.path.join(TOP, "docs", "papers.md")
 PROGRAMS = ("test_sketch", "test_sketch_recover", "test_top_list",
             "test_gtop_k", "test_gs_sgd", "test_gs_sgd_learns --all",
-            "test_gs_sgd_costs", "test_ms_top_k", "test_balance",
+            "test_gs_sgd_costs", "test_ms_top_k", "test_two_level",
+            "test_two_level_costs", "test_balance",
             "test_layer_schedule",
             "test_sync_sgd", "test_hand_over", "test_shared_vectors")
 LINE = re.compile(r"^\s*(T[3-6]\.\d+)\s+(.*?)[:\s]*expected\s+(.*), measured "

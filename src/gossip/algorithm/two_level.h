@@ -63,8 +63,9 @@ void kith_two_level_add_lists(struct kith_algebra *algebra);
 bool kith_two_level_shows_x(const struct kith_algebra *algebra, uint32_t site);
 /* The block of this cycle that comes with or by a member's messages. */
 void kith_two_level_write_block(struct kith_algebra *algebra, void *to);
-/* x there <- `from`; returns the sum of what that changed. 0 where a value is
- * none, which changes nothing. */
+bool kith_two_level_is_block_sane(const struct kith_algebra *algebra,
+                                  uint32_t member, const void *from);
+/* x there <- `from`, which is sane; returns the sum of what that changed. */
 double kith_two_level_take_block(struct kith_algebra *algebra, uint32_t member,
                                  const void *from);
 

@@ -211,34 +211,42 @@ static uint64_t cycle_of(const struct kith_algebra *algebra)
     return algebra->round / kith_collective_phases(algebra);
 }
 
-static size_t blocks_of(const struct kith_algebra *algebra)
+/* Of the turns in which x is shown. */
+struct turn {
+    uint64_t sweep, position; /* how often all of x went round; since then */
+};
+static struct turn turn_of(const struct kith_algebra *algebra)
 {
-    return (algebra->dim + block_size(algebra) - 1) / block_size(algebra);
+    const uint64_t turn = cycle_of(algebra) / CYCLES_TO_X;
+    const size_t values =
+        block_size(algebra) * kith_two_level_of(algebra).members;
+    const uint64_t turns = (algebra->dim + values - 1) / values;
+    KITH_ASSERT(turns > 0);
+    return (struct turn){turn / turns, turn % turns};
 }
 
-/* Each member's is another one, and each time that all have gone round another
- * member's, so that a site whose member is gone gets all of x by the others. */
+/* Each member's is another one, and in each sweep another member's, so that a
+ * site whose member is gone gets all of x by the others. */
 static struct kith_range block_of(const struct kith_algebra *algebra,
                                   uint32_t member)
 {
+    const struct turn turn = turn_of(algebra);
     const uint64_t members = kith_two_level_of(algebra).members;
-    const uint64_t first = cycle_of(algebra) / CYCLES_TO_X * members;
-    const uint64_t turn =
-        first + (member + first / blocks_of(algebra)) % members;
-    const size_t size = block_size(algebra);
-    const size_t at = (size_t)(turn % blocks_of(algebra)) * size;
-    const size_t left = algebra->dim - at;
-    return (struct kith_range){at, left < size ? left : size};
+    const size_t size = block_size(algebra), d = algebra->dim;
+    const size_t wanted =
+        (size_t)(turn.position * members + (member + turn.sweep) % members) *
+        size;
+    const size_t at = wanted < d ? wanted : d;
+    return (struct kith_range){at, d - at < size ? d - at : size};
 }
 
-/* Sites take turns, another one at a block each time that it comes. */
+/* Sites take turns, and of each block in each sweep another one. */
 bool kith_two_level_shows_x(const struct kith_algebra *algebra, uint32_t site)
 {
-    const uint64_t turn = cycle_of(algebra) / CYCLES_TO_X;
-    const struct kith_two_level of = kith_two_level_of(algebra);
-    const uint64_t sweep = turn * of.members / blocks_of(algebra);
+    const struct turn turn = turn_of(algebra);
     return cycle_of(algebra) % CYCLES_TO_X == CYCLES_TO_X - 1 &&
-           (turn + sweep) % of.sites == site;
+           (turn.position + turn.sweep) % kith_two_level_of(algebra).sites ==
+               site;
 }
 
 void kith_two_level_write_block(struct kith_algebra *algebra, void *to)
@@ -252,14 +260,18 @@ void kith_two_level_write_block(struct kith_algebra *algebra, void *to)
                algebra->backend->element_bytes);
 }
 
+bool kith_two_level_is_block_sane(const struct kith_algebra *algebra,
+                                  uint32_t member, const void *from)
+{
+    return kith_two_level_sane(algebra, from, block_of(algebra, member).count);
+}
+
 double kith_two_level_take_block(struct kith_algebra *algebra, uint32_t member,
                                  const void *from)
 {
     const struct kith_range block = block_of(algebra, member);
     char *const x = kith_algorithm_at(algebra, algebra->live, block.at);
     double changed = 0;
-    if (!kith_two_level_sane(algebra, from, block.count))
-        return 0;
     for (size_t i = 0; i < block.count; i++)
         changed += kith_feedback_get(algebra, from, i) -
                    kith_feedback_get(algebra, x, i);
