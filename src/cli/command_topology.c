@@ -31,27 +31,26 @@ struct measured {
     double expected, worst, tried, error;
 };
 
-/* A model that any algorithm takes; nobody opens its data. */
 static const char *const placeholder =
-    "name: list\npeers: 1\nseed: 1\nstop: {steps: 1}\n"
-    "model: {kind: mlp, layers: [4096, 4096]}\ndata: {path: /none}\n"
+    "name: list\npeers: 1\nseed: 1\nstop: {steps: 1}\nmodel: {kind: none}\n"
     "gossip: {algorithm: local}\n";
 
-/* Rounds of an all-reduce are for its own algorithm alone. */
-static const char *algorithm_for(const char *topology)
+/* Rounds of an all-reduce are for its own algorithm alone. NULL: any will do.
+ */
+static const struct kith_algorithm *algorithm_for(const char *topology)
 {
     for (unsigned i = 0; kith_algorithms[i] != NULL; i++)
         if (kith_algorithms[i]->schedule != NULL &&
             strcmp(kith_algorithms[i]->schedule, topology) == 0)
-            return kith_algorithms[i]->name;
-    return "local";
+            return kith_algorithms[i];
+    return NULL;
 }
 
 /* The experiment file's own rules say what fits what. */
 static int open_graph(const struct cli_arguments *arguments,
                       struct kith_experiment *experiment)
 {
-    const char *sets[CLI_WORDS_MAX + 3];
+    const char *sets[CLI_WORDS_MAX + 5];
     char name[KITH_NAME_MAX + 32], peers[64], algorithm[KITH_NAME_MAX + 32];
     char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
     uint32_t count = 0;
@@ -67,8 +66,14 @@ static int open_graph(const struct cli_arguments *arguments,
                                  arguments->sets[i]);
         sets[count++] = arguments->sets[i];
     }
+    const struct kith_algorithm *const own = algorithm_for(arguments->words[1]);
     (void)snprintf(algorithm, sizeof algorithm, "gossip.algorithm=%s",
-                   algorithm_for(arguments->words[1]));
+                   own == NULL ? "local" : own->name);
+    if (own != NULL && (own->flags & KITH_SHARES_GRADIENTS) != 0) {
+        /* Gradients want a model that learns; nobody opens its data. */
+        sets[count++] = "model={kind: mlp, layers: [4096, 4096]}";
+        sets[count++] = "data={path: /none}";
+    }
     sets[count++] = algorithm;
     sets[count++] = name;
     sets[count++] = peers;
