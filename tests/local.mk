@@ -161,6 +161,7 @@ UNIT = \
   tests/unit/test_two_level \
   tests/unit/test_two_level_costs \
   tests/unit/test_two_level_message \
+  tests/unit/test_two_level_runs \
   tests/unit/test_update_sets \
   tests/unit/test_update_sets_rules \
   tests/unit/test_weights \
@@ -336,6 +337,7 @@ tests_unit_test_taxonomy_choco_SOURCES = tests/unit/test_taxonomy_choco.c \
 BY_HAND = tests/support/sites.c tests/support/sites.h
 tests_unit_test_two_level_SOURCES = tests/unit/test_two_level.c $(BY_HAND) $(PROBE)
 tests_unit_test_two_level_costs_SOURCES = tests/unit/test_two_level_costs.c $(PROBE)
+tests_unit_test_two_level_runs_SOURCES = tests/unit/test_two_level_runs.c $(PROBE)
 tests_unit_test_two_level_message_SOURCES = \
   tests/unit/test_two_level_message.c $(BY_HAND)
 tests_unit_test_sync_sgd_SOURCES = tests/unit/test_sync_sgd.c $(PROBE)

@@ -135,7 +135,8 @@ static enum kith_err match_sites(const struct tree *tree,
             .gossiped;
     const double shard = ceil(d * sites / peers);
     const double kept = fmax(1, floor(share * shard + 0.5));
-    if (experiment->gossip.algorithm->is_whole == NULL || sites == 1)
+    if (strcmp(experiment->gossip.topology->name, "collective-sites") != 0 ||
+        sites == 1)
         return KITH_OK;
     return share * sites <= 1 && kept * sites <= d
                ? KITH_OK

@@ -33,7 +33,7 @@
  * Source: Shi et al., "Towards Scalable Distributed Training of Deep Learning
  * on Public Cloud Clusters", MLSys 2021; blocks of x are ours.
  * Test: unit/test_two_level.c (T4.3), unit/test_two_level_message.c,
- * unit/test_two_level_costs.c (T4.4). */
+ * unit/test_two_level_runs.c, unit/test_two_level_costs.c (T4.4). */
 #include "two_level.h"
 
 #include "kith/assert.h"
