@@ -112,7 +112,7 @@ static void copy_burst(struct kith_link *link, const uint8_t *from,
 bool kith_shared_burst_comes(struct kith_link *link, const uint8_t *frame)
 {
     struct kith_traffic *traffic = &link->traffic;
-    const struct kith_shared_view *view = &link->sharing.view;
+    struct kith_shared_view *view = &link->sharing.view;
     const uint8_t *at = frame + 2;
     struct kith_shared_place place = {.slot = (uint32_t)get(&at, 4)};
     place.filled = get(&at, 8);

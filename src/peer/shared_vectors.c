@@ -129,7 +129,8 @@ const char *kith_shared_map(int fd, size_t most, struct kith_shared_view *view)
         if (memory == MAP_FAILED)
             why = "the memory file cannot be mapped";
         else
-            *view = (struct kith_shared_view){memory, (size_t)is.st_size, fd};
+            *view = (struct kith_shared_view){
+                .head = memory, .bytes = (size_t)is.st_size, .fd = fd};
     }
     if (why == NULL)
         return NULL;
@@ -151,16 +152,22 @@ void kith_shared_unmap(struct kith_shared_view *view)
 }
 
 /* Reading a page that was never written would make us pay for it. Pages come,
- * by their owner's writing; sealed as the file is none goes again. */
-static bool has_pages(const struct kith_shared_view *view, uint64_t at,
-                      size_t bytes)
+ * by their owner's writing; sealed as the file is none goes again, so what was
+ * found once is kept: the system looks as far as the next hole. */
+static bool has_pages(struct kith_shared_view *view, uint64_t at, size_t bytes)
 {
-    const off_t hole = lseek(view->fd, (off_t)at, SEEK_HOLE);
-    return hole >= 0 && (uint64_t)hole >= at + bytes;
+    if (at < view->pages_from || at + bytes > view->pages_to) {
+        const off_t hole = lseek(view->fd, (off_t)at, SEEK_HOLE);
+        if (hole < 0 || (uint64_t)hole < at + bytes)
+            return false;
+        view->pages_from = at;
+        view->pages_to = (uint64_t)hole;
+    }
+    return true;
 }
 
 /* Compared, never added: any of the numbers may be 2^64 - 1. */
-const uint8_t *kith_shared_look(const struct kith_shared_view *view,
+const uint8_t *kith_shared_look(struct kith_shared_view *view,
                                 const struct kith_shared_place *place,
                                 size_t bytes)
 {

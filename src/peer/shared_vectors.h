@@ -52,7 +52,8 @@ bool kith_shared_find(const struct kith_shared *shared, uint32_t slot,
 struct kith_shared_view {
     const struct kith_shared_head *head;
     size_t bytes;
-    int fd; /* valid while head is not NULL */
+    int fd;                        /* valid while head is not NULL */
+    uint64_t pages_from, pages_to; /* known to be written */
 };
 /* Room for `vectors` of at most `bytes` each, what a neighbour may map. */
 size_t kith_shared_most(size_t vectors, size_t bytes);
@@ -62,7 +63,7 @@ const char *kith_shared_map(int fd, size_t most, struct kith_shared_view *view);
 void kith_shared_unmap(struct kith_shared_view *view);
 /* `bytes` at the place, if they are inside, a slot's, and written; else NULL.
  */
-const uint8_t *kith_shared_look(const struct kith_shared_view *view,
+const uint8_t *kith_shared_look(struct kith_shared_view *view,
                                 const struct kith_shared_place *place,
                                 size_t bytes);
 /* Has the slot not been filled anew since? Asked after the copy. */
