@@ -49,6 +49,16 @@ libkith_libcrypto_a_SOURCES = src/protocol/session/aead_libcrypto.c
 libkith_session_a_CPPFLAGS += -DKITH_HAVE_LIBCRYPTO
 endif
 
+# So does that over ipsec-mb.
+EXTRA_DIST += src/protocol/session/aead_ipsec_mb.c
+if HAVE_IPSEC_MB
+noinst_LIBRARIES += libkith_ipsec_mb.a
+libkith_ipsec_mb_a_CFLAGS = $(C11)
+libkith_ipsec_mb_a_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
+libkith_ipsec_mb_a_SOURCES = src/protocol/session/aead_ipsec_mb.c
+libkith_session_a_CPPFLAGS += -DKITH_HAVE_IPSEC_MB
+endif
+
 # The node: events in, effects out.
 noinst_LIBRARIES += libkith_core.a
 libkith_core_a_CFLAGS = $(C11)

@@ -3,7 +3,8 @@
 # handed in, tables are const, nothing registers itself.
 # Method: objdump -t of the archives; a symbol with a size in .data, .bss or
 # COMMON is a breach. Tables of pointers lie in .data.rel.ro, made read-only
-# once the program is loaded.
+# once the program is loaded. libkith_ipsec_mb.a alone is left out: it keeps,
+# once a process, what its library found to suit the processor.
 # shellcheck source=tests/fences/common.sh
 . "${srcdir:-$(dirname "$0")/../..}/tests/fences/common.sh"
 

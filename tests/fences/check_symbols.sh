@@ -38,10 +38,15 @@ check libkith_gossip.a "$fences/plugins.allow" \
 check libkith_model.a "$fences/plugins.allow" \
     libkith_backend.a libkith_base.a || fail "model"
 check libkith_session.a "$fences/session.allow" \
-    libkith_libcrypto.a libkith_wire.a libkith_base.a || fail "session"
+    libkith_libcrypto.a libkith_ipsec_mb.a libkith_wire.a libkith_base.a ||
+    fail "session"
 if [ -f libkith_libcrypto.a ]; then
     check libkith_libcrypto.a "$fences/libcrypto.allow" libkith_session.a \
         libkith_base.a || fail "libcrypto"
+fi
+if [ -f libkith_ipsec_mb.a ]; then
+    check libkith_ipsec_mb.a "$fences/ipsec_mb.allow" libkith_session.a \
+        libkith_base.a || fail "ipsec_mb"
 fi
 
 # Canaries: one archive per kind of trespass.

@@ -6,10 +6,13 @@
 #include "kith/assert.h"
 #include "src/protocol/session/aegis.h"
 
-/* libcrypto leads: 2.5 times libsodium's AES-256-GCM where the processor has
- * wide AES instructions, and more than twice its ChaCha20. What is ours has one
- * suite, which neither library has. */
+/* ipsec-mb leads where the processor has wide AES instructions: 2.6 times the
+ * AES-256-GCM of libcrypto 3.0. That is 2.5 times libsodium's, and more than
+ * twice its ChaCha20. What is ours has one suite, which no library has. */
 const struct kith_aead *const kith_aeads[] = {
+#ifdef KITH_HAVE_IPSEC_MB
+    &kith_aead_ipsec_mb,
+#endif
 #ifdef KITH_HAVE_LIBCRYPTO
     &kith_aead_libcrypto,
 #endif

@@ -1,4 +1,4 @@
-/* One contract for an authenticated cipher, two libraries and our own AEGIS
+/* One contract for an authenticated cipher, three libraries and our own AEGIS
  * behind it.
  *
  *   seal: (key, nonce, ad, plain[n]) -> sealed[n + 16]
@@ -68,6 +68,7 @@ struct kith_aead {
 
 extern const struct kith_aead kith_aead_sodium;
 extern const struct kith_aead kith_aead_libcrypto;
+extern const struct kith_aead kith_aead_ipsec_mb;
 extern const struct kith_aead kith_aead_aegis_vaes;
 extern const struct kith_aead kith_aead_aegis_aesni;
 
