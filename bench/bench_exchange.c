@@ -9,6 +9,8 @@
  * way, both merges. Node, worker thread, session, gate and transport are as
  * they are. Nothing trains, as with gloo: a peer that trained meanwhile would
  * copy x once.
+ * Bare: what a loop of the same suite does without all that, one thread a
+ * process (bare_exchange.h). Target: 0.90 of it, for float32.
  * gloo: isend + irecv + lerp_, without authentication (exchange_gloo.py).
  * Targets, of its rate: 0.60 with AES-256-GCM of the fastest provider and of
  * libcrypto, 0.40 of libsodium, 0.95 with AEGIS-256X2, 1.20 with AES-256-GCM
@@ -18,15 +20,13 @@
  * BENCH_GUARD=NAME, in place of all that: the same between peers that train, an
  * mlp of as many parameters, without a guard and with that one, in turn.
  * Target: at most 1.05 times the time. */
-#include "bench/bench.h"
-#include "bench/network.h"
+#include "bench/bare_exchange.h"
 
 #include <signal.h>
 #include <sys/wait.h>
 
 #include "tests/support/peers.h"
 
-#define ELEMENTS 25000000u
 #define TIMES_MAX 64u
 
 /* As what a model travels: cipher, its provider (NULL: the fastest), numbers.
@@ -61,6 +61,12 @@ static const struct mode {
              {"one asks, at once", false, 0}};
 #define MODES (sizeof modes / sizeof *modes)
 
+static uint32_t elements_of(void)
+{
+    const double asked = bench_setting("BENCH_ELEMENTS", 25e6);
+    return asked >= 1 && asked <= 1e9 ? (uint32_t)asked : 25000000;
+}
+
 /* Written by the peers' processes. */
 struct times {
     const struct mode *mode;
@@ -72,6 +78,7 @@ struct times {
     } open[2][TIMES_MAX];
     double cpu_s[2]; /* of each process, until its last mark */
     uint32_t count, rejected;
+    double bare_s[2]; /* of the bare loop, instead of all that */
     struct done {
         double ended_s, seconds, cpu_s;
     } done[TIMES_MAX];
@@ -170,7 +177,7 @@ static void write_experiment(const char *guard, unsigned exchanges,
     if (guard == NULL)
         snprintf(model, sizeof model,
                  "model: {kind: consensus, dim: %u}\ncompute: {step: 2ms}\n",
-                 ELEMENTS);
+                 elements_of());
     else
         snprintf(model, sizeof model,
                  "model: {kind: mlp, layers: [64, 4960, 4960, 10]}\n"
@@ -247,7 +254,8 @@ static const char *find_python(void)
 static bool gloo_open(struct gloo *gloo)
 {
     int ask[2], answer[2];
-    char elements[16], line[64];
+    char elements[16], line[64], script[512];
+    const char *const theirs = getenv("BENCH_THEIRS");
     const char *python = find_python();
     if (python == NULL) {
         printf("# no PyTorch: add the package python3-torch to compare with "
@@ -256,7 +264,9 @@ static bool gloo_open(struct gloo *gloo)
     }
     if (pipe(ask) != 0 || pipe(answer) != 0)
         return false;
-    snprintf(elements, sizeof elements, "%u", ELEMENTS);
+    snprintf(script, sizeof script, "%s/%s", BENCH_FOLDER,
+             theirs ? theirs : "exchange_gloo.py");
+    snprintf(elements, sizeof elements, "%u", elements_of());
     fflush(NULL);
     gloo->pid = fork();
     if (gloo->pid == 0) {
@@ -264,8 +274,7 @@ static bool gloo_open(struct gloo *gloo)
         dup2(answer[1], 1);
         close(ask[1]);
         close(answer[0]);
-        execlp(python, python, BENCH_FOLDER "/exchange_gloo.py", elements,
-               "29517", (char *)NULL);
+        execlp(python, python, script, elements, "29517", (char *)NULL);
         _exit(127);
     }
     close(ask[0]);
@@ -298,6 +307,12 @@ static void gloo_close(struct gloo *gloo)
 struct rates {
     double rate[BENCH_ROUNDS], cpu_ms[BENCH_ROUNDS];
 };
+static double bare_rate[CHANNELS][BENCH_ROUNDS];
+
+static bool has_bare(const struct channel *channel)
+{
+    return strcmp(channel->wire, "float32") == 0 && channel->same_host == NULL;
+}
 
 /* Whether this channel can be had, and this way is asked for. */
 static bool is_chosen(size_t c, size_t m)
@@ -309,20 +324,29 @@ static bool is_chosen(size_t c, size_t m)
            (only_way < 0 || m == (size_t)only_way);
 }
 
+static bool is_any_chosen(size_t c)
+{
+    bool any = false;
+    for (size_t m = 0; m < MODES; m++)
+        any |= is_chosen(c, m);
+    return any;
+}
+
 /* Every way that is chosen, over the first channel unless another is. */
 static void compare_guard(const char *guard, int rounds, uint32_t count)
 {
     const size_t p = (size_t)bench_setting("BENCH_CHANNEL", 0);
     for (size_t m = 0; m < MODES; m++) {
+        const double gb = 0.1; /* as many parameters as by default */
         struct rates plain, guarded;
         uint32_t rejected = 0;
         char name[80];
         for (int r = 0; r < rounds && is_chosen(p, m); r++) {
             struct cost cost = ours(&channels[p], &modes[m], "none", count);
-            plain.rate[r] = 0.1 / cost.seconds;
+            plain.rate[r] = gb / cost.seconds;
             plain.cpu_ms[r] = 1e3 * cost.cpu;
             cost = ours(&channels[p], &modes[m], guard, count);
-            guarded.rate[r] = 0.1 / cost.seconds;
+            guarded.rate[r] = gb / cost.seconds;
             guarded.cpu_ms[r] = 1e3 * cost.cpu;
             rejected += times->rejected;
         }
@@ -349,6 +373,11 @@ static void report(int rounds, struct rates rates[CHANNELS][MODES],
         const struct channel *channel = &channels[c];
         if (aead_of(channel) == NULL)
             printf("# no %s here\n", channel->name);
+        if (is_any_chosen(c) && has_bare(channel)) {
+            char name[80];
+            snprintf(name, sizeof name, "%s, bare loop", channel->name);
+            bench_print(name, bare_rate[c], rounds, "GB/s");
+        }
         for (size_t m = 0; m < MODES; m++) {
             char name[80];
             if (!is_chosen(c, m))
@@ -357,7 +386,10 @@ static void report(int rounds, struct rates rates[CHANNELS][MODES],
             bench_print(name, rates[c][m].rate, rounds, "GB/s");
             bench_print("  CPU time of both peers", rates[c][m].cpu_ms, rounds,
                         "ms an exchange");
-            snprintf(name, sizeof name, "it : gloo, %s, %s", channel->name,
+            if (has_bare(channel))
+                bench_ratio("it : bare loop of the suite", rates[c][m].rate,
+                            bare_rate[c], rounds, 0.90);
+            snprintf(name, sizeof name, "it : theirs, %s, %s", channel->name,
                      modes[m].name);
             if (gloo_rate != NULL)
                 bench_ratio(name, rates[c][m].rate, gloo_rate, rounds,
@@ -373,6 +405,7 @@ int main(void)
     const int rounds = (int)bench_setting("BENCH_EXCHANGE_ROUNDS", 3);
     const uint32_t count = (uint32_t)bench_setting("BENCH_EXCHANGES", 7);
     const char *const guard = getenv("BENCH_GUARD");
+    const double gb = 1e-9 * sizeof(float) * elements_of();
     struct gloo gloo;
     if (rounds < 1 || rounds > BENCH_ROUNDS) {
         fprintf(stderr, "BENCH_EXCHANGE_ROUNDS: found %d; allowed: 1 to %d\n",
@@ -390,21 +423,26 @@ int main(void)
     const bool compare = gloo_open(&gloo);
     for (int r = 0; r < rounds; r++) {
         if (compare)
-            gloo_rate[r] = 0.1 / gloo_run(&gloo, count);
-        for (size_t c = 0; c < CHANNELS; c++)
+            gloo_rate[r] = gb / gloo_run(&gloo, count);
+        for (size_t c = 0; c < CHANNELS; c++) {
+            if (is_any_chosen(c) && has_bare(&channels[c]))
+                bare_rate[c][r] =
+                    gb / bare_exchange(aead_of(&channels[c]), channels[c].suite,
+                                       elements_of(), count, times->bare_s);
             for (size_t m = 0; m < MODES; m++) {
                 if (!is_chosen(c, m))
                     continue;
                 const struct cost cost =
                     ours(&channels[c], &modes[m], NULL, count);
-                rates[c][m].rate[r] = 0.1 / cost.seconds;
+                rates[c][m].rate[r] = gb / cost.seconds;
                 rates[c][m].cpu_ms[r] = 1e3 * cost.cpu;
             }
+        }
     }
     if (compare) {
         gloo_close(&gloo);
-        bench_print("gloo exchange + average, 100 MB, plaintext", gloo_rate,
-                    rounds, "GB/s");
+        bench_print("theirs: exchange + average, plaintext", gloo_rate, rounds,
+                    "GB/s");
     }
     report(rounds, rates, compare ? gloo_rate : NULL);
     return 0;

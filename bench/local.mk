@@ -52,7 +52,7 @@ bench_bench_record_CPPFLAGS += -DKITH_HAVE_LIBCRYPTO $(CRYPTO_CFLAGS)
 endif
 
 # Real peers, as in the tests, beside gloo's.
-bench_bench_exchange_SOURCES = bench/bench_exchange.c bench/network.h $(PEERS)
+bench_bench_exchange_SOURCES = bench/bench_exchange.c bench/bare_exchange.h bench/plain.h bench/network.h $(PEERS)
 bench_bench_exchange_CPPFLAGS = $(AM_CPPFLAGS) \
   -DBENCH_FOLDER='"$(abs_srcdir)/bench"'
 bench_bench_channel_SOURCES = bench/bench_channel.c bench/plain.h $(PEERS) \
@@ -60,7 +60,7 @@ bench_bench_channel_SOURCES = bench/bench_channel.c bench/plain.h $(PEERS) \
 bench_bench_handshake_SOURCES = bench/bench_handshake.c bench/plain.h $(PEERS) \
   $(SESSIONS)
 bench_bench_transport_SOURCES = bench/bench_transport.c bench/plain.h
-EXTRA_DIST += bench/exchange_gloo.py
+EXTRA_DIST += bench/exchange_gloo.py bench/mean_torchft.py
 
 # What runs on a machine with a GPU builds itself: bench/gpu/run.sh.
 EXTRA_DIST += $(wildcard $(srcdir)/bench/gpu/*.*)
