@@ -141,7 +141,7 @@ struct base {
 };
 
 /* What is not drawn with the rest, so that it shifts nothing of it. */
-enum { OWN_CLAIMS = 1000, OWN_AHEAD, OWN_SIZE, OWN_HUGE };
+enum { OWN_CLAIMS = 1000, OWN_AHEAD, OWN_SIZE, OWN_HUGE, OWN_LATE = 1010 };
 
 static struct kith_rng own_stream(uint64_t seed, uint64_t run, uint64_t what)
 {
@@ -227,13 +227,21 @@ static uint32_t draw_dim(uint64_t seed, uint64_t run, uint32_t few)
     return one_in(&rng, 8) ? octave(&rng, 512, 8192) : few;
 }
 
-/* Draws have numbers, by which what they found is kept away, and who joins the
- * lists changes all of them: what came later, of a host alone or for gradients,
- * is searched with --set gossip.algorithm. */
-static bool is_drawn(const struct kith_algorithm *algorithm)
+/* Draws have numbers, by which what they found is kept away, and who joins a
+ * list changes all of them. What came later, with messages of its own, of a
+ * host alone or for gradients, is drawn apart, in the place of another, by
+ * seeds that nobody used before. */
+#define LATE_FROM_SEED 1000u
+
+static bool is_late(const struct kith_algorithm *algorithm)
 {
-    return !kith_algorithm_sends_bytes(algorithm) &&
-           (algorithm->flags & (KITH_NEEDS_HOST | KITH_SHARES_GRADIENTS)) == 0;
+    return kith_algorithm_sends_bytes(algorithm) ||
+           (algorithm->flags & (KITH_NEEDS_HOST | KITH_SHARES_GRADIENTS)) != 0;
+}
+
+static bool is_early(const struct kith_algorithm *algorithm)
+{
+    return !is_late(algorithm);
 }
 
 static bool is_topology_drawn(const struct kith_topology_kind *topology)
@@ -242,7 +250,9 @@ static bool is_topology_drawn(const struct kith_topology_kind *topology)
            strcmp(topology->name, "collective-sites") != 0;
 }
 
-static const struct kith_algorithm *draw_algorithm(struct kith_rng *rng)
+static const struct kith_algorithm *
+draw_algorithm(struct kith_rng *rng,
+               bool (*is_drawn)(const struct kith_algorithm *))
 {
     uint32_t count = 0, at = 0;
     for (uint32_t i = 0; kith_algorithms[i] != NULL; i++)
@@ -266,13 +276,14 @@ static const struct kith_topology_kind *draw_topology(struct kith_rng *rng)
 
 /* A momentum of the outer step is for one symmetric matrix; with others the
  * iteration may grow without any fault, until models are gated or overflow:
- * slowmo and diloco on some draws of equistatic, diloco on base. */
+ * slowmo and diloco on some draws of equistatic, diloco on base. Those that
+ * came late have a schedule of their own there. */
 static bool converges(const struct kith_algorithm *algorithm,
                       const struct kith_topology_kind *topology)
 {
     const unsigned outer =
         KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE);
-    return (algorithm->keys & outer) != outer ||
+    return (algorithm->keys & outer) != outer || is_late(algorithm) ||
            (topology->is_static && !topology->directed);
 }
 
@@ -294,6 +305,10 @@ static size_t add_gossip(const struct base *base, char *text, size_t size,
     if (base->algorithm->schedule == NULL)
         at = kith_text_add(text, size, at, ", topology: %s",
                            base->topology->name);
+    if (is_late(base->algorithm) &&
+        (base->algorithm->flags & KITH_TAKES_COMPRESSOR))
+        at = kith_text_add(text, size, at,
+                           ", compressor: top-k-2bit, density: 0.1");
     return kith_text_add(text, size, at, ", every: %" PRIu32 "}\n",
                          base->every);
 }
@@ -343,7 +358,7 @@ static bool is_huge(uint64_t seed, uint64_t run, const struct base *base)
 }
 
 static struct base draw_base(uint64_t seed, uint64_t run, struct kith_rng *rng,
-                             enum kith_world world)
+                             struct kith_rng *late, enum kith_world world)
 {
     struct base base = {
         .world = world,
@@ -357,7 +372,9 @@ static struct base draw_base(uint64_t seed, uint64_t run, struct kith_rng *rng,
     if (world == KITH_WORLD_LAB &&
         base.step_ms < LAB_STEP_MS_PER_PEER * base.peers)
         base.step_ms = LAB_STEP_MS_PER_PEER * base.peers;
-    base.algorithm = draw_algorithm(rng);
+    base.algorithm = draw_algorithm(rng, is_early);
+    if (seed >= LATE_FROM_SEED && one_in(late, 4))
+        base.algorithm = draw_algorithm(late, is_late);
     const char *schedule = base.algorithm->schedule;
     base.topology =
         schedule ? kith_topology_find(schedule) : draw_topology(rng);
@@ -371,6 +388,8 @@ static bool write_base(uint64_t seed, uint64_t run, struct kith_rng *rng,
     char *text = draw->base;
     const size_t size = sizeof draw->base;
     const bool in_lab = base->world == KITH_WORLD_LAB;
+    const bool learns =
+        base->is_huge || (base->algorithm->flags & KITH_SHARES_GRADIENTS) != 0;
     if (!in_lab)
         draw_dishonest(seed, run, base->peers, base->algorithm, draw);
     const uint32_t dim = draw_dim(seed, run, octave(rng, 1, 64));
@@ -384,7 +403,7 @@ static bool write_base(uint64_t seed, uint64_t run, struct kith_rng *rng,
         draw->dishonest[0] ? "# kith sim THIS --dishonest " : "",
         draw->dishonest, draw->dishonest[0] ? "\n" : "",
         kith_rng_u64(rng) >> 16, base->peers,
-        base->is_huge ? "quadratic" : "consensus", dim);
+        learns ? "quadratic" : "consensus", dim);
     at = add_gossip(base, text, size, at);
     at = add_network(rng, base, !draw->dishonest[0], text, size, at);
     at = add_compute(rng, base, text, size, at);
@@ -441,7 +460,8 @@ void kith_draw(uint64_t seed, uint64_t run, enum kith_world world,
         struct kith_rng rng;
         kith_rng_init(&rng, seed, KITH_STREAM_SWARM,
                       kith_hash_word(kith_hash_word(run, UINT64_MAX), try));
-        const struct base base = draw_base(seed, run, &rng, world);
+        struct kith_rng late = own_stream(seed, run, OWN_LATE + try);
+        const struct base base = draw_base(seed, run, &rng, &late, world);
         const struct place place = {.peers = base.peers,
                                     .from_ms = 1,
                                     .to_ms = 3000 + 40 * base.step_ms};

@@ -39,6 +39,15 @@ for mark in ("merged", "round", "done", "suspect", "adopted", "failed"):
     assert found["marks"][mark]["runs"] > 0, mark
 END
 
+# Seeds from 1,000 on draw what joined the lists later, too.
+swarm 0 --random --seed 1002 --runs 60 --out "$scratch/late" --json
+for run in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do
+    swarm 0 --random --seed 1002 --run $run --keep "$scratch/late.yaml"
+    grep -h -o 'algorithm: [a-z-]*' "$scratch/late.yaml"
+done >"$scratch/late.names"
+grep -q -E 'gtop-k|gs-sgd|sync-sgd|two-level|sparse-loco|update-sets' \
+    "$scratch/late.names" || fail "no late algorithm among 20 draws"
+
 # A journal that lost its end goes on; one of another search is refused.
 journal=$scratch/two/swarm-random-$seed.log
 head -c 3000 "$journal" >"$scratch/cut" && cp "$scratch/cut" "$journal"
