@@ -237,6 +237,7 @@ INTEGRATION = \
   tests/integration/test_lab_taxonomy.sh \
   tests/integration/test_lab_wires.sh \
   tests/integration/test_netns_peers.sh \
+  tests/integration/test_figure.sh \
   tests/integration/test_old_files.sh \
   tests/integration/test_parity.sh \
   tests/integration/test_peer_stops.sh \

@@ -1,5 +1,5 @@
 /* `kith report`: run databases in; a table of what runs are compared by, and
- * one self-contained page or CSV, out. */
+ * one self-contained page, CSV or figure, out. */
 #ifndef KITH_REPORT_H
 #define KITH_REPORT_H
 
@@ -19,6 +19,7 @@ enum kith_report_form {
     KITH_REPORT_PAGE,   /* one HTML page that loads nothing from elsewhere */
     KITH_REPORT_TABLE,  /* CSV: a row for each run */
     KITH_REPORT_POINTS, /* CSV: all rows of all series */
+    KITH_REPORT_FIGURE, /* one plot: .pdf, .svg or .png, by the name of `out` */
 };
 
 /* Read `count` run databases (kith/rundb.h) and write `out`. Databases are
@@ -26,22 +27,25 @@ enum kith_report_form {
  * appears whole or not at all (temporary file, then rename).
  *
  *   target_loss  of time_to_target_s; NaN: each experiment's own
+ *   figure       "Y:X", what a figure draws, as in accuracy:bytes; else NULL
  *   error        (KITH_REPORT_ERROR_BYTES) one line: what was attempted, what
  *                was found, what to do; untouched on success
  *
  * Returns KITH_OK, or
- *   KITH_EINVAL  count is 0 or above KITH_REPORT_RUNS_MAX
+ *   KITH_EINVAL  count is 0 or above KITH_REPORT_RUNS_MAX; no such figure
+ *   KITH_EUNSUPPORTED  a figure, in a build without cairo
  *   KITH_ENOENT  a database is not there, or not readable
  *   KITH_EPARSE  a file is no run database, or one of another version
  *   KITH_ENOSPC, KITH_EIO     `out` cannot be written
  *   KITH_ENOMEM
  *
  * All text of a database is escaped: a hostile name stays text.
- * Test    tests/integration/test_report.sh
+ * Test    tests/integration/test_report.sh, test_figure.sh
  */
 KITH_MUST_CHECK enum kith_err
 kith_report_write(const char *const *databases, unsigned count, const char *out,
-                  enum kith_report_form form, double target_loss, char *error);
+                  enum kith_report_form form, double target_loss,
+                  const char *figure, char *error);
 
 /* What runs are compared by: kith/results.def. */
 enum kith_column {

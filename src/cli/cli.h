@@ -64,6 +64,9 @@
       "time to target is to this test loss [target_loss of the file]")         \
     X(CSV, "--csv", NULL, "a table, one row a run, in place of a page")        \
     X(POINTS, "--points", NULL, "all points of all series as CSV")             \
+    X(FIGURE, "--figure", "Y:X",                                               \
+      "one plot for a paper, as in accuracy:bytes, loss:log(time); --out "     \
+      "says .pdf, .svg or .png")                                               \
     X(NAME, "--name", "NAME", "of the peer, written into its certificate")     \
     X(AUTHORITY, "--authority", NULL, "make a cluster's authority")            \
     X(SUITE, "--suite", "NAME",                                                \

@@ -23,24 +23,34 @@ int kith_cli_report(const struct cli_arguments *arguments)
     int code = kith_cli_target_loss(arguments, &target_loss);
     if (code != KITH_EXIT_OK)
         return code;
+    const char *const figure = arguments->values[CLI_FIGURE];
+    if (figure != NULL && csv)
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--figure and %s write different files: give one",
+                             points ? "--points" : "--csv");
     const char *out = arguments->values[CLI_OUT];
     if (out == NULL) { /* beside the first database */
         const char *first = arguments->words[0];
         size_t length = strlen(first);
         if (length > 3 && strcmp(first + length - 3, ".db") == 0)
             length -= 3;
-        const int written = snprintf(path, sizeof path, "%.*s.%s", (int)length,
-                                     first, csv ? "csv" : "html");
+        const int written =
+            snprintf(path, sizeof path, "%.*s.%s", (int)length, first,
+                     figure != NULL ? "pdf"
+                     : csv          ? "csv"
+                                    : "html");
         if (written < 0 || (size_t)written >= sizeof path)
             return kith_cli_fail(arguments, KITH_EXIT_USAGE,
                                  "the path is too long");
         out = path;
     }
-    const enum kith_report_form form = points ? KITH_REPORT_POINTS
-                                       : csv  ? KITH_REPORT_TABLE
-                                              : KITH_REPORT_PAGE;
-    enum kith_err err = kith_report_write(
-        arguments->words, arguments->word_count, out, form, target_loss, error);
+    const enum kith_report_form form = figure   ? KITH_REPORT_FIGURE
+                                       : points ? KITH_REPORT_POINTS
+                                       : csv    ? KITH_REPORT_TABLE
+                                                : KITH_REPORT_PAGE;
+    enum kith_err err =
+        kith_report_write(arguments->words, arguments->word_count, out, form,
+                          target_loss, figure, error);
     if (err != KITH_OK)
         return refuse(arguments, err, error);
     struct kith_comparison comparison;

@@ -189,15 +189,19 @@ static const struct cli_command commands[] = {
     {
         COMMAND(report, 1, 16),
         .summary = "make one page with plots out of run databases",
-        .usage = "RUN.db... [--csv | --points] [--target-loss X] [--out FILE]",
-        .details = "The page loads nothing from elsewhere. Several runs, and "
-                   "the cells of a sweep, are\ncompared: on the page, and in "
-                   "the table that is printed.\n\n"
-                   "Example: kith report demo-lab-1.db demo-sim-1.db --out "
-                   "both.html",
+        .usage = "RUN.db... [--csv | --points | --figure Y:X] "
+                 "[--target-loss X] [--out FILE]",
+        .details =
+            "The page loads nothing from elsewhere. Several runs, and "
+            "the cells of a sweep, are\ncompared: on the page, and in "
+            "the table that is printed.\n\n"
+            "Example: kith report demo-lab-1.db demo-sim-1.db --out "
+            "both.html\n"
+            "         kith report sweep.db --figure accuracy:bytes --out "
+            "figure.pdf",
         .out = "the page or table [beside the first database]",
         .options = CLI_BIT(OUT) | CLI_BIT(CSV) | CLI_BIT(POINTS) |
-                   CLI_BIT(TARGET_LOSS),
+                   CLI_BIT(FIGURE) | CLI_BIT(TARGET_LOSS),
     },
     {
         COMMAND(list, 0, 3),

@@ -326,8 +326,7 @@ const struct key kith_experiment_keys[] = {
     BOUNDED("gossip.period", KEY_U32, 0, gossip.options.period, 1, 1e9, NULL,
             "one of so many rounds is of all; else 8"),
     {"gossip.path", KEY_TEXT, TEXT_AT(gossip.path), .show = show_edges,
-     .help =
-         "its edges, a line \"FROM TO [WEIGHT]\" each; relative to this file"},
+     .help = "its edges, a line \"FROM TO [WEIGHT]\" each, or CSV"},
     CHOICE("gossip.wire", 0, format, "float32",
            "as what the numbers of a message travel; both ends merge with the "
            "same rounded ones; see kith list wires"),

@@ -2,7 +2,9 @@
  * what the kind reads, and the graph is built once, when the file is read.
  *
  * An edge list is text: a line "FROM TO [WEIGHT]" an edge, ranks from 0, in any
- * order; "#" begins a comment. */
+ * order; "#" begins a comment. Commas and semicolons count as blanks and a
+ * first line of words is left out, so that CSV of an edge list is one. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +16,7 @@
 #include "key_table.h"
 #include "read_file.h"
 
-#define BLANKS " \t\r"
+#define BLANKS " \t\r,;"
 
 struct list {
     const struct tree *tree;
@@ -31,7 +33,8 @@ static enum kith_err list_fail(const struct list *list, enum kith_err err,
 {
     return kith_yaml_fail(
         list->tree, list->item, "gossip.path", err,
-        "%.200s:%u: %s; allowed: \"FROM TO [WEIGHT]\" with two "
+        "%.200s:%u: %s; allowed: \"FROM TO [WEIGHT]\", or with commas, with "
+        "two "
         "different ranks below %u and a weight above 0, up to 1; "
         "\"# comment\"",
         list->path, list->line, what, list->peers);
@@ -58,7 +61,7 @@ static enum kith_err read_line(struct list *list, char *line)
     const char *const from = strtok_r(rest, BLANKS, &rest);
     const char *const to = strtok_r(rest, BLANKS, &rest);
     const char *const weight = strtok_r(rest, BLANKS, &rest);
-    if (from == NULL)
+    if (from == NULL || (list->line == 1 && isalpha((unsigned char)from[0])))
         return KITH_OK;
     if (!parse_rank(list, from, &edge.from) ||
         !parse_rank(list, to, &edge.to) || edge.from == edge.to ||

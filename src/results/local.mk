@@ -29,7 +29,7 @@ src/results/rundb/libkith_rundb_a-rundb.$(OBJEXT) \
 # The page carries dygraphs and its own script; both are read at build time.
 noinst_LIBRARIES += libkith_report.a
 libkith_report_a_CFLAGS = $(GNU11) $(JANSSON_CFLAGS)
-libkith_report_a_CPPFLAGS = $(AM_CPPFLAGS) -DKITH_DYGRAPHS='"$(DYGRAPHS)"' \
+libkith_report_a_CPPFLAGS = $(AM_CPPFLAGS) $(CAIRO_CPPFLAGS) -DKITH_DYGRAPHS='"$(DYGRAPHS)"' \
   -DKITH_REPORT_SOURCE='"$(srcdir)/src/results/report"'
 libkith_report_a_SOURCES = \
   src/results/report/compare.c \
@@ -39,6 +39,9 @@ libkith_report_a_SOURCES = \
   src/results/report/csv.h \
   src/results/report/database.c \
   src/results/report/database.h \
+  src/results/report/figure.h \
+  src/results/report/figure_draw.c \
+  src/results/report/figure_lines.c \
   src/results/report/page.c \
   src/results/report/page.h \
   src/results/report/report.c

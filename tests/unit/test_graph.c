@@ -144,6 +144,12 @@ static void test_list(void **state)
     assert_int_equal(kith_topology_neighbours(graph, 7, 0, ids, weights), 1);
     assert_non_null(strstr(experiment.source, path));
     kith_experiment_close(&experiment);
+    must_parse(write_list("source,target,weight\r\n0,1,0.3\n1;2;0.3\n2,3, 0.3\n"
+                          "3,4,.3\n4,5,.3\n5,6,.3\n6,7,.3\n"),
+               &experiment);
+    assert_int_equal(kith_topology_neighbours(graph, 2, 0, ids, weights), 2);
+    assert_true(weights[1] == 0.3);
+    kith_experiment_close(&experiment);
 }
 
 static void test_bad_lists(void **state)
@@ -152,7 +158,8 @@ static void test_bad_lists(void **state)
     static const struct {
         const char *text, *words;
     } bad[] = {
-        {"0 1\n1 8\n", ":2: found \"1 8\"; allowed: \"FROM TO [WEIGHT]\""},
+        {"0 1\n1 8\n",
+         ":2: found \"1 8\"; allowed: \"FROM TO [WEIGHT]\", or with commas"},
         {"0 1\n1 1\n", ":2: found \"1 1\""},
         {"0\n", ":1: found \"0\""},
         {"0 1 2 3\n", ":1: found \"0 1 2 3\""},

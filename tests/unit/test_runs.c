@@ -371,7 +371,7 @@ static void test_older_schemas(void **state)
         static const enum kith_report_form forms[] = {
             KITH_REPORT_PAGE, KITH_REPORT_TABLE, KITH_REPORT_POINTS};
         for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-            if (kith_report_write(paths, 1, out, forms[i], NAN, error) !=
+            if (kith_report_write(paths, 1, out, forms[i], NAN, NULL, error) !=
                 KITH_OK)
                 fail_msg("%s", error);
         unlink(path);

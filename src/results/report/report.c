@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "kith/series.h"
 #include "kith/text.h"
 #include "src/results/report/compare.h"
+#include "src/results/report/figure.h"
 #include "src/results/report/page.h"
 
 #define WRITER "kith " PACKAGE_VERSION
@@ -35,6 +37,8 @@ struct writing {
     struct kith_database *databases; /* (count) */
     unsigned count;
     const struct kith_comparison *comparison;
+    const char *figure, *out;
+    char *error; /* of a figure */
 };
 
 /* The first failure. */
@@ -94,6 +98,40 @@ static enum kith_err write_page(const struct writing *writing, FILE *out)
     return err;
 }
 
+/* The kind that the end of a name says, -1: none. */
+static int kind_of(const char *out)
+{
+    static const char *const ends[] = {".pdf", ".svg", ".png"};
+    const size_t length = strlen(out);
+    for (int i = 0; i < 3; i++)
+        if (length > 4 && strcmp(out + length - 4, ends[i]) == 0)
+            return i;
+    return -1;
+}
+
+static enum kith_err write_figure(const struct writing *writing, FILE *out)
+{
+    enum kith_err err = KITH_ENOMEM;
+    struct kith_figure *figure = malloc(sizeof *figure);
+    if (figure != NULL)
+        err = kith_figure_find(writing->figure, writing->comparison,
+                               writing->databases, figure, writing->error);
+    if (err == KITH_OK) {
+        err = kith_figure_draw(
+            figure, (enum kith_figure_kind)kind_of(writing->out), out);
+        if (err == KITH_EUNSUPPORTED)
+            kith_text_add(writing->error, KITH_REPORT_ERROR_BYTES, 0,
+                          "drawing %s: this kith was built without cairo; "
+                          "install libcairo2-dev and configure again, or use "
+                          "--points",
+                          writing->out);
+        if (err == KITH_EIO)
+            err = KITH_OK; /* the stream says it, with errno */
+    }
+    free(figure);
+    return err;
+}
+
 static enum kith_err write_form(const struct writing *writing,
                                 enum kith_report_form form, FILE *out)
 {
@@ -108,6 +146,8 @@ static enum kith_err write_form(const struct writing *writing,
              i++)
             kith_database_csv(&writing->databases[i], i == 0, out);
         break;
+    case KITH_REPORT_FIGURE:
+        return write_figure(writing, out);
     }
     return failure(writing);
 }
@@ -135,7 +175,8 @@ static enum kith_err write_whole(const struct writing *writing, const char *out,
 
 enum kith_err kith_report_write(const char *const *databases, unsigned count,
                                 const char *out, enum kith_report_form form,
-                                double target_loss, char *error)
+                                double target_loss, const char *figure,
+                                char *error)
 {
     struct kith_database open[KITH_REPORT_RUNS_MAX];
     struct kith_comparison comparison = {0};
@@ -155,6 +196,10 @@ enum kith_err kith_report_write(const char *const *databases, unsigned count,
                       out, why);
         return KITH_EIO;
     }
+    if (form == KITH_REPORT_FIGURE && kind_of(out) < 0)
+        return kith_text_fail(error, KITH_REPORT_ERROR_BYTES, KITH_EINVAL,
+                              "drawing %s: a figure is a .pdf, .svg or .png",
+                              out);
     if (strlen(out) >= KITH_PATH_BYTES_MAX)
         return fail_write(out, ENAMETOOLONG, error);
     unsigned opened = 0;
@@ -162,8 +207,15 @@ enum kith_err kith_report_write(const char *const *databases, unsigned count,
     while (opened < count && err == KITH_OK) {
         err = kith_database_open(databases[opened], &open[opened], error);
         opened += err == KITH_OK ? 1 : 0;
+        if (err == KITH_OK && form == KITH_REPORT_FIGURE &&
+            open[opened - 1].version < 3)
+            err = kith_text_fail(error, KITH_REPORT_ERROR_BYTES, KITH_EPARSE,
+                                 "drawing a figure of %s: found a database of "
+                                 "an older kith; run it again",
+                                 databases[opened - 1]);
     }
-    const struct writing writing = {open, opened, &comparison};
+    const struct writing writing = {open,   opened, &comparison,
+                                    figure, out,    error};
     for (unsigned i = 0; i < opened && err == KITH_OK; i++) {
         kith_comparison_add(&comparison, &open[i], i, target_loss);
         err = open[i].err;

@@ -80,6 +80,11 @@ WHERE other IS NOT NULL AND name IN ('clipped', 'rejected', 'gated', 'bad',
   'failed', 'torn')
 GROUP BY other ORDER BY other LIMIT 500
 
+-- :figure
+-- Of one run the averaged model's rows, in the order of time.
+SELECT time_s{series} FROM series WHERE run_id = ?1 AND peer IS NULL
+ORDER BY time_s, step LIMIT ?2
+
 -- :events
 -- Trace events worth a line each; the others are counted.
 SELECT time_s, peer, name AS kind, other, initiator, incarnation, counter, sum
