@@ -240,6 +240,7 @@ INTEGRATION = \
   tests/integration/test_figure.sh \
   tests/integration/test_old_files.sh \
   tests/integration/test_parity.sh \
+  tests/integration/test_peer_report.sh \
   tests/integration/test_peer_stops.sh \
   tests/integration/test_peer_suites.sh \
   tests/integration/test_report.sh \
@@ -288,7 +289,7 @@ EXTRA_DIST += tests/hostile/abuse.py tests/hostile/attacks.py \
   tests/hostile/channel.py tests/hostile/cluster.py \
   tests/hostile/exchanges.py tests/hostile/hostile.py \
   tests/hostile/member.py tests/hostile/messages.py tests/hostile/rounds.py
-EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
+EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept.py \
   tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py \
   tests/long/accept_mixing.py tests/long/accept_worlds.py \

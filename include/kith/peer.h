@@ -160,6 +160,7 @@ struct kith_peer_report {
     bool finished;    /* own share done (or stop.time reached) */
     bool interrupted; /* stopped before that */
     bool saved;       /* the last save is complete */
+    bool diverged;    /* the model is not finite: there is no last save */
 };
 
 /* Runs one peer until its stop. Blocks. On failure `error`

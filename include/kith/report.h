@@ -11,8 +11,10 @@
 #include "kith/sweep.h"
 
 #define KITH_REPORT_ERROR_BYTES 512
-/* Databases compared in one page: more lines than this cannot be told apart.
- * Each may hold many runs. */
+/* Files of one report, and databases compared in it, each of which may hold
+ * many runs: more lines than this cannot be told apart. Files of peers of one
+ * cluster are one database (kith/join.h). */
+#define KITH_REPORT_FILES_MAX 64u
 #define KITH_REPORT_RUNS_MAX 16u
 
 enum kith_report_form {
@@ -32,7 +34,8 @@ enum kith_report_form {
  *                was found, what to do; untouched on success
  *
  * Returns KITH_OK, or
- *   KITH_EINVAL  count is 0 or above KITH_REPORT_RUNS_MAX; no such figure
+ *   KITH_EINVAL  count is 0 or above KITH_REPORT_FILES_MAX, or their runs are
+ *                more than KITH_REPORT_RUNS_MAX; no such figure
  *   KITH_EUNSUPPORTED  a figure, in a build without cairo
  *   KITH_ENOENT  a database is not there, or not readable
  *   KITH_EPARSE  a file is no run database, or one of another version

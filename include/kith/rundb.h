@@ -42,6 +42,10 @@ kith_rundb_reopen(const char *path, const char *world,
 /* The experiment that a run database keeps, malloc'd. */
 KITH_MUST_CHECK enum kith_err kith_rundb_experiment(const char *path,
                                                     char **text, char *error);
+/* It is of this peer of a cluster, started for the `incarnation`th time from 0
+ * on: what joins its database with the others' (kith/join.h). */
+enum kith_err kith_rundb_member(struct kith_rundb *store, kith_id rank,
+                                uint32_t incarnation);
 /* Commits and closes; safe after any failure. */
 KITH_MUST_CHECK enum kith_err kith_rundb_close(struct kith_rundb *store,
                                                char *error);
@@ -90,7 +94,7 @@ const char *kith_rundb_error(const struct kith_rundb *store);
 /* What --json prints (docs/operations.md); NaN and UINT64_MAX print as
  * null: what does not apply. */
 struct kith_summary {
-    const char *world; /* "train" | "sim" | "lab" */
+    const char *world; /* "train" | "sim" | "lab" | "peer" */
     uint64_t trace_hash;
     bool has_trace_hash;
     double virtual_s, wall_s;
@@ -128,6 +132,9 @@ struct kith_summary {
     uint32_t faults, violations;
     struct kith_checks checks; /* the violations by name; zeros: none */
     bool completed;            /* not interrupted */
+    /* Of kith peer, which has no average to judge by: its model is not finite;
+     * and it has exchanged nothing with anybody. */
+    bool diverged, alone;
 };
 /* Nothing counted, nothing measured; world "train" | "sim" | "lab" | "peer". */
 struct kith_summary kith_summary_unknown(const char *world);

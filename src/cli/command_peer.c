@@ -39,6 +39,7 @@ struct peering {
     uint64_t bytes_received; /* at the last row that had news */
     kith_ns news_ns;         /* and its time */
     kith_ns told_ns;         /* of the last line about progress */
+    kith_ns finished_ns;     /* own share; 0: not yet */
     char database[KITH_PATH_BYTES_MAX];
     char save[KITH_PATH_BYTES_MAX];
 };
@@ -93,6 +94,8 @@ static void keep_row(void *user, const struct kith_row *row)
 static void keep_mark(void *user, kith_ns time_ns, const struct kith_mark *mark)
 {
     struct peering *peering = user;
+    if (mark->kind == KITH_MARK_FINISHED)
+        peering->finished_ns = time_ns;
     (void)kith_rundb_mark(peering->store, peering->member.file.rank, time_ns,
                           mark);
 }
@@ -150,14 +153,16 @@ static int open_files(struct peering *peering)
     if (kith_rundb_create(folder, "peer", &peering->member.experiment,
                           &peering->store, peering->database, error) != KITH_OK)
         return kith_cli_fail(peering->arguments, KITH_EXIT_WRITE, "%s", error);
+    /* Errors stick: they are told at the end. */
+    (void)kith_rundb_member(peering->store, peering->member.file.rank,
+                            peering->incarnation);
     return KITH_EXIT_OK;
 }
 
-/* Accuracy of the last save on this machine's test set, where there is one. */
-static struct kith_score score_save(const struct peering *peering)
+/* The last save on this machine's test set; false: there is none. */
+static bool score_save(const struct peering *peering, struct kith_score *score)
 {
     const struct kith_experiment *experiment = &peering->member.experiment;
-    struct kith_score score = {NAN, NAN};
     char error[KITH_DATA_ERROR_BYTES];
     double *z;
     size_t dim;
@@ -166,40 +171,62 @@ static struct kith_score score_save(const struct peering *peering)
     if (!peering->has_dataset ||
         kith_save_parameters(&task, experiment->backend, peering->save, &z,
                              &dim, &step, error) != KITH_OK)
-        return score;
-    if (kith_evaluate(experiment, experiment->backend, &peering->dataset.test,
-                      z, &score) != KITH_OK)
-        score = (struct kith_score){NAN, NAN};
+        return false;
+    const enum kith_err err = kith_evaluate(experiment, experiment->backend,
+                                            &peering->dataset.test, z, score);
     free(z);
-    return score;
+    return err == KITH_OK;
 }
 
-static void summarise(const struct peering *peering,
+/* Time in training steps, as a share of the time until the own share was done,
+ * else the end. */
+static double utilisation(const struct peering *peering,
+                          const struct kith_peer_report *report)
+{
+    const kith_ns span =
+        peering->finished_ns > 0 ? peering->finished_ns : report->wall_ns;
+    return span > 0 ? fmin(1, 1e9 * report->row.training_s / (double)span)
+                    : (double)NAN;
+}
+
+/* The last row, from the test set: what a report reads accuracy from. */
+static void keep_score(struct peering *peering,
+                       const struct kith_peer_report *report,
+                       const struct kith_score *score)
+{
+    struct kith_row row = report->row;
+    row.speed.measured = false; /* nothing was trained for this row */
+    row.time_ns = report->wall_ns;
+    row.loss = score->loss;
+    row.accuracy = score->accuracy;
+    (void)kith_rundb_row(peering->store, &row);
+}
+
+static void summarise(struct peering *peering,
                       const struct kith_peer_report *report,
                       struct kith_summary *summary)
 {
-    const struct kith_score score = score_save(peering);
-    *summary = (struct kith_summary){
-        .world = "peer",
-        .virtual_s = NAN,
-        .wall_s = (double)report->wall_ns / 1e9,
-        .events = UINT64_MAX,
-        .steps = report->counters.steps,
-        .samples = report->samples,
-        .accuracy = {NAN, score.accuracy, score.accuracy},
-        .loss = {NAN, score.loss, score.loss},
-        .consensus_distance = NAN,
-        .correlation = {NAN, NAN},
-        .exchanges = {report->counters.attempts, report->counters.done,
-                      report->counters.failed, report->counters.refused,
-                      report->counters.skipped, report->counters.torn},
-        .bytes_sent = report->bytes_sent,
-        .bytes_per_peer_max = report->bytes_sent,
-        .speed = report->speed,
-        .cpu = {report->cpu.train_s + report->cpu.merge_s, report->cpu.aead_s,
-                report->cpu.socket_s, report->cpu.other_s},
-        .completed = report->finished,
-    };
+    struct kith_score score;
+    const bool scored = score_save(peering, &score);
+    *summary = kith_summary_unknown("peer");
+    kith_summary_count(summary, &report->row);
+    summary->nodes = 1;
+    summary->bytes_sent = summary->bytes_per_peer_max = report->bytes_sent;
+    summary->wall_s = (double)report->wall_ns / 1e9;
+    summary->utilisation = utilisation(peering, report);
+    summary->speed = report->speed;
+    summary->cpu.train_s = report->cpu.train_s + report->cpu.merge_s;
+    summary->cpu.aead_s = report->cpu.aead_s;
+    summary->cpu.socket_s = report->cpu.socket_s;
+    summary->cpu.other_s = report->cpu.other_s;
+    summary->completed = report->finished;
+    summary->diverged = report->diverged;
+    if (!scored)
+        return;
+    summary->accuracy.mean = summary->accuracy.worst = score.accuracy;
+    summary->loss.mean = summary->loss.worst = score.loss;
+    summary->diverged = summary->diverged || !isfinite(score.loss);
+    keep_score(peering, report, &score);
 }
 
 static enum kith_err run_peer(struct peering *peering,

@@ -58,7 +58,7 @@ int kith_cli_report(const struct cli_arguments *arguments)
                        &comparison, error);
     if (err != KITH_OK)
         return refuse(arguments, err, error);
-    if (comparison.cell_count > 1)
+    if (comparison.cell_count > 1 || arguments->word_count > 1)
         kith_comparison_print(&comparison, stdout);
     kith_comparison_close(&comparison);
     printf("wrote %s\n", out);

@@ -187,14 +187,15 @@ static const struct cli_command commands[] = {
                    "Example: kith doctor /etc/kith/peer.yaml",
     },
     {
-        COMMAND(report, 1, 16),
+        COMMAND(report, 1, CLI_WORDS_MAX),
         .summary = "make one page with plots out of run databases",
         .usage = "RUN.db... [--csv | --points | --figure Y:X] "
                  "[--target-loss X] [--out FILE]",
         .details =
             "The page loads nothing from elsewhere. Several runs, and "
             "the cells of a sweep, are\ncompared: on the page, and in "
-            "the table that is printed.\n\n"
+            "the table that is printed. Databases of the peers of one\n"
+            "cluster are one run.\n\n"
             "Example: kith report demo-lab-1.db demo-sim-1.db --out "
             "both.html\n"
             "         kith report sweep.db --figure accuracy:bytes --out "

@@ -93,6 +93,7 @@ static void final_save(struct kith_driver *driver)
         return;
     }
     if (err == KITH_ENONFINITE) { /* The save before it is worth more. */
+        driver->report->diverged = true;
         kith_driver_save_failed(driver, err, error);
         return;
     }

@@ -6,6 +6,7 @@ libkith_rundb_a_CPPFLAGS = $(AM_CPPFLAGS) \
 libkith_rundb_a_SOURCES = \
   src/results/rundb/channel_use.c \
   src/results/rundb/events.c \
+  src/results/rundb/join.c \
   src/results/rundb/journal_bytes.c \
   src/results/rundb/journal_read.c \
   src/results/rundb/json.c \
@@ -21,9 +22,11 @@ libkith_rundb_a_SOURCES = \
   src/results/rundb/sweep_plan.h \
   src/results/rundb/sweep_runs.c
 
-RUNDB_ASSETS = src/results/rundb/schema.sql src/results/rundb/statements.sql
+RUNDB_ASSETS = src/results/rundb/join.sql src/results/rundb/schema.sql \
+  src/results/rundb/statements.sql
 EXTRA_DIST += $(RUNDB_ASSETS)
-src/results/rundb/libkith_rundb_a-rundb.$(OBJEXT) \
+src/results/rundb/libkith_rundb_a-join.$(OBJEXT) \
+  src/results/rundb/libkith_rundb_a-rundb.$(OBJEXT) \
   src/results/rundb/libkith_rundb_a-rundb_open.$(OBJEXT): $(RUNDB_ASSETS)
 
 # The page carries dygraphs and its own script; both are read at build time.
@@ -39,6 +42,8 @@ libkith_report_a_SOURCES = \
   src/results/report/csv.h \
   src/results/report/database.c \
   src/results/report/database.h \
+  src/results/report/databases.c \
+  src/results/report/databases.h \
   src/results/report/figure.h \
   src/results/report/figure_draw.c \
   src/results/report/figure_lines.c \

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "kith/text.h"
+#include "src/results/report/databases.h"
 
 /* Rows of one comparison, over all databases. */
 #define ROWS_MAX (2 * KITH_RUNS_MAX)
@@ -217,17 +218,16 @@ enum kith_err kith_compare(const char *const *databases, unsigned count,
                            double target_loss,
                            struct kith_comparison *comparison, char *error)
 {
+    struct kith_databases open;
     *comparison = (struct kith_comparison){0};
-    enum kith_err err = KITH_OK;
-    for (unsigned i = 0; i < count && err == KITH_OK; i++) {
-        struct kith_database database;
-        err = kith_database_open(databases[i], &database, error);
-        if (err == KITH_OK) {
-            kith_comparison_add(comparison, &database, i, target_loss);
-            kith_database_close(&database);
-            err = database.err;
-        }
+    enum kith_err err = kith_databases_open(databases, count, &open, error);
+    if (err != KITH_OK)
+        return err;
+    for (unsigned i = 0; i < open.count && err == KITH_OK; i++) {
+        kith_comparison_add(comparison, &open.list[i], i, target_loss);
+        err = open.list[i].err;
     }
+    kith_databases_close(&open);
     if (err != KITH_OK) {
         kith_comparison_close(comparison);
         return err;

@@ -274,9 +274,8 @@ void kith_comparison_csv(const struct kith_comparison *comparison,
         const struct kith_outcome *outcome = &comparison->outcomes[i];
         const struct kith_cell_outcome *cell =
             &comparison->cells[outcome->cell];
-        const char *path = databases[outcome->database].path;
-        const char *name = strrchr(path, '/');
-        name = name != NULL ? name + 1 : path;
+        char name[KITH_DATABASE_NAME_BYTES];
+        kith_database_name(&databases[outcome->database], name);
         kith_csv_text(out, name);
         fprintf(out, ",%" PRIu32 ",%" PRIu32, outcome->run_id, cell->cell);
         put_csv(out, cell->label);

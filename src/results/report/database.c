@@ -236,10 +236,23 @@ unsigned kith_database_lines(struct kith_database *database)
     return count < (int64_t)CELLS_MAX ? (unsigned)count : CELLS_MAX;
 }
 
-static const char *name_of(const struct kith_database *database)
+void kith_database_name(const struct kith_database *database,
+                        char name[KITH_DATABASE_NAME_BYTES])
 {
     const char *slash = strrchr(database->path, '/');
-    return slash != NULL ? slash + 1 : database->path;
+    const char *file = slash != NULL ? slash + 1 : database->path;
+    const size_t at =
+        kith_text_add(name, KITH_DATABASE_NAME_BYTES, 0, "%.255s", file);
+    if (database->more > 0)
+        kith_text_add(name, KITH_DATABASE_NAME_BYTES, at, " and %u more",
+                      database->more);
+}
+
+static json_t *name_json(const struct kith_database *database)
+{
+    char name[KITH_DATABASE_NAME_BYTES];
+    kith_database_name(database, name);
+    return kith_json_text(name);
 }
 
 static void add_cells(struct kith_database *database, json_t *pages,
@@ -252,7 +265,7 @@ static void add_cells(struct kith_database *database, json_t *pages,
         json_t *page = json_pack("{s:I, s:I, s:o, s:o}", "database",
                                  (json_int_t)index, "cell", (json_int_t)cell,
                                  "label", value_of(query.statement, 1), "file",
-                                 kith_json_text(name_of(database)));
+                                 name_json(database));
         (void)json_array_append_new(pages, page);
         add_table(database, page, "facts", "cell.facts", cell, 0, 0);
         add_table(database, page, "seeds", "cell.seeds", cell, 0, 0);
@@ -272,10 +285,10 @@ static void add_run(struct kith_database *database, json_t *pages,
     const unsigned peers = PEERS_MAX / runs > 0 ? PEERS_MAX / runs : 1;
     const int64_t all = count_of(database, "peers.count", 0);
     const int64_t events = count_of(database, "events.count", 0);
-    json_t *page = json_pack("{s:I, s:n, s:o, s:I, s:I}", "database",
-                             (json_int_t)index, "cell", "file",
-                             kith_json_text(name_of(database)), "peers_all",
-                             (json_int_t)all, "events_all", (json_int_t)events);
+    json_t *page =
+        json_pack("{s:I, s:n, s:o, s:I, s:I}", "database", (json_int_t)index,
+                  "cell", "file", name_json(database), "peers_all",
+                  (json_int_t)all, "events_all", (json_int_t)events);
     (void)json_array_append_new(pages, page);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         add_table(database, page, parts[i], parts[i], 0, 0, 0);
@@ -302,8 +315,10 @@ void kith_database_csv(struct kith_database *database, bool heading, FILE *out)
         }
         fputs("\r\n", out);
     }
+    char name[KITH_DATABASE_NAME_BYTES];
+    kith_database_name(database, name);
     while (kith_query_next(&query)) {
-        kith_csv_text(out, name_of(database));
+        kith_csv_text(out, name);
         for (int i = 0; i < columns; i++) {
             fputc(',', out);
             kith_csv_value(out, query.statement, i);

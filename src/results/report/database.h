@@ -15,6 +15,7 @@ struct kith_database {
     const char *path; /* the caller's */
     int version;      /* of its schema */
     bool many;        /* runs: those of a plan (kith/sweep.h) */
+    unsigned more;    /* files that were joined with `path` */
     char *error;      /* (KITH_REPORT_ERROR_BYTES) the caller's: of the first */
     enum kith_err err; /* failure, which is kept */
 };
@@ -33,6 +34,10 @@ unsigned kith_database_lines(struct kith_database *database);
  * for points. `index`: of the database in the comparison. */
 void kith_database_json(struct kith_database *database, unsigned index,
                         unsigned runs, json_t *pages);
+/* How people know it: its file without folders, and how many more. */
+#define KITH_DATABASE_NAME_BYTES 280
+void kith_database_name(const struct kith_database *database,
+                        char name[KITH_DATABASE_NAME_BYTES]);
 /* Begins a section of report.sql; values beyond those it asks for are not
  * bound. */
 void kith_database_query(const struct kith_database *database, const char *name,

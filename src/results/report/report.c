@@ -19,6 +19,7 @@
 #include "kith/series.h"
 #include "kith/text.h"
 #include "src/results/report/compare.h"
+#include "src/results/report/databases.h"
 #include "src/results/report/figure.h"
 #include "src/results/report/page.h"
 
@@ -34,7 +35,7 @@ static enum kith_err fail_write(const char *out, int code, char *error)
 
 /* What is written: open databases, and their runs side by side. */
 struct writing {
-    struct kith_database *databases; /* (count) */
+    struct kith_database *databases; /* (count), of runs */
     unsigned count;
     const struct kith_comparison *comparison;
     const char *figure, *out;
@@ -178,15 +179,9 @@ enum kith_err kith_report_write(const char *const *databases, unsigned count,
                                 double target_loss, const char *figure,
                                 char *error)
 {
-    struct kith_database open[KITH_REPORT_RUNS_MAX];
+    struct kith_databases open;
     struct kith_comparison comparison = {0};
 
-    if (count == 0 || count > KITH_REPORT_RUNS_MAX) {
-        kith_text_add(error, KITH_REPORT_ERROR_BYTES, 0,
-                      "a report compares 1 to %u runs, %u were given",
-                      KITH_REPORT_RUNS_MAX, count);
-        return KITH_EINVAL;
-    }
     /* A rename would put a file in the place of a device. */
     char why[KITH_FILE_WHY_BYTES];
     if (kith_file_check(out, why) == KITH_EINVAL) {
@@ -202,29 +197,26 @@ enum kith_err kith_report_write(const char *const *databases, unsigned count,
                               out);
     if (strlen(out) >= KITH_PATH_BYTES_MAX)
         return fail_write(out, ENAMETOOLONG, error);
-    unsigned opened = 0;
-    enum kith_err err = KITH_OK;
-    while (opened < count && err == KITH_OK) {
-        err = kith_database_open(databases[opened], &open[opened], error);
-        opened += err == KITH_OK ? 1 : 0;
-        if (err == KITH_OK && form == KITH_REPORT_FIGURE &&
-            open[opened - 1].version < 3)
-            err = kith_text_fail(error, KITH_REPORT_ERROR_BYTES, KITH_EPARSE,
-                                 "drawing a figure of %s: found a database of "
-                                 "an older kith; run it again",
-                                 databases[opened - 1]);
-    }
-    const struct writing writing = {open,   opened, &comparison,
-                                    figure, out,    error};
-    for (unsigned i = 0; i < opened && err == KITH_OK; i++) {
-        kith_comparison_add(&comparison, &open[i], i, target_loss);
-        err = open[i].err;
+    enum kith_err err = kith_databases_open(databases, count, &open, error);
+    if (err != KITH_OK)
+        return err;
+    const struct writing writing = {open.list, open.count, &comparison,
+                                    figure,    out,        error};
+    for (unsigned i = 0; i < open.count && err == KITH_OK; i++) {
+        if (form == KITH_REPORT_FIGURE && open.list[i].version < 3)
+            open.list[i].err = kith_text_fail(
+                error, KITH_REPORT_ERROR_BYTES, KITH_EPARSE,
+                "drawing a figure of %s: found a database of an older kith; "
+                "run it again",
+                open.list[i].path);
+        else
+            kith_comparison_add(&comparison, &open.list[i], i, target_loss);
+        err = open.list[i].err;
     }
     kith_comparison_finish(&comparison);
     if (err == KITH_OK)
         err = write_whole(&writing, out, form, error);
     kith_comparison_close(&comparison);
-    for (unsigned i = 0; i < opened; i++)
-        kith_database_close(&open[i]);
+    kith_databases_close(&open);
     return err;
 }

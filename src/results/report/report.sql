@@ -33,9 +33,12 @@ SELECT 1 AS run_id, 1 AS cell,
 SELECT cell, label, refused FROM cells ORDER BY cell
 
 -- :cells.1
--- A database of one run is a cell of its own, named by experiment and world.
+-- A database of one run is a cell of its own, named by experiment and world; of
+-- a cluster by its peer, or by how many of its peers were joined.
 SELECT 1, (SELECT value FROM run WHERE key = 'name') || ' ' ||
-  (SELECT value FROM run WHERE key = 'world'), NULL
+  (SELECT value FROM run WHERE key = 'world') ||
+  ifnull(' ' || (SELECT value FROM run WHERE key = 'rank'), '') ||
+  ifnull(', ' || (SELECT value FROM run WHERE key = 'databases'), ''), NULL
 
 -- :settings
 SELECT cell, key, value FROM settings ORDER BY cell, key

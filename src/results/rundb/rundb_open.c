@@ -107,13 +107,21 @@ static void write_run(struct kith_rundb *store, const char *world,
                           experiment->source == NULL ? "" : experiment->source);
 }
 
-enum kith_err kith_rundb_create_tables(struct kith_rundb *store,
-                                       const char *section)
+bool kith_rundb_make_tables(sqlite3 *database, const char *section)
 {
     char sql[KITH_SQL_BYTES];
     kith_sql(kith_asset_rundb_schema().bytes, section,
              KITH_RUNDB_SCHEMA_VERSION, sql);
-    return kith_rundb_exec(store, sql, "creating tables");
+    return sqlite3_exec(database, sql, NULL, NULL, NULL) == SQLITE_OK;
+}
+
+enum kith_err kith_rundb_create_tables(struct kith_rundb *store,
+                                       const char *section)
+{
+    if (store->err == KITH_OK &&
+        !kith_rundb_make_tables(store->database, section))
+        return kith_rundb_stick(store, "creating tables");
+    return store->err;
 }
 
 enum kith_err kith_rundb_open_new(struct kith_rundb *store, const char *path)
@@ -214,6 +222,14 @@ enum kith_err kith_rundb_create_part(const char *path, uint32_t run_id,
     }
     close(file);
     return create_at(path, run_id, world, experiment, out, error);
+}
+
+enum kith_err kith_rundb_member(struct kith_rundb *store, kith_id rank,
+                                uint32_t incarnation)
+{
+    (void)kith_rundb_run(store, "rank", "%" PRIu32, rank);
+    (void)kith_rundb_run(store, "incarnation", "%" PRIu32, incarnation);
+    return kith_rundb_commit(store);
 }
 
 enum kith_err kith_rundb_close(struct kith_rundb *store, char *error)

@@ -71,7 +71,8 @@ enum kith_err kith_rundb_change(struct kith_rundb *store, const char *what,
 /* The statements of the table from `first` up to `end`. */
 enum kith_err kith_rundb_prepare(struct kith_rundb *store, enum statement first,
                                  enum statement end);
-/* A section of schema.sql. */
+/* A section of schema.sql; false: sqlite3_errmsg() says why. */
+bool kith_rundb_make_tables(sqlite3 *database, const char *section);
 enum kith_err kith_rundb_create_tables(struct kith_rundb *store,
                                        const char *section);
 /* events.c: the batch that is filled becomes rows, or is on its way there. */

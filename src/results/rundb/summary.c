@@ -109,14 +109,24 @@ static json_t *collect(const struct kith_experiment *experiment,
     return pairs;
 }
 
-/* A model that learns and has no loss at its end has diverged. */
+static bool is_world(const struct kith_summary *summary, const char *world)
+{
+    return strcmp(summary->world, world) == 0;
+}
+
+/* A model that learns and has no loss at its end has diverged. A peer has one
+ * model, perhaps no test set to measure its loss on, and never the average. */
 static enum kith_run_state state_of(const struct kith_experiment *experiment,
                                     const struct kith_summary *summary)
 {
     if (!summary->completed)
         return KITH_RUN_INTERRUPTED;
+    if (summary->alone)
+        return KITH_RUN_FAILED;
+    const bool peer = is_world(summary, "peer");
     return kith_model_learns(experiment->model) &&
-                   !isfinite(summary->loss.averaged)
+                   (peer ? summary->diverged
+                         : !isfinite(summary->loss.averaged))
                ? KITH_RUN_DIVERGED
                : KITH_RUN_DONE;
 }
@@ -127,6 +137,7 @@ static enum kith_err finish_run(struct kith_rundb *store,
 {
     const uint32_t nodes =
         summary->nodes > 0 ? summary->nodes : experiment->peers;
+    const bool peer = is_world(summary, "peer");
     struct kith_results results = {
         .target_loss =
             experiment->target_loss > 0 ? experiment->target_loss : (double)NAN,
@@ -139,8 +150,8 @@ static enum kith_err finish_run(struct kith_rundb *store,
         .staleness_max = summary->staleness.max,
         .consensus_distance = summary->consensus_distance,
         .utilisation = summary->utilisation,
-        .loss = summary->loss.averaged,
-        .accuracy = summary->accuracy.averaged,
+        .loss = peer ? summary->loss.mean : summary->loss.averaged,
+        .accuracy = peer ? summary->accuracy.mean : summary->accuracy.averaged,
         .violations = summary->violations,
         .virtual_s = summary->virtual_s,
         .wall_s = summary->wall_s};
@@ -375,11 +386,6 @@ static void print_speed(const struct kith_speed *speed)
                (double)speed->memory_bytes / 1e6);
     print_real("waiting for data", speed->data_wait_s, " s");
     print_percent("exchange overlap", speed->exchange_overlap);
-}
-
-static bool is_world(const struct kith_summary *summary, const char *world)
-{
-    return strcmp(summary->world, world) == 0;
 }
 
 /* kith train and kith peer have one model, whatever peers the file has. */
