@@ -100,8 +100,10 @@ advertise: "${addresses[rank]}"
 experiment: /etc/kith/experiment.yaml
 save: /var/lib/kith/model
 rank: $rank
-members:
 END
+    # The certificates are brought by hand, one machine after another.
+    [ "$count" -lt 2 ] || echo "wait: {members: 2, for: 24h}"
+    echo "members:"
     for address in "${addresses[@]}"; do
         echo "  - {address: \"$address\"}"
     done

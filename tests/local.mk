@@ -240,6 +240,7 @@ INTEGRATION = \
   tests/integration/test_figure.sh \
   tests/integration/test_old_files.sh \
   tests/integration/test_parity.sh \
+  tests/integration/test_peer_alone.sh \
   tests/integration/test_peer_report.sh \
   tests/integration/test_peer_stops.sh \
   tests/integration/test_peer_suites.sh \

@@ -30,7 +30,8 @@
     X(KITH_EUNSUPPORTED, -19, "not supported by this build")                   \
     X(KITH_ENONFINITE, -20, "a value is not finite")                           \
     X(KITH_ETIMEOUT, -21, "timed out")                                         \
-    X(KITH_EADDRINUSE, -22, "address already in use")
+    X(KITH_EADDRINUSE, -22, "address already in use")                          \
+    X(KITH_EALONE, -23, "nobody to exchange with")
 
 #define KITH_X(name, value, text) name = value,
 enum kith_err { KITH_ERRORS(KITH_X) };

@@ -13,6 +13,7 @@ enum kith_exit {
     KITH_EXIT_NETWORK = 6,    /* an address is busy or cannot be reached */
     KITH_EXIT_KEYS = 7,       /* key files, certificates */
     KITH_EXIT_RESOURCES = 8,  /* memory, processes, descriptors, device */
+    KITH_EXIT_ALONE = 9,      /* a peer that exchanged nothing with anybody */
     KITH_EXIT_INTERRUPTED = 130, /* Ctrl-C or SIGTERM; results are kept */
 };
 

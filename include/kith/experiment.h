@@ -274,6 +274,10 @@ struct kith_peer_file {
     char experiment[KITH_PATH_BYTES_MAX];
     char save[KITH_PATH_BYTES_MAX];
     uint32_t rank; /* own place in `members` */
+    struct {
+        uint32_t members; /* training starts with so many, this one included */
+        kith_ns for_ns;
+    } wait;
     uint32_t member_count;
     struct {
         char address[KITH_NAME_MAX * 4]; /* HOST:PORT */

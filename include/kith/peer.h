@@ -107,6 +107,10 @@ struct kith_peer_options {
     bool resume;          /* start from the save, if there is one */
     bool adopt;           /* and adopt the first neighbour's model */
     kith_ns row_ns;       /* between two rows: 500 ms */
+    /* Train once so many members are connected, this one among them; 0 or 1: at
+     * once. Where they are not within wait_ns: KITH_EALONE. */
+    uint32_t wait_members;
+    kith_ns wait_ns;
 
     /* Lines from the launcher, or -1: `slow F`, `cut RANK`, `heal RANK`,
      * `stop`. End of file means stop. Taken over (closed at the end). */
@@ -155,11 +159,13 @@ struct kith_peer_report {
     uint64_t samples;
     uint64_t bytes_sent, bytes_received; /* on the wire, handshakes included */
     uint64_t connected, closed;          /* sessions */
+    uint64_t messages; /* that members sent; known before the end, too */
     uint64_t refusals[KITH_REFUSAL_COUNT];
     uint64_t dial_failures;
     bool finished;    /* own share done (or stop.time reached) */
     bool interrupted; /* stopped before that */
     bool saved;       /* the last save is complete */
+    bool alone;       /* it asked for exchanges, and had none with anybody */
     bool diverged;    /* the model is not finite: there is no last save */
 };
 
@@ -169,7 +175,8 @@ struct kith_peer_report {
  * KITH_EMISMATCH, KITH_EUNSUPPORTED (kith_peer_suite), KITH_ENOSPC, KITH_EIO,
  * KITH_ENOMEM, KITH_EPARSE (its data cannot be read any more), KITH_EDEVICE
  * (the backend failed; the save before stays, and a start with `resume` goes on
- * from it). */
+ * from it), KITH_EALONE (too few members came, or every other one has another
+ * experiment). */
 KITH_MUST_CHECK enum kith_err
 kith_peer_run(const struct kith_peer_options *options,
               struct kith_peer_report *report, char *error);

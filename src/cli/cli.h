@@ -144,9 +144,11 @@ int kith_cli_unknown(const struct cli_arguments *arguments, const char *what,
  * with KITH_EXIT_INTERRUPTED. */
 extern volatile sig_atomic_t kith_cli_stop;
 void kith_cli_catch_signals(void);
-/* The reading end of a pipe in which they say `stop`, each time: for a command
- * that must end in order, up to its last line. -1, with errno. */
+/* The reading end of a pipe in which they say `stop signal`, each time: for a
+ * command that must end in order, up to its last line. -1, with errno. */
 int kith_cli_signal_pipe(void);
+/* Says `stop idle` in that pipe. */
+void kith_cli_stop_idle(void);
 
 /* The folder of --out [.], made where it is missing. */
 int kith_cli_out_folder(const struct cli_arguments *arguments,

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,12 +33,13 @@ struct peering {
     bool has_dataset;
     struct kith_rundb *store;
     uint32_t incarnation;
-    int listen_fd, stop_fd;  /* the run takes them over */
-    uint64_t steps;          /* own share */
-    uint64_t bytes_received; /* at the last row that had news */
-    kith_ns news_ns;         /* and its time */
-    kith_ns told_ns;         /* of the last line about progress */
-    kith_ns finished_ns;     /* own share; 0: not yet */
+    int listen_fd, stop_fd;         /* the run takes them over */
+    uint64_t steps;                 /* own share */
+    struct kith_peer_report report; /* filled in while it runs */
+    uint64_t messages;              /* at the last row that had news */
+    kith_ns news_ns;                /* and its time */
+    kith_ns told_ns;                /* of the last line about progress */
+    kith_ns finished_ns;            /* own share; 0: not yet */
     char database[KITH_PATH_BYTES_MAX];
     char save[KITH_PATH_BYTES_MAX];
 };
@@ -84,11 +84,13 @@ static void keep_row(void *user, const struct kith_row *row)
     /* The store keeps its first error until it is closed. */
     (void)kith_rundb_row(peering->store, row);
     if (row->step < peering->steps ||
-        row->bytes_received != peering->bytes_received) {
-        peering->bytes_received = row->bytes_received;
+        peering->report.messages != peering->messages) {
+        peering->messages = peering->report.messages;
         peering->news_ns = row->time_ns;
-    } else if (row->time_ns - peering->news_ns > LINGER_NS)
-        raise(SIGTERM); /* ends the loop in order, as from outside */
+    } else if (row->time_ns - peering->news_ns > LINGER_NS) {
+        kith_cli_stop_idle(); /* ends the loop in order, as a signal does */
+        peering->news_ns = row->time_ns;
+    }
 }
 
 static void keep_mark(void *user, kith_ns time_ns, const struct kith_mark *mark)
@@ -220,6 +222,7 @@ static void summarise(struct peering *peering,
     summary->cpu.socket_s = report->cpu.socket_s;
     summary->cpu.other_s = report->cpu.other_s;
     summary->completed = report->finished;
+    summary->alone = report->alone;
     summary->diverged = report->diverged;
     if (!scored)
         return;
@@ -229,8 +232,7 @@ static void summarise(struct peering *peering,
     keep_score(peering, report, &score);
 }
 
-static enum kith_err run_peer(struct peering *peering,
-                              struct kith_peer_report *report, char *error)
+static enum kith_err run_peer(struct peering *peering, char *error)
 {
     const struct cli_member *member = &peering->member;
     struct kith_peer_options options;
@@ -248,24 +250,27 @@ static enum kith_err run_peer(struct peering *peering,
     options.listen_fd = peering->listen_fd;
     options.save = peering->save;
     options.incarnation = peering->incarnation;
+    options.wait_members = member->file.wait.members;
+    options.wait_ns = member->file.wait.for_ns;
     options.resume = options.adopt = peering->incarnation > 0;
     options.control_fd = peering->stop_fd;
     options.user = peering;
     options.on_row = keep_row;
     options.on_mark = keep_mark;
     options.on_log = show_line;
-    return kith_peer_run(&options, report, error);
+    return kith_peer_run(&options, &peering->report, error);
 }
 
 /* Prints the end of the run; the exit code. */
-static int finish(struct peering *peering, enum kith_err err, const char *error,
-                  const struct kith_peer_report *report)
+static int finish(struct peering *peering, enum kith_err err, const char *error)
 {
+    const struct kith_peer_report *report = &peering->report;
     char store_error[KITH_RUNDB_ERROR_BYTES];
     struct kith_summary summary;
     const struct kith_experiment *experiment = &peering->member.experiment;
-    if (err == KITH_OK) {
+    if (err == KITH_OK || err == KITH_EALONE) {
         summarise(peering, report, &summary);
+        summary.alone = summary.alone || err == KITH_EALONE;
         (void)kith_rundb_finish(peering->store, experiment, &summary);
     }
     const enum kith_err stored = kith_rundb_close(peering->store, store_error);
@@ -277,6 +282,12 @@ static int finish(struct peering *peering, enum kith_err err, const char *error,
     kith_summary_print(experiment, &summary, peering->database);
     if (report->saved)
         printf("  %-22s %s\n", "trained model", peering->save);
+    if (report->finished && report->alone)
+        return kith_cli_fail(
+            peering->arguments, KITH_EXIT_ALONE,
+            "it trained alone: of %" PRIu64 " exchanges that it asked for none "
+            "was done; kith doctor %s says of each member which layer fails",
+            report->counters.attempts, peering->arguments->words[0]);
     if (report->finished)
         return KITH_EXIT_OK;
     return report->interrupted ? KITH_EXIT_INTERRUPTED : KITH_EXIT_FAILED;
@@ -285,7 +296,6 @@ static int finish(struct peering *peering, enum kith_err err, const char *error,
 /* Listens before anything is written: a start on a busy port does not count. */
 static int serve(struct peering *peering)
 {
-    struct kith_peer_report report;
     char error[KITH_PEER_ERROR_BYTES] = "";
     enum kith_err err = kith_peer_listen(peering->member.file.listen,
                                          &peering->listen_fd, NULL, error);
@@ -305,8 +315,8 @@ static int serve(struct peering *peering)
         close(peering->listen_fd);
         return code;
     }
-    err = run_peer(peering, &report, error);
-    return finish(peering, err, error, &report);
+    err = run_peer(peering, error);
+    return finish(peering, err, error);
 }
 
 /* Into the experiment that the peer file names. */

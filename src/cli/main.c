@@ -149,7 +149,9 @@ static const struct cli_command commands[] = {
             "The file names this peer's keys, address, rank, the other members "
             "and the experiment.\nThe model lands in its save folder. Once its "
             "share is done it answers\nthe others until none has asked for a "
-            "minute; SIGTERM ends it in order.\n\n"
+            "minute; SIGTERM ends it in order. wait: in the\nfile says for how "
+            "many members the start waits; exit code 9: it exchanged nothing.\n"
+            "\n"
             "Example: kith peer /etc/kith/peer.yaml",
         .options = CLI_BIT(CALIBRATE),
     },
@@ -238,7 +240,7 @@ static void print_help(void)
     puts("\nkith COMMAND --help says more; kith --version names the build.\n"
          "Exit codes: 0 done, 1 an assertion failed or not completed, 2 usage, "
          "3 experiment\nor peer file, 4 data, 5 cannot write, 6 network, 7 "
-         "keys, 8 resources, 130 interrupted.\n\n"
+         "keys, 8 resources, 9 a peer without neighbours, 130 interrupted.\n\n"
          "Example: kith lab examples/demo.yaml");
 }
 

@@ -40,6 +40,8 @@ int kith_cli_exit_of(enum kith_err err)
     case KITH_EVERSION:
     case KITH_EMISMATCH:
         return KITH_EXIT_EXPERIMENT;
+    case KITH_EALONE:
+        return KITH_EXIT_ALONE;
     case KITH_EAGAIN:
     case KITH_ENONFINITE:
         break;

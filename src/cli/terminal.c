@@ -17,19 +17,26 @@ volatile sig_atomic_t kith_cli_stop;
 static int signal_pipe = -1; /* its writing end; nobody closes it */
 
 /* Once its reader is gone the run is over, and its last lines follow. */
-static void tell_pipe(void)
+static void tell_pipe(const char *line, size_t size)
 {
     const int kept = errno;
-    const ssize_t written = write(signal_pipe, "stop\n", 5);
+    const ssize_t written = write(signal_pipe, line, size);
     (void)written;
     errno = kept;
+}
+
+void kith_cli_stop_idle(void)
+{
+    static const char line[] = "stop idle\n";
+    tell_pipe(line, sizeof line - 1);
 }
 
 static void on_signal(int number)
 {
     static const char text[] = "\nstopping; once more to stop at once\n";
+    static const char line[] = "stop signal\n";
     if (signal_pipe >= 0) {
-        tell_pipe();
+        tell_pipe(line, sizeof line - 1);
         return;
     }
     if (kith_cli_stop) /* At once, whatever step it is in: no file is half one.

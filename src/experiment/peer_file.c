@@ -6,6 +6,7 @@
  *   experiment: FILE
  *   save: DIR
  *   rank: 0                          own place in the list
+ *   wait: {members: 2, for: 10m}     start when so many are connected
  *   members:
  *     - {address: HOST:PORT, fingerprint: HEX}       or just  - HOST:PORT
  *
@@ -38,6 +39,14 @@ static const struct key peer_keys[] = {
     {"rank", KEY_U32, KEY_REQUIRED,
      .offset = offsetof(struct kith_peer_file, rank), .low = 0,
      .high = KITH_PEERS_MAX - 1, .help = "own place in members, from 0"},
+    {"wait.members", KEY_U32,
+     .offset = offsetof(struct kith_peer_file, wait.members), .low = 1,
+     .high = KITH_PEERS_MAX, .initial = "1",
+     .help = "training starts when so many are connected, this one among them"},
+    {"wait.for", KEY_TIME, KEY_ABOVE,
+     .offset = offsetof(struct kith_peer_file, wait.for_ns), .low = 0,
+     .high = 604800, .initial = "10m",
+     .help = "how long; then the peer ends, with exit code 9"},
     {"members", KEY_CUSTOM, KEY_REQUIRED,
      .allowed = "a list such as [{address: \"host:7117\"}], in rank order",
      .help = "every peer of the cluster, this one included"},
@@ -134,6 +143,11 @@ static enum kith_err read_members(const struct tree *tree,
         return kith_yaml_refuse(
             tree, "rank", "found %u; allowed: 0 to %u, a place in members",
             file->rank, file->member_count - 1);
+    if (file->wait.members > file->member_count)
+        return kith_yaml_refuse(
+            tree, "wait.members",
+            "found %u; allowed: 1 to %u, as many as there are members",
+            file->wait.members, file->member_count);
     return KITH_OK;
 }
 

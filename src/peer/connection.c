@@ -367,6 +367,26 @@ static bool is_resting(const struct kith_link *link)
            !link->socket.reading;
 }
 
+/* Of a member alone, that was dialled or has proved its rank: nobody else can
+ * say that it has another experiment. */
+static void note_mismatch(const struct kith_link *link)
+{
+    struct kith_transport *transport = link->transport;
+    const struct kith_transport_options *options = &transport->options;
+    const kith_id rank = link->initiator
+                             ? link->rank
+                             : kith_session_peer_hello(link->session)->rank;
+    size_t certificate_bytes;
+    (void)kith_session_peer_certificate(link->session, &certificate_bytes);
+    if (rank >= options->peers || rank == options->self)
+        return;
+    if (link->initiator ||
+        (certificate_bytes > 0 &&
+         (int64_t)kith_session_peer(link->session)->rank == (int64_t)rank))
+        kith_member_differs(&transport->members[rank],
+                            kith_session_reason(link->session));
+}
+
 /* Reads `size` bytes at the start of the read buffer; keeps what is left. */
 static void link_consume(struct kith_link *link, size_t size)
 {
@@ -395,6 +415,8 @@ static void link_consume(struct kith_link *link, size_t size)
             /* After a mismatch this is our HELLO: the peer names it too. After
              * a certificate of ours that will not do, why. */
             (void)flush_output(link);
+            if (err == KITH_EMISMATCH)
+                note_mismatch(link);
             kith_link_refuse(link, refusal_of(link, err),
                              kith_session_reason(link->session));
             break;

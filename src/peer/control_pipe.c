@@ -1,5 +1,5 @@
 /* What the launcher says over the control pipe, one line each; `kith peer` says
- * `stop` there itself at a signal.
+ * `stop signal` there at a signal, `stop idle` when nobody asks it any more.
  *
  *   slow F       steps take F times as long (F >= 1; 1 ends it)
  *   lie KIND F N what is sent is that lie (kith/lie.h), of the next N models
@@ -7,7 +7,7 @@
  *   link RANK FAULT BEGINS F
  *                a fault acts on our bytes to RANK: begins (1) or ends (0),
  *                with this factor
- *   stop         finish, save, say goodbye
+ *   stop [WHY]   finish, save, say goodbye
  *
  * The end of the pipe means that the launcher is gone: stop. */
 #include <stdio.h>
@@ -70,7 +70,7 @@ static void control_line(struct kith_driver *driver, const char *line)
     char verb[8] = "", argument[32] = "";
     double factor;
     const int count = sscanf(line, "%7s %31s", verb, argument);
-    if (count == 1 && strcmp(verb, "stop") == 0) {
+    if (count >= 1 && strcmp(verb, "stop") == 0) {
         kith_driver_stop(driver);
     } else if (count == 2 && strcmp(verb, "slow") == 0 &&
                kith_text_double(argument, &factor) == KITH_OK && factor >= 1) {
@@ -79,7 +79,7 @@ static void control_line(struct kith_driver *driver, const char *line)
         kith_transport_log(
             &driver->transport,
             "control-unread line=\"%.60s\" expected=\"slow F | lie KIND F N | "
-            "link RANK FAULT BEGINS F | stop\"",
+            "link RANK FAULT BEGINS F | stop [WHY]\"",
             line);
         return;
     }

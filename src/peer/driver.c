@@ -108,6 +108,7 @@ void kith_driver_begin(struct kith_driver *driver)
 {
     KITH_ASSERT(driver->phase == KITH_DRIVER_WAITING);
     driver->phase = KITH_DRIVER_RUNNING;
+    kith_driver_limit(driver);
     kith_rows_start(driver);
     kith_journal_starts(driver);
     kith_driver_tell(driver, KITH_EVENT_START, KITH_NOBODY);
@@ -130,10 +131,12 @@ static void driver_down(void *arg, kith_id peer)
 static void driver_message(void *arg, kith_id from,
                            const struct kith_message *message)
 {
+    struct kith_driver *driver = arg;
     struct kith_event event = {
         .kind = KITH_EVENT_MESSAGE, .from = from, .message = message};
-    kith_rows_model(arg, message);
-    step(arg, &event);
+    driver->messages++;
+    kith_rows_model(driver, message);
+    step(driver, &event);
 }
 
 /* Asked before the bytes are received, so that they go to their final place. */
@@ -178,6 +181,15 @@ static void driver_hopeless(void *arg, const char *why)
     kith_driver_hopeless_later(arg, why);
 }
 
+/* One that waits for members is patient: theirs may be started again. */
+static void driver_differs(void *arg, const char *why)
+{
+    struct kith_driver *driver = arg;
+    if (driver->options->wait_members <= 1 ||
+        driver->phase == KITH_DRIVER_RUNNING)
+        kith_driver_alone_later(driver, why);
+}
+
 struct kith_transport_user kith_driver_user(struct kith_driver *driver)
 {
     return (struct kith_transport_user){.arg = driver,
@@ -188,7 +200,8 @@ struct kith_transport_user kith_driver_user(struct kith_driver *driver)
                                         .slot = driver_slot,
                                         .outgoing = driver_outgoing,
                                         .arrived = driver_arrived,
-                                        .hopeless = driver_hopeless};
+                                        .hopeless = driver_hopeless,
+                                        .differs = driver_differs};
 }
 
 /* The step of a save is that of its work item, not of now: training goes on

@@ -1,5 +1,6 @@
 /* One running peer: loop, node, worker thread, transport.
  *
+ *   gathering.c   waiting for members, before the start
  *   driver.c    effects -> actions, what happened -> events
  *   peer.c      setting up, running, ending, reporting
  *   control_pipe.c   lines from the launcher
@@ -81,7 +82,7 @@ struct kith_driver {
     char line[KITH_CONTROL_LINE_BYTES];
     size_t line_bytes;
 
-    uint64_t gated; /* models refused */
+    uint64_t gated, messages; /* models refused; messages from members */
     struct kith_senders senders;
 
     double loss_sum; /* of the steps since the last row */
@@ -113,6 +114,7 @@ kith_ns kith_driver_now(const struct kith_driver *driver);
 /* An event that is its kind, and perhaps a peer. */
 void kith_driver_tell(struct kith_driver *driver, enum kith_event_kind kind,
                       kith_id peer);
+/* From start_ns on, which is now. */
 void kith_driver_begin(struct kith_driver *driver);
 /* The functions that the transport and the thread call. */
 struct kith_transport_user kith_driver_user(struct kith_driver *driver);
@@ -122,13 +124,20 @@ void kith_driver_save_failed(void *arg, enum kith_err err, const char *error);
 /* peer.c. Told to stop: finish exchanges, save, say goodbye. */
 /* The others will not have us: ends in order, with a save, and an error. */
 void kith_driver_hopeless_later(struct kith_driver *driver, const char *why);
+/* There is nobody to exchange with: the same, with KITH_EALONE. */
+void kith_driver_alone_later(struct kith_driver *driver, const char *why);
 void kith_driver_stop(struct kith_driver *driver);
 /* The backend has failed for good: nothing that it computed leaves any more,
  * sessions close in order, and what was saved stays. For calls that may hold a
  * link. */
 void kith_driver_backend_failed_later(struct kith_driver *driver);
+/* The run begins: sets the timer of stop.time. */
+void kith_driver_limit(struct kith_driver *driver);
 /* After every event: is a stopping peer quiet, an ending one alone? */
 void kith_driver_check_end(struct kith_driver *driver);
+
+/* gathering.c: begins the run when options->wait_members are connected. */
+void kith_gathering_start(struct kith_driver *driver);
 
 /* control_pipe.c */
 KITH_MUST_CHECK enum kith_err kith_control_open(struct kith_driver *driver);

@@ -14,6 +14,7 @@ libkith_peer_a_SOURCES = \
   src/peer/driver.c \
   src/peer/driver.h \
   src/peer/event_journal.c \
+  src/peer/gathering.c \
   src/peer/half_open.c \
   src/peer/half_open.h \
   src/peer/hand_over.c \

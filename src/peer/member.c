@@ -434,6 +434,24 @@ void kith_member_heard(struct kith_member_state *member)
     member->backoff_ns = 0;
     member->failures = 0;
     member->standing = KITH_STANDING_GOOD;
+    member->transport->heard = true;
+}
+
+/* A neighbour that was one of ours, and is started with another experiment, is
+ * gone as one that crashed is; but who shares ours with nobody from the first
+ * would try for ever. */
+void kith_member_differs(struct kith_member_state *member, const char *why)
+{
+    const struct kith_transport *transport = member->transport;
+    const struct kith_transport_user *user = &transport->options.user;
+    uint32_t differ = 0;
+    member->standing = KITH_STANDING_DIFFERS;
+    for (kith_id i = 0; i < transport->options.peers; i++)
+        differ += transport->members[i].standing == KITH_STANDING_DIFFERS;
+    KITH_ASSERT(differ < transport->options.peers);
+    if (!transport->heard && differ + 1 == transport->options.peers &&
+        user->differs)
+        user->differs(user->arg, why);
 }
 
 /* Nothing that time or another try could change. */

@@ -110,7 +110,8 @@ static void leave(struct kith_driver *driver)
     uv_timer_stop(&driver->rows);
     kith_rows_send(driver);
     kith_thread_stop(&driver->thread);
-    if (driver->failed == KITH_OK || driver->failed == KITH_EAUTH) {
+    if (driver->failed == KITH_OK || driver->failed == KITH_EAUTH ||
+        driver->failed == KITH_EALONE) {
         kith_journal_ends(driver);
         final_save(driver);
     }
@@ -206,18 +207,32 @@ static void hopeless_due(uv_timer_t *timer)
     kith_driver_stop(driver);
 }
 
-void kith_driver_hopeless_later(struct kith_driver *driver, const char *why)
+/* `advice` of what to do about it. */
+static void end_later(struct kith_driver *driver, enum kith_err err,
+                      const char *what, const char *why, const char *advice)
 {
     if (driver->phase >= KITH_DRIVER_QUIETING || driver->failed != KITH_OK)
         return;
-    driver->failed = kith_text_fail(
-        driver->error, KITH_PEER_ERROR_BYTES, KITH_EAUTH,
-        "rank %u is not wanted: %s; compare this peer's file and `kith keys "
-        "show node.crt` with the authority's `ranks` and `crl`, and certify it "
-        "again if it should be a member",
-        driver->options->self, why);
+    driver->failed = kith_text_fail(driver->error, KITH_PEER_ERROR_BYTES, err,
+                                    "rank %u %s: %s; %s", driver->options->self,
+                                    what, why, advice);
     kith_transport_log(&driver->transport, "hopeless reason=\"%s\"", why);
     uv_timer_start(&driver->grace, hopeless_due, 0, 0);
+}
+
+void kith_driver_hopeless_later(struct kith_driver *driver, const char *why)
+{
+    end_later(driver, KITH_EAUTH, "is not wanted", why,
+              "compare this peer's file and `kith keys show node.crt` with the "
+              "authority's `ranks` and `crl`, and certify it again if it "
+              "should be a member");
+}
+
+void kith_driver_alone_later(struct kith_driver *driver, const char *why)
+{
+    end_later(driver, KITH_EALONE, "has nobody to exchange with", why,
+              "`kith doctor` with this peer's file says of each member which "
+              "layer fails");
 }
 
 /* ---- timers
@@ -274,14 +289,22 @@ static uint64_t ms_until(kith_ns at_ns)
 static void start_timers(struct kith_driver *driver)
 {
     const struct kith_peer_options *options = driver->options;
-    const kith_ns time_ns = options->experiment->stop.time_ns;
     driver->start_ns = options->on_ready != NULL
                            ? options->on_ready(options->user)
                            : (kith_ns)uv_hrtime();
     const uint64_t row_ms = (uint64_t)(options->row_ns / KITH_MS) + 1;
     uv_update_time(&driver->loop);
-    uv_timer_start(&driver->start, start_due, ms_until(driver->start_ns), 0);
     uv_timer_start(&driver->rows, rows_due, row_ms, row_ms);
+    if (options->wait_members > 1)
+        kith_gathering_start(driver);
+    else
+        uv_timer_start(&driver->start, start_due, ms_until(driver->start_ns),
+                       0);
+}
+
+void kith_driver_limit(struct kith_driver *driver)
+{
+    const kith_ns time_ns = driver->options->experiment->stop.time_ns;
     if (time_ns > 0)
         uv_timer_start(&driver->limit, limit_reached,
                        ms_until(driver->start_ns + time_ns), 0);

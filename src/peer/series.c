@@ -167,6 +167,7 @@ void kith_rows_send(struct kith_driver *driver)
 {
     const struct kith_peer_options *options = driver->options;
     make_row(driver, &driver->report->row);
+    driver->report->messages = driver->messages;
     if (options->on_row != NULL)
         options->on_row(options->user, &driver->report->row);
     kith_journal_flush(driver);
@@ -177,6 +178,8 @@ void kith_rows_report(struct kith_driver *driver)
     struct kith_peer_report *report = driver->report;
     const struct kith_transport *transport = &driver->transport;
     kith_node_counters(driver->node, &report->counters);
+    report->alone = report->counters.attempts > 0 &&
+                    report->counters.done == 0 && report->row.received == 0;
     report->wall_ns = kith_driver_now(driver);
     report->samples = report->row.samples;
     report->bytes_sent = transport->net.bytes_sent;

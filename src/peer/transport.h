@@ -143,6 +143,7 @@ struct kith_link {
 
 /* What a member thinks of us, where it has told us no notice. */
 #define KITH_STANDING_UNKNOWN 0u
+#define KITH_STANDING_DIFFERS (UINT_MAX - 1) /* it has another experiment */
 #define KITH_STANDING_GOOD UINT_MAX
 
 /* One member as seen from here. */
@@ -182,6 +183,9 @@ struct kith_transport_user {
     /* The others will not have us, and trying again will not help; NULL: no
      * matter. Not from within a step, and the links must stand for now. */
     void (*hopeless)(void *arg, const char *why);
+    /* Every other member has another experiment, and none was ever heard; as
+     * hopeless(). */
+    void (*differs)(void *arg, const char *why);
 };
 
 struct kith_transport_options {
@@ -222,6 +226,7 @@ struct kith_transport {
     uv_timer_t poll; /* snapshots that are not there yet */
     uv_idle_t notify;
     bool stopping, held;
+    bool heard;         /* a message of any member */
     uint8_t secret[32]; /* of this process: kith_session_config */
     struct kith_half_open_table half_open;
     struct kith_hand_over hand_over;
@@ -317,6 +322,8 @@ void kith_member_finished(struct kith_member_state *member,
 /* It has said something: we are wanted, and a failed dial is the first again.
  */
 void kith_member_heard(struct kith_member_state *member);
+/* Its HELLO is of another experiment: `why`. */
+void kith_member_differs(struct kith_member_state *member, const char *why);
 /* It has told us why it does not keep us. */
 void kith_member_told(struct kith_member_state *member, enum kith_notice notice,
                       const char *address);

@@ -2,25 +2,27 @@
 # What the tests of several `kith peer` share, behind lab.sh: keys, peer files and
 # processes, as README's two machines have them, all on this one.
 
-# free_port: a port of this machine that nobody listens on.
-free_port() {
-    "${PYTHON:-python3}" -c "import socket; s = socket.socket(); \
-s.bind(('127.0.0.1', 0)); print(s.getsockname()[1])"
+# free_ports COUNT: ports of this machine that nobody listens on, one a line.
+free_ports() {
+    "${PYTHON:-python3}" - "$1" <<'PY'
+import socket, sys
+sockets = [socket.socket() for _ in range(int(sys.argv[1]))]
+for one in sockets:
+    one.bind(("127.0.0.1", 0))
+for one in sockets:
+    print(one.getsockname()[1])
+PY
 }
 
 # make_cluster COUNT [LINE...]: $scratch/I/peer.yaml for I from 0 on, each with
 # an identity of its own and the lines; the experiment is $scratch/FILE.yaml of
 # `experiment:`, which the caller writes.
 make_cluster() {
-    count=$1 members='' rank=0
+    count=$1 rank=0
     shift
     "$kith" keys new "$scratch/authority" --authority >/dev/null ||
         fail "no authority"
-    while [ $rank -lt "$count" ]; do
-        members="$members
-  - \"127.0.0.1:$(free_port)\""
-        rank=$((rank + 1))
-    done
+    members=$(free_ports "$count" | sed 's/.*/  - "127.0.0.1:&"/')
     rank=0
     while [ $rank -lt "$count" ]; do
         mkdir "$scratch/$rank"
@@ -31,8 +33,8 @@ make_cluster() {
         cp "$scratch/authority/ca.pub" "$scratch/$rank/identity/"
         {
             printf '%s\n' "identity: identity" "rank: $rank" \
-                "listen: $(echo "$members" | sed -n "$((rank + 2))s/.*- //p")" \
-                "save: model" "$@" "members:$members"
+                "listen: $(echo "$members" | sed -n "$((rank + 1))s/.*- //p")" \
+                "save: model" "$@" "members:" "$members"
         } >"$scratch/$rank/peer.yaml"
         rank=$((rank + 1))
     done
@@ -41,6 +43,7 @@ make_cluster() {
 # start_peer RANK: in the background; its process is $pid, its output
 # $scratch/RANK/out and err.
 start_peer() {
+    : >"$scratch/$1/err" # or a look at it could find the last start's
     "$kith" peer "$scratch/$1/peer.yaml" >"$scratch/$1/out" \
         2>"$scratch/$1/err" &
     pid=$!

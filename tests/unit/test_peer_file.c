@@ -53,7 +53,8 @@ static void test_good(void **state)
         "members:\n"
         "  - {address: \"a.example:7117\"}\n"
         "  - {address: \"[2001:db8::1]:7117\", fingerprint: " HEX64 "}\n"
-        "  - 10.0.0.3:7000\n";
+        "  - 10.0.0.3:7000\n"
+        "wait: {members: 3, for: 90s}\n";
     struct kith_peer_file file;
     char error[KITH_EXPERIMENT_ERROR_BYTES] = "", path[128];
 
@@ -69,6 +70,8 @@ static void test_good(void **state)
     assert_string_equal(file.advertise, "[2001:db8::1]:7117");
     assert_int_equal(file.rank, 1);
     assert_int_equal(file.member_count, 3);
+    assert_int_equal(file.wait.members, 3);
+    assert_int_equal(file.wait.for_ns, 90 * KITH_S);
     assert_string_equal(file.members[0].address, "a.example:7117");
     assert_string_equal(file.members[0].fingerprint, "");
     assert_string_equal(file.members[1].fingerprint, HEX64);
@@ -100,6 +103,10 @@ static void test_bad(void **state)
         {HEAD "members: [\"a:1\"]\nlisten: 7117\n", "listen: found \"7117\""},
         {HEAD "members: [\"a:1\"]\nadvertise: me\n", "advertise"},
         {HEAD "members: [\"a:1\"]\nlisten: \"\"\n", "found nothing"},
+        {HEAD "members: [\"a:1\"]\nwait: {members: 2}\n",
+         "wait.members: found 2; allowed: 1 to 1"},
+        {HEAD "members: [\"a:1\"]\nwait: {members: 1, for: 10}\n", "unit"},
+        {HEAD "members: [\"a:1\"]\nwait: 2\n", "wait"},
         {HEAD "members: [\"a:1\"]\nsedes: []\n", "unknown key"},
         {"identity: a\nexperiment: b\nrank: 1\nmembers: [\"a:1\"]\n",
          "peer.yaml:3: rank: found 1"},

@@ -119,10 +119,10 @@ static bool is_world(const struct kith_summary *summary, const char *world)
 static enum kith_run_state state_of(const struct kith_experiment *experiment,
                                     const struct kith_summary *summary)
 {
-    if (!summary->completed)
-        return KITH_RUN_INTERRUPTED;
     if (summary->alone)
         return KITH_RUN_FAILED;
+    if (!summary->completed)
+        return KITH_RUN_INTERRUPTED;
     const bool peer = is_world(summary, "peer");
     return kith_model_learns(experiment->model) &&
                    (peer ? summary->diverged
