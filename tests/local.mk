@@ -219,6 +219,7 @@ INTEGRATION = \
   tests/integration/test_cli_topology.sh \
   tests/integration/test_cli_usage.sh \
   tests/integration/test_docs_algorithms.sh \
+  tests/integration/test_failed_counts.sh \
   tests/integration/test_gpu_run.sh \
   tests/integration/test_hostile.sh \
   tests/integration/test_lab_ends.sh \

@@ -349,8 +349,6 @@ void kith_edge_send(const struct kith_node *node,
 /* An open edge ends: what came over it is merged, or it is left out. */
 void kith_edge_commit(struct kith_node *node, struct kith_round_edge *edge);
 void kith_edge_drop(struct kith_node *node, struct kith_round_edge *edge);
-/* It takes no part in this round, which is nobody's failure. */
-void kith_edge_leave_out(struct kith_node *node, struct kith_round_edge *edge);
 void kith_edge_mark(struct kith_node *node, enum kith_mark_kind kind,
                     const struct kith_round_edge *edge, double sum);
 /* Advances an edge of the open round, as its mode does. */

@@ -41,7 +41,7 @@ void kith_cast_unsent(struct kith_node *node, struct kith_round_edge *edge)
         lapse(node, edge);
     else if (edge->flags & (EDGE_DOWN | EDGE_OUT) ||
              kith_edge_is_past(node, edge))
-        kith_edge_leave_out(node, edge);
+        kith_edge_drop(node, edge);
 }
 
 /* Its model is to come. */

@@ -112,21 +112,14 @@ void kith_edge_commit(struct kith_node *node, struct kith_round_edge *edge)
     node->done += kith_edge_decides(node, edge->peer);
 }
 
-/* Its peer is known to be away, or sends nothing in this round, so nobody
- * counts it as failed. */
-void kith_edge_leave_out(struct kith_node *node, struct kith_round_edge *edge)
-{
-    KITH_ASSERT(edge->decision == EDGE_OPEN);
-    edge->decision = EDGE_DROPPED;
-    kith_edge_mark(node, KITH_MARK_FAILED, edge, 0);
-}
-
-/* Counted by one end, so that a sum over peers counts each edge once. */
+/* Counted where it is marked, at each end that got nothing: the other one may
+ * be away, and a count by the lower rank alone would not see it then. */
 void kith_edge_drop(struct kith_node *node, struct kith_round_edge *edge)
 {
     KITH_ASSERT(edge->decision == EDGE_OPEN);
-    node->failed += kith_edge_decides(node, edge->peer);
-    kith_edge_leave_out(node, edge);
+    edge->decision = EDGE_DROPPED;
+    node->failed++;
+    kith_edge_mark(node, KITH_MARK_FAILED, edge, 0);
 }
 
 void kith_edge_advance(struct kith_node *node, struct kith_round_edge *edge)
