@@ -212,6 +212,7 @@ INTEGRATION = \
   tests/integration/test_cli_manual.sh \
   tests/integration/test_cli_memory.sh \
   tests/integration/test_cli_model.sh \
+  tests/integration/test_cli_progress.sh \
   tests/integration/test_cli_refuses.sh \
   tests/integration/test_cli_runs.sh \
   tests/integration/test_cli_speed.sh \
@@ -292,6 +293,7 @@ EXTRA_DIST += tests/hostile/abuse.py tests/hostile/attacks.py \
   tests/hostile/exchanges.py tests/hostile/hostile.py \
   tests/hostile/member.py tests/hostile/messages.py tests/hostile/rounds.py
 EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integration/resume.py \
+  tests/integration/test_cli_progress.py \
   tests/long/accept.py \
   tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py \
   tests/long/accept_mixing.py tests/long/accept_worlds.py \

@@ -117,6 +117,10 @@ const char *kith_text_nearest(const char *word, const char *const *names)
     const char *nearest = NULL;
     size_t least = 1 + strlen(word) / 4;
     for (; *names != NULL; names++) {
+        /* Three letters that begin with another one are another word: no tpu
+         * is a cpu. */
+        if (strlen(word) <= 3 && word[0] != (*names)[0])
+            continue;
         const size_t distance = edit_distance(word, *names);
         if (distance <= least && (nearest == NULL || distance < least)) {
             nearest = *names;

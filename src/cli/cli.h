@@ -59,7 +59,8 @@
     X(BATCH, "--batch", "N",                                                   \
       "examples of a step, of all peers together [the file's]")                \
     X(ALL_CELLS, "--all-cells", NULL, "every preset of the taxonomy, 8 nodes") \
-    X(CELLS, "--cells", "DIR", "its files [examples/taxonomy]")                \
+    X(CELLS, "--cells", "DIR",                                                 \
+      "these files in its place, each with its own peers")                     \
     X(TARGET_LOSS, "--target-loss", "X",                                       \
       "time to target is to this test loss [target_loss of the file]")         \
     X(CSV, "--csv", NULL, "a table, one row a run, in place of a page")        \

@@ -19,6 +19,10 @@ int kith_cli_report(const struct cli_arguments *arguments)
     char error[KITH_REPORT_ERROR_BYTES] = "", path[KITH_PATH_BYTES_MAX];
     const bool points = kith_cli_given(arguments, CLI_POINTS);
     const bool csv = points || kith_cli_given(arguments, CLI_CSV);
+    if (points && kith_cli_given(arguments, CLI_CSV))
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--csv and --points are two files: give one of "
+                             "them, then the other");
     double target_loss;
     int code = kith_cli_target_loss(arguments, &target_loss);
     if (code != KITH_EXIT_OK)
@@ -37,6 +41,7 @@ int kith_cli_report(const struct cli_arguments *arguments)
         const int written =
             snprintf(path, sizeof path, "%.*s.%s", (int)length, first,
                      figure != NULL ? "pdf"
+                     : points       ? "points.csv"
                      : csv          ? "csv"
                                     : "html");
         if (written < 0 || (size_t)written >= sizeof path)

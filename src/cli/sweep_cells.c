@@ -288,9 +288,9 @@ static enum kith_err load(const struct grid *grid, const char *file,
     const char *sets[CLI_WORDS_MAX + KITH_SETTINGS_MAX + 2];
     char seed[64];
     uint32_t count = 0;
-    bool sized = !grid->all;
-    if (!sized)
-        sized = taken(grid, "peers");
+    /* Files of the user's own say how many peers they are about. */
+    const bool sized = !grid->all || taken(grid, "peers") ||
+                       kith_cli_given(grid->arguments, CLI_CELLS);
     for (unsigned i = 0; i < grid->arguments->set_count; i++)
         sets[count++] = grid->arguments->sets[i];
     for (uint32_t i = 0; i < cell->setting_count; i++) {

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -11,6 +12,7 @@
 /* A terminal is rewritten this often; for a log fewer lines are enough. */
 #define TERMINAL_PERIOD_NS (100 * KITH_MS)
 #define PLAIN_PERIOD_NS (5 * KITH_S)
+#define LINE_BYTES 512u /* of progress, on the widest terminal */
 
 volatile sig_atomic_t kith_cli_stop;
 
@@ -82,8 +84,18 @@ int kith_cli_signal_pipe(void)
 
 static bool line_open; /* the terminal's cursor stands behind a line */
 
+/* A line that a terminal wraps cannot be rewritten. */
+static size_t columns(void)
+{
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1
+               ? size.ws_col - 1u
+               : 79u;
+}
+
 void kith_cli_progress(const char *format, ...)
 {
+    char line[LINE_BYTES];
     static kith_ns next_ns;
     const kith_ns now_ns = kith_host_now();
     if (now_ns < next_ns)
@@ -97,10 +109,11 @@ void kith_cli_progress(const char *format, ...)
         fputs("\r\033[K", stderr);
     va_list list;
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    (void)vsnprintf(line, sizeof line, format, list);
     va_end(list);
-    if (!terminal)
-        fputc('\n', stderr);
+    if (terminal && strlen(line) > columns())
+        line[columns()] = '\0';
+    fprintf(stderr, "%s%s", line, terminal ? "" : "\n");
     fflush(stderr);
     line_open = terminal;
 }

@@ -58,6 +58,8 @@ static void allowed_bounds(const struct key *key, const char *what,
                            key->flags & KEY_BELOW ? " to below %.15g%s"
                                                   : " to %.15g%s",
                            key->high, unit);
+    else if (key->type == KEY_U64)
+        at = kith_text_add(text, size, at, " to %" PRIu64, UINT64_MAX);
     else
         at = kith_text_add(text, size, at, " up");
     if (key->allowed != NULL)
@@ -85,8 +87,8 @@ void kith_schema_allowed(const struct key *key, char text[SCHEMA_ALLOWED_BYTES])
         allowed_bounds(key, "a number", "", text);
         return;
     case KEY_TIME:
-        allowed_bounds(key, "a time with its unit (200us, 1.5ms, 3s)", "s",
-                       text);
+        allowed_bounds(key, "a time with its unit (200us, 1.5ms, 3s, 2m, 1h)",
+                       "s", text);
         return;
     case KEY_SWITCH:
         kith_text_copy(text, size, "true or false");

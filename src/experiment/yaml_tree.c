@@ -115,7 +115,10 @@ static enum kith_err KITH_PRINTF(2, 3)
 const char *kith_yaml_show(const struct tree_item *item,
                            char text[TREE_SHOWN_BYTES])
 {
-    if (item->kind != TREE_SCALAR)
+    if (item->kind != TREE_SCALAR && item->count == 0)
+        snprintf(text, TREE_SHOWN_BYTES, "an empty %s",
+                 strchr(kind_names[item->kind], ' ') + 1);
+    else if (item->kind != TREE_SCALAR)
         snprintf(text, TREE_SHOWN_BYTES, "%s", kind_names[item->kind]);
     else if (item->text[0] == '\0')
         snprintf(text, TREE_SHOWN_BYTES, "nothing");
@@ -347,7 +350,11 @@ enum kith_err kith_yaml_open(struct tree *tree, const char *name,
     if (size > KITH_YAML_BYTES_MAX)
         return refuse(&builder, "found %zu bytes; allowed: at most %u", size,
                       KITH_YAML_BYTES_MAX);
-    const enum kith_err err = build_document(&builder, text, size);
+    /* libyaml takes a key behind a byte order mark for an indented one. */
+    static const char mark[] = "\xef\xbb\xbf";
+    const size_t skipped = size >= 3 && memcmp(text, mark, 3) == 0 ? 3 : 0;
+    const enum kith_err err =
+        build_document(&builder, text + skipped, size - skipped);
     if (err != KITH_OK)
         return err;
     if (!builder.has_root || tree->items[0].kind != TREE_MAP)

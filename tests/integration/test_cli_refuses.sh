@@ -47,6 +47,28 @@ for command in train sim; do
     refuses 3 "found 63 inputs and 10 outputs" \
         "$command" "$file" --set "model.layers=[63, 10]"
 done
+# What a hint is worth: an empty list is one, whole numbers have an end, units a
+# name; letters that changed places are found, and another word is no typing error.
+refuses 3 "model.layers: found an empty list; allowed" sim "$file" \
+    --set "model.layers=[]"
+refuses 3 "allowed: a whole number from 0 to 18446744073709551615" sim "$file" \
+    --set seed=18446744073709551616
+refuses 3 "1.66 m.*1.5ms, 3s, 2m, 1h" sim "$file" --set "network.latency=1.66 m"
+refuses 3 'did you mean "adpsgd"' sim "$file" --set gossip.algorithm=adspgd
+refuses 3 'found "tpu"; allowed: auto' sim "$file" --set train.backend=tpu
+grep -q "did you mean" "$scratch/err" && fail "tpu is no cpu"
+# A byte order mark is none of the text.
+for kind in digits peer; do
+    printf '\357\273\277' >"$scratch/bom-$kind.yaml"
+done
+cat "$file" >>"$scratch/bom-digits.yaml"
+timeout 60 "$kith" sim "$scratch/bom-digits.yaml" --out "$scratch/bom" \
+    >"$scratch/json" 2>"$scratch/err" || fail "a byte order mark: $(cat "$scratch/err")"
+printf 'identity: none\nrank: 0\nexperiment: bom-digits.yaml\nmembers: ["a:1"]\n' \
+    >>"$scratch/bom-peer.yaml"
+timeout 60 "$kith" doctor "$scratch/bom-peer.yaml" >"$scratch/json" \
+    2>"$scratch/err"
+one_line "a peer file with a byte order mark" "members: found 1; allowed: 3"
 sed 's/^gossip:/gosip:/' "$file" >"$scratch/typo.yaml"
 refuses 3 'typo.yaml:8: .*did you mean "gossip"' sim "$scratch/typo.yaml"
 refuses 3 "predicted end" sim "$file" \

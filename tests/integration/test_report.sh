@@ -71,6 +71,15 @@ for row in rows:
     assert float(row["consensus_distance"]) >= 0
 PY
 report 2 "$first" --target-loss none
+# Two tables are two files.
+report 2 "$first" --csv --points
+one_line "--csv and --points" "two files"
+cp "$first" "$scratch/both.db"
+report 0 "$scratch/both.db" --csv
+report 0 "$scratch/both.db" --points
+head -n 1 "$scratch/both.csv" | grep -q "^database," ||
+    fail "--points wrote over the table of --csv"
+[ -s "$scratch/both.points.csv" ] || fail "no points beside the table"
 report 0 "$first" "$second" --points --out "$scratch/series.csv"
 rows=$(($(sql "$first" "SELECT count(*) FROM series") +
     $(sql "$second" "SELECT count(*) FROM series") + 1))
