@@ -112,6 +112,7 @@ UNIT = \
   tests/unit/test_safetensors \
   tests/unit/test_sample \
   tests/unit/test_save \
+  tests/unit/test_saver \
   tests/unit/test_session \
   tests/unit/test_session_provider \
   tests/unit/test_session_refusals \

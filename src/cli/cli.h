@@ -191,10 +191,11 @@ int kith_cli_resume_name(struct cli_run *run);
 void kith_cli_resume_advise(const struct cli_run *run);
 
 /* --set and --seed as settings of an experiment; more may follow them. */
+#define CLI_SETTING_BYTES 64u
 struct cli_settings {
     const char *texts[CLI_WORDS_MAX + 2]; /* (count) */
     uint32_t count;
-    char seed[64];
+    char seed[CLI_SETTING_BYTES], threads[CLI_SETTING_BYTES];
 };
 int kith_cli_settings(const struct cli_arguments *arguments,
                       struct cli_settings *settings);

@@ -18,7 +18,8 @@ static const struct cli_command commands[] = {
         COMMAND(train, 0, 1),
         .summary = "train on one process without neighbours: the baseline",
         .usage = "EXPERIMENT.yaml [--save PATH] [--resume] [--init FILE]\n"
-                 "                  [--set KEY=VALUE] [--json] | --resume PATH",
+                 "                  [--threads N] [--set KEY=VALUE] [--json] | "
+                 "--resume PATH",
         .details =
             "It sees as many samples as all peers of the experiment "
             "together.\n\nThe model is saved beside the run database, as "
@@ -30,7 +31,7 @@ static const struct cli_command commands[] = {
             "Example: kith train examples/digits.yaml --set train.batch=64\n   "
             "      kith train --resume digits-train-1.save",
         .options = RUN_OPTIONS | CLI_BIT(SAVE) | CLI_BIT(RESUME) |
-                   CLI_BIT(INIT) | CLI_BIT(CALIBRATE),
+                   CLI_BIT(INIT) | CLI_BIT(CALIBRATE) | CLI_BIT(THREADS),
     },
     {
         COMMAND(eval, 1, 1),

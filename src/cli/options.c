@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "kith/backend.h"
 #include "kith/text.h"
 
 static const struct {
@@ -107,19 +108,35 @@ int kith_cli_target_loss(const struct cli_arguments *arguments, double *target)
         "--target-loss: found \"%.60s\"; allowed: a number above 0", text);
 }
 
+/* An option that is a key of the file under a short name. */
+static int add_setting(const struct cli_arguments *arguments,
+                       enum cli_option option, const char *key, uint64_t least,
+                       uint64_t most, struct cli_settings *settings,
+                       char text[CLI_SETTING_BYTES])
+{
+    uint64_t number = 0;
+    const int code = kith_cli_number(arguments, option, least, most, &number);
+    if (code != KITH_EXIT_OK || !kith_cli_given(arguments, option))
+        return code;
+    (void)snprintf(text, CLI_SETTING_BYTES, "%s=%llu", key,
+                   (unsigned long long)number);
+    settings->texts[settings->count++] = text;
+    return KITH_EXIT_OK;
+}
+
 int kith_cli_settings(const struct cli_arguments *arguments,
                       struct cli_settings *settings)
 {
-    uint64_t seed = 0;
-    const int code = kith_cli_number(arguments, CLI_SEED, 0, UINT64_MAX, &seed);
+    /* A simulation's threads are its own, not the arithmetic's. */
+    const bool trains = strcmp(arguments->command, "train") == 0;
     settings->count = arguments->set_count;
     memcpy(settings->texts, arguments->sets, sizeof arguments->sets);
-    if (code != KITH_EXIT_OK || !kith_cli_given(arguments, CLI_SEED))
-        return code;
-    (void)snprintf(settings->seed, sizeof settings->seed, "seed=%llu",
-                   (unsigned long long)seed);
-    settings->texts[settings->count++] = settings->seed;
-    return KITH_EXIT_OK;
+    int code = add_setting(arguments, CLI_SEED, "seed", 0, UINT64_MAX, settings,
+                           settings->seed);
+    if (code == KITH_EXIT_OK && trains)
+        code = add_setting(arguments, CLI_THREADS, "compute.threads", 1,
+                           KITH_POOL_THREADS_MAX, settings, settings->threads);
+    return code;
 }
 
 /* --out is a file for those that say so, else a folder. */

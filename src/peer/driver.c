@@ -204,17 +204,21 @@ struct kith_transport_user kith_driver_user(struct kith_driver *driver)
                                         .differs = driver_differs};
 }
 
-/* The step of a save is that of its work item, not of now: training goes on
- * meanwhile. */
-static void driver_saved(struct kith_driver *driver)
+/* A save that fails ends nothing: the one before it is whole, and the disk may
+ * have room next time. The step is that of its work item: training went on. */
+void kith_driver_saved(void *arg, const struct kith_saved *saved)
 {
-    const bool saved = driver->options->save != NULL && !driver->save_failed;
-    driver->report->saved = saved;
-    driver->save_failed = false;
-    if (saved) {
+    struct kith_driver *driver = arg;
+    driver->report->saved = saved->err == KITH_OK;
+    if (saved->err == KITH_OK) {
         driver->has_save = true;
-        driver->save_step = driver->thread.work.step;
+        driver->save_step = saved->step;
+        return;
     }
+    kith_transport_log(&driver->transport,
+                       "save-failed error=\"%s\" "
+                       "reason=\"%s\"",
+                       kith_err_text(saved->err), saved->error);
 }
 
 /* Runs on the loop thread, by the async handle. A loss that is not finite is
@@ -231,8 +235,6 @@ void kith_driver_worked(void *arg, const struct kith_work_result *result)
         driver->loss_sum += result->loss;
         driver->loss_count++;
     }
-    if (result->kind == KITH_WORK_SAVE)
-        driver_saved(driver);
     driver->transport.use.passes += result->passes;
     kith_senders_worked(driver, result);
     const char *notice = kith_worker_notice(driver->worker);
@@ -240,16 +242,4 @@ void kith_driver_worked(void *arg, const struct kith_work_result *result)
         kith_transport_log(&driver->transport, "slow-way reason=\"%s\"",
                            notice);
     step(driver, &event);
-}
-
-/* A save that fails ends nothing: the one before it is whole, and the disk may
- * have room next time. */
-void kith_driver_save_failed(void *arg, enum kith_err err, const char *error)
-{
-    struct kith_driver *driver = arg;
-    driver->save_failed = true;
-    kith_transport_log(&driver->transport,
-                       "save-failed error=\"%s\" "
-                       "reason=\"%s\"",
-                       kith_err_text(err), error);
 }

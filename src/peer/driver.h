@@ -90,8 +90,8 @@ struct kith_driver {
     double last_loss;
     double cpu_zero_s; /* the process's before the run */
 
-    bool has_save, save_failed; /* the last one failed */
-    uint64_t save_step;         /* of the save */
+    bool has_save;
+    uint64_t save_step; /* of the save */
     double peak; /* FLOP/s, of the checkpoint or the experiment; 0: unknown */
     struct kith_meter meter, whole; /* since the last row; of the run */
     kith_ns trained_ns;             /* when the last step ended */
@@ -119,7 +119,7 @@ void kith_driver_begin(struct kith_driver *driver);
 /* The functions that the transport and the thread call. */
 struct kith_transport_user kith_driver_user(struct kith_driver *driver);
 void kith_driver_worked(void *arg, const struct kith_work_result *result);
-void kith_driver_save_failed(void *arg, enum kith_err err, const char *error);
+void kith_driver_saved(void *arg, const struct kith_saved *saved);
 
 /* peer.c. Told to stop: finish exchanges, save, say goodbye. */
 /* The others will not have us: ends in order, with a save, and an error. */

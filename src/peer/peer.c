@@ -94,7 +94,9 @@ static void final_save(struct kith_driver *driver)
     }
     if (err == KITH_ENONFINITE) { /* The save before it is worth more. */
         driver->report->diverged = true;
-        kith_driver_save_failed(driver, err, error);
+        struct kith_saved none = {.err = err};
+        kith_text_copy(none.error, sizeof none.error, error);
+        kith_driver_saved(driver, &none);
         return;
     }
     driver->failed = kith_text_fail(driver->error, KITH_PEER_ERROR_BYTES, err,
@@ -459,7 +461,7 @@ static enum kith_err open_handles(struct kith_driver *driver)
         .peak = driver->peak,
         .arg = driver,
         .done = kith_driver_worked,
-        .save_failed = kith_driver_save_failed,
+        .saved = kith_driver_saved,
         .failed = backend_failed,
     };
     init_timers(driver);

@@ -22,9 +22,12 @@ static void run_item(struct kith_thread *thread)
     memset(&thread->result, 0, sizeof thread->result);
     if (work->kind != KITH_WORK_SAVE) {
         kith_worker_run(options->worker, work, &thread->result);
-        if (work->kind == KITH_WORK_TRAIN && options->save != NULL)
+        if (work->kind == KITH_WORK_TRAIN && options->save != NULL) {
+            if (thread->saver != NULL && !thread->result.finite)
+                kith_saver_wait(thread->saver); /* its file may be read now */
             kith_worker_go_back(options->worker, options->save,
                                 &thread->result);
+        }
         return;
     }
     thread->result.kind = KITH_WORK_SAVE;
@@ -32,8 +35,9 @@ static void run_item(struct kith_thread *thread)
     const struct kith_standing standing = {
         .step = work->step, .best = NAN, .peak = options->peak};
     if (options->save != NULL)
-        thread->save_err = kith_save_write(options->worker, options->save,
-                                           &standing, true, thread->save_error);
+        thread->save_err =
+            kith_saver_begin(thread->saver, options->worker, options->save,
+                             &standing, true, thread->save_error);
 }
 
 /* Holds the mutex; waits out the period of a step that began at `began_ns`. */
@@ -94,12 +98,28 @@ static void thread_main(void *arg)
     uv_mutex_unlock(&thread->mutex);
 }
 
+/* On the saver's thread. */
+static void save_written(void *arg)
+{
+    struct kith_thread *thread = arg;
+    uv_async_send(&thread->async);
+}
+
+/* On the loop thread: how the last save ended. */
+static void tell_saved(struct kith_thread *thread)
+{
+    struct kith_saved saved;
+    if (thread->saver != NULL && kith_saver_take(thread->saver, &saved))
+        thread->options.saved(thread->options.arg, &saved);
+}
+
 /* On the loop thread. libuv may join several wake-ups into one, or deliver one
  * late: the item's state decides, not the call. */
 static void thread_result(uv_async_t *async)
 {
     struct kith_thread *thread = async->data;
     const struct kith_thread_options *options = &thread->options;
+    tell_saved(thread);
     uv_mutex_lock(&thread->mutex);
     const bool has_result = thread->item == KITH_ITEM_DONE && !thread->stopping;
     if (thread->item == KITH_ITEM_DONE)
@@ -117,8 +137,11 @@ static void thread_result(uv_async_t *async)
         options->failed(options->arg, failed);
         return;
     }
-    if (save_err != KITH_OK)
-        options->save_failed(options->arg, save_err, thread->save_error);
+    if (save_err != KITH_OK) {
+        struct kith_saved saved = {.err = save_err, .path = options->save};
+        memcpy(saved.error, thread->save_error, sizeof saved.error);
+        options->saved(options->arg, &saved);
+    }
     options->done(options->arg, &result);
 }
 
@@ -136,12 +159,17 @@ enum kith_err kith_thread_start(struct kith_thread *thread, uv_loop_t *loop,
         goto no_mutex;
     if (uv_cond_init(&thread->changed) != 0)
         goto no_cond;
+    if (options->save != NULL &&
+        kith_saver_open(save_written, thread, &thread->saver) != KITH_OK)
+        goto no_saver;
     if (uv_thread_create(&thread->thread, thread_main, thread) != 0)
         goto no_thread;
     thread->started = true;
     return KITH_OK;
 
 no_thread:
+    kith_saver_close(thread->saver);
+no_saver:
     uv_cond_destroy(&thread->changed);
 no_cond:
     uv_mutex_destroy(&thread->mutex);
@@ -198,8 +226,8 @@ struct kith_thread_spent kith_thread_spent(struct kith_thread *thread)
     return spent;
 }
 
-/* Idempotent. An item that runs is waited for: half a step must not be saved.
- */
+/* Idempotent. An item that runs is waited for: half a step must not be saved;
+ * and so is a save under way. */
 void kith_thread_stop(struct kith_thread *thread)
 {
     if (!thread->started)
@@ -210,6 +238,11 @@ void kith_thread_stop(struct kith_thread *thread)
     uv_cond_signal(&thread->changed);
     uv_mutex_unlock(&thread->mutex);
     uv_thread_join(&thread->thread);
+    if (thread->saver != NULL)
+        kith_saver_wait(thread->saver);
+    tell_saved(thread);
+    kith_saver_close(thread->saver);
+    thread->saver = NULL;
     uv_close((uv_handle_t *)&thread->async, NULL);
     uv_cond_destroy(&thread->changed);
     uv_mutex_destroy(&thread->mutex);

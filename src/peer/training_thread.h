@@ -12,6 +12,7 @@
 #include <uv.h>
 
 #include "kith/err.h"
+#include "kith/saver.h"
 #include "kith/types.h"
 #include "kith/work.h"
 #include "kith/worker.h"
@@ -24,7 +25,9 @@ struct kith_thread_options {
     /* On the loop thread. */
     void *arg;
     void (*done)(void *arg, const struct kith_work_result *result);
-    void (*save_failed)(void *arg, enum kith_err err, const char *error);
+    /* A SAVE is done when the state is copied; this is when it is a file, or
+     * why it is none. */
+    void (*saved)(void *arg, const struct kith_saved *saved);
     /* In the place of both: the backend has failed for good, and what the item
      * did counts for nothing. The last call. */
     void (*failed)(void *arg, const char *why);
@@ -50,6 +53,7 @@ struct kith_thread {
     bool busy;       /* loop thread's view: an item is out */
     bool lie_is_new; /* the worker does not know yet; the loop thread's, too */
     struct kith_lie lie;
+    struct kith_saver *saver; /* NULL: nothing is saved */
 
     uv_mutex_t mutex; /* guards the rest */
     uv_cond_t changed;
@@ -73,8 +77,9 @@ void kith_thread_slow(struct kith_thread *thread, double factor);
 void kith_thread_lie(struct kith_thread *thread, const struct kith_lie *lie);
 /* Sums over the items so far. */
 struct kith_thread_spent kith_thread_spent(struct kith_thread *thread);
-/* Waits for the item that is running (not for its padding) and ends. The loop
- * must still run once for the handle; no result is delivered any more. */
+/* Waits for the item that is running (not for its padding) and for a save under
+ * way, whose end is told, and ends. The loop must still run once for the
+ * handle; no item's result is delivered any more. */
 void kith_thread_stop(struct kith_thread *thread);
 
 #endif

@@ -161,6 +161,7 @@ libkith_worker_a_SOURCES = \
   src/training/checkpoint/safetensors.c \
   src/training/checkpoint/save.c \
   src/training/checkpoint/save.h \
+  src/training/checkpoint/saver.c \
   src/training/checkpoint/weights.c \
   src/training/checkpoint/weights.h \
   src/training/evaluation/baseline.c \

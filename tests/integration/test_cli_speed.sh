@@ -15,6 +15,14 @@ run() {
     expect "$@" --out "$scratch/out"
 }
 
+# Threads of the arithmetic, by their short name.
+for threads in 1 2; do
+    run 0 train "$file" --threads $threads --json
+    [ "$(json compute threads)" = $threads ] ||
+        fail "train --threads $threads: $(json compute threads)"
+done
+run 2 train "$file" --threads 0
+
 # plausible WORLD: the object `speed`, and the rows of the database.
 plausible() {
     python3 - "$scratch/json" "$1" <<'PY' || fail "$1: implausible"

@@ -15,6 +15,7 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kith/backend.h"
 #include "save.h"
@@ -154,95 +155,77 @@ static enum kith_err make_header(const struct kith_worker_content *content,
     return err;
 }
 
-struct sink {
-    struct work_writer writer;
-    crypto_generichash_state hash;
-    bool finite; /* all values so far */
-};
+/* ---- taking: all that must not change meanwhile */
 
-static void put(struct sink *sink, const void *bytes, size_t size)
+/* Elements [0, n) of a vector on the backend, in its own element type. Where it
+ * lies in the host's memory that is a copy. */
+static void take_vector(const struct kith_backend *backend, const void *vector,
+                        size_t n, uint8_t *out)
 {
-    (void)crypto_generichash_update(&sink->hash, bytes, size);
-    kith_atomic_file_write(&sink->writer, bytes, size);
-}
-
-/* Elements [0, n) of a vector on the backend, in its own element type. */
-static void put_vector(struct sink *sink, const struct kith_backend *backend,
-                       const void *vector, size_t n)
-{
+    const size_t width = backend->element_bytes;
     double wide[SAVE_CHUNK];
     float single[SAVE_CHUNK];
+    if (backend->host == backend) {
+        memcpy(out, vector, n * width);
+        return;
+    }
     for (size_t at = 0; at < n; at += SAVE_CHUNK) {
         const size_t count = n - at < SAVE_CHUNK ? n - at : SAVE_CHUNK;
-        backend->read(count, (const char *)vector + at * backend->element_bytes,
-                      wide);
-        for (size_t i = 0; i < count; i++) {
+        backend->read(count, (const char *)vector + at * width, wide);
+        for (size_t i = 0; i < count; i++)
             single[i] = (float)wide[i];
-            sink->finite = sink->finite && isfinite(wide[i]);
-        }
-        if (backend->element_bytes == sizeof(double))
-            put(sink, wide, count * sizeof wide[0]);
-        else
-            put(sink, single, count * sizeof single[0]);
+        memcpy(out + at * width,
+               width == sizeof(double) ? (const void *)wide : single,
+               count * width);
     }
 }
 
-/* Everything of which a checkpoint is made; false: the model is not finite. */
-static bool put_worker(struct sink *sink,
-                       const struct kith_worker_content *content)
+static bool make_room(struct save_image *image, size_t size)
+{
+    if (size > image->capacity) {
+        kith_save_image_free(image);
+        image->bytes = malloc(size);
+        if (image->bytes == NULL)
+            return false;
+        image->capacity = size;
+    }
+    image->size = size;
+    return true;
+}
+
+static bool take_worker(struct save_image *image,
+                        const struct kith_worker_content *content,
+                        const uint8_t *header, size_t header_bytes)
 {
     struct save_part parts[SAVE_PARTS_MAX];
     const size_t count = kith_save_parts(content, parts);
-    bool finite = true;
+    const size_t width = content->backend->element_bytes;
+    size_t at = header_bytes, size = header_bytes;
+    for (size_t k = 0; k < count; k++)
+        size += parts[k].elements * width;
+    if (!make_room(image, size))
+        return false;
+    image->model_at = header_bytes;
+    image->model_elements = parts[0].elements;
+    image->element_bytes = width;
+    memcpy(image->bytes, header, header_bytes);
     for (size_t k = 0; k < count; k++) {
-        sink->finite = true;
-        put_vector(sink, content->backend, parts[k].vector, parts[k].elements);
-        finite &= k > 0 || sink->finite; /* the first is the model */
+        take_vector(content->backend, parts[k].vector, parts[k].elements,
+                    image->bytes + at);
+        at += parts[k].elements * width;
     }
-    return finite;
+    return true;
 }
 
-/* What was read from a device that fails is worth nothing, and a model that is
- * not finite must not take the place of one that is. */
-static enum kith_err put_all(struct sink *sink,
-                             const struct kith_worker_content *content,
-                             const uint8_t *header, size_t header_bytes,
-                             char *error)
-{
-    uint8_t hash[SAVE_HASH_BYTES];
-    char digits[SAVE_HASH_DIGITS + 1];
-    (void)crypto_generichash_init(&sink->hash, NULL, 0, SAVE_HASH_BYTES);
-    put(sink, header, header_bytes);
-    const bool finite = put_worker(sink, content);
-    const struct kith_backend *backend = content->backend;
-    /* Not the data's: a model is no worse for what could not be read next. */
-    const char *failed = backend->failed == NULL ? NULL : backend->failed();
-    const char *path = sink->writer.path;
-    if (failed != NULL)
-        return kith_file_complain(error, KITH_EDEVICE, "writing", path, failed);
-    if (!finite)
-        return kith_file_complain(
-            error, KITH_ENONFINITE, "writing", path,
-            "the model has a value that is not finite; what "
-            "was there before stays");
-    (void)crypto_generichash_final(&sink->hash, hash, sizeof hash);
-    (void)sodium_bin2hex(digits, sizeof digits, hash, sizeof hash);
-    kith_atomic_file_write_at(&sink->writer, SAVE_HASH_AT, digits,
-                              SAVE_HASH_DIGITS);
-    return KITH_OK;
-}
-
-enum kith_err kith_save_write(struct kith_worker *worker, const char *path,
-                              const struct kith_standing *standing,
-                              bool keep_previous, char *error)
+/* What was read from a device that fails is worth nothing. */
+enum kith_err kith_save_take(struct kith_worker *worker, const char *path,
+                             const struct kith_standing *standing,
+                             struct save_image *image, char *error)
 {
     const struct kith_worker_content content = kith_worker_content(worker);
-    struct sink sink;
+    const struct kith_backend *backend = content.backend;
     uint8_t *header;
     size_t header_bytes;
-    if (sodium_init() < 0)
-        return kith_file_complain(error, KITH_EDEVICE, "writing", path,
-                                  "libsodium refuses to start");
     enum kith_err err = make_header(
         &content, standing, kith_worker_place(worker), &header, &header_bytes);
     if (err != KITH_OK)
@@ -250,14 +233,92 @@ enum kith_err kith_save_write(struct kith_worker *worker, const char *path,
                                   err == KITH_ENOMEM
                                       ? "no memory for its header"
                                       : "its header is too long");
-    err = kith_atomic_file_open(&sink.writer, path, error);
-    if (err == KITH_OK) {
-        err = put_all(&sink, &content, header, header_bytes, error);
-        if (err == KITH_OK)
-            err = kith_atomic_file_commit(&sink.writer, keep_previous, error);
-        else
-            kith_atomic_file_abandon(&sink.writer);
-    }
+    const bool taken = take_worker(image, &content, header, header_bytes);
     free(header);
+    if (!taken)
+        return kith_file_complain(error, KITH_ENOMEM, "writing", path,
+                                  "no memory for a copy of the state");
+    /* Not the data's: a model is no worse for what could not be read next. */
+    const char *failed = backend->failed == NULL ? NULL : backend->failed();
+    return failed == NULL ? KITH_OK
+                          : kith_file_complain(error, KITH_EDEVICE, "writing",
+                                               path, failed);
+}
+
+void kith_save_image_free(struct save_image *image)
+{
+    free(image->bytes);
+    *image = (struct save_image){.bytes = NULL};
+}
+
+/* ---- putting: hash, write, sync, rename */
+
+/* All exponent bits are set in what is not finite. */
+static bool is_finite(const struct save_image *image)
+{
+    const uint8_t *model = image->bytes + image->model_at;
+    bool finite = true;
+    for (size_t i = 0; i < image->model_elements; i++) {
+        float single;
+        double wide;
+        if (image->element_bytes == sizeof wide) {
+            memcpy(&wide, model + i * sizeof wide, sizeof wide);
+            finite &= isfinite(wide) != 0;
+        } else {
+            memcpy(&single, model + i * sizeof single, sizeof single);
+            finite &= isfinite(single) != 0;
+        }
+    }
+    return finite;
+}
+
+/* The hash stands in the header, over the file with zeros in its place. */
+static void put_bytes(struct work_writer *writer,
+                      const struct save_image *image)
+{
+    uint8_t hash[SAVE_HASH_BYTES];
+    char digits[SAVE_HASH_DIGITS + 1];
+    crypto_generichash_state state;
+    (void)crypto_generichash_init(&state, NULL, 0, SAVE_HASH_BYTES);
+    for (size_t at = 0; at < image->size; at += SAVE_PIECE) {
+        const size_t left = image->size - at;
+        const size_t count = left < SAVE_PIECE ? left : SAVE_PIECE;
+        (void)crypto_generichash_update(&state, image->bytes + at, count);
+        kith_atomic_file_write(writer, image->bytes + at, count);
+    }
+    (void)crypto_generichash_final(&state, hash, sizeof hash);
+    (void)sodium_bin2hex(digits, sizeof digits, hash, sizeof hash);
+    kith_atomic_file_write_at(writer, SAVE_HASH_AT, digits, SAVE_HASH_DIGITS);
+}
+
+/* A model that is not finite must not take the place of one that is. */
+enum kith_err kith_save_put(struct save_image *image, const char *path,
+                            bool keep_previous, char *error)
+{
+    struct work_writer writer;
+    if (sodium_init() < 0)
+        return kith_file_complain(error, KITH_EDEVICE, "writing", path,
+                                  "libsodium refuses to start");
+    if (!is_finite(image))
+        return kith_file_complain(
+            error, KITH_ENONFINITE, "writing", path,
+            "the model has a value that is not finite; what "
+            "was there before stays");
+    const enum kith_err err = kith_atomic_file_open(&writer, path, error);
+    if (err != KITH_OK)
+        return err;
+    put_bytes(&writer, image);
+    return kith_atomic_file_commit(&writer, keep_previous, error);
+}
+
+enum kith_err kith_save_write(struct kith_worker *worker, const char *path,
+                              const struct kith_standing *standing,
+                              bool keep_previous, char *error)
+{
+    struct save_image image = {.bytes = NULL};
+    enum kith_err err = kith_save_take(worker, path, standing, &image, error);
+    if (err == KITH_OK)
+        err = kith_save_put(&image, path, keep_previous, error);
+    kith_save_image_free(&image);
     return err;
 }

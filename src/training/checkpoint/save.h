@@ -15,6 +15,7 @@ enum {
     SAVE_HASH_DIGITS = 64,
     SAVE_HASH_BYTES = 32,
     SAVE_CHUNK = 8192,    /* elements converted at a time */
+    SAVE_PIECE = 1 << 18, /* bytes hashed and then written: in the cache */
     SAVE_TEXT_BYTES = 320 /* of a machine's description */
 };
 
@@ -31,5 +32,24 @@ size_t kith_save_parts(const struct kith_worker_content *content,
 /* The tensors of these parts; at most SAVE_PARTS_MAX * view_count. */
 size_t kith_save_entries(const struct kith_worker_content *content,
                          struct kith_tensor_entry *entries);
+
+/* A checkpoint's bytes, but for its hash, at one moment. Zeros: none yet;
+ * memory is kept from one to the next. */
+struct save_image {
+    uint8_t *bytes; /* (size) */
+    size_t size, capacity;
+    size_t model_at, model_elements, element_bytes;
+};
+/* KITH_ENOMEM, KITH_ELIMIT, KITH_EDEVICE. On the thread that owns the worker.
+ */
+KITH_MUST_CHECK enum kith_err
+kith_save_take(struct kith_worker *worker, const char *path,
+               const struct kith_standing *standing, struct save_image *image,
+               char *error);
+/* Hashes and writes it: the rest of kith_save_write(). On any thread. */
+KITH_MUST_CHECK enum kith_err kith_save_put(struct save_image *image,
+                                            const char *path,
+                                            bool keep_previous, char *error);
+void kith_save_image_free(struct save_image *image);
 
 #endif

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 
 #include "kith/assert.h"
+#include "kith/saver.h"
+#include "kith/text.h"
 
 uint64_t kith_baseline_steps(const struct kith_experiment *experiment,
                              size_t train_rows, uint32_t batch)
@@ -47,30 +49,15 @@ struct baseline {
     kith_ns evaluate_due_ns, save_due_ns; /* KITH_NEVER: not by time */
     bool finite, saved_all;               /* the last save succeeded */
     bool saved_best, data_lost;
-    uint64_t kept_step; /* of the checkpoint at `save` */
+    uint64_t kept_step;       /* of the checkpoint at `save` */
+    struct kith_saver *saver; /* NULL: no checkpoints */
+    char best_path[KITH_PATH_BYTES_MAX + 8];
 };
 
 static void say(const struct baseline *run, const char *line)
 {
     if (run->config->line != NULL)
         run->config->line(run->config->arg, line);
-}
-
-/* A device or a file of the data set; the last good state is the checkpoint. */
-static enum kith_err lost(struct baseline *run, const char *why, char *error)
-{
-    char kept[96] = "no checkpoint was asked for";
-    if (run->config->save != NULL)
-        (void)snprintf(kept, sizeof kept,
-                       "the last checkpoint, of step %llu, is untouched",
-                       (unsigned long long)run->kept_step);
-    (void)snprintf(error, KITH_RESUME_ERROR_BYTES,
-                   "training on %s, step %llu: %s; %s",
-                   run->alone.backend->name,
-                   (unsigned long long)run->standing.step, why, kept);
-    const struct kith_backend *backend = run->alone.backend;
-    run->data_lost = backend->failed == NULL || backend->failed() == NULL;
-    return run->data_lost ? KITH_EPARSE : KITH_EDEVICE;
 }
 
 /* ---- speed */
@@ -126,37 +113,105 @@ static void show(struct baseline *run, double loss)
 
 /* ---- checkpoints */
 
+/* Begins a save of this moment; it may wait for the one before it. */
 static enum kith_err save(struct baseline *run, const char *path,
                           bool keep_previous, char *error)
 {
     if (run->config->saving != NULL)
         run->config->saving(run->config->arg);
     run->standing.elapsed_ns = kith_host_now() - run->start_ns;
-    const enum kith_err err = kith_save_write(run->worker, path, &run->standing,
-                                              keep_previous, error);
-    if (err == KITH_OK && path == run->config->save)
-        run->kept_step = run->standing.step;
-    return err;
+    return kith_saver_begin(run->saver, run->worker, path, &run->standing,
+                            keep_previous, error);
 }
 
-/* Where it fails the disk may get room again. Told once in a row. */
-static void save_if_due(struct baseline *run)
+/* Where it fails the disk may get room again. Told once in a row. A device that
+ * failed ends the run with the next step. */
+static void note_saved(struct baseline *run, const struct kith_saved *saved)
 {
-    char error[KITH_DATA_ERROR_BYTES], line[KITH_DATA_ERROR_BYTES + 64];
-    const kith_ns before_ns = kith_host_now();
-    const kith_ns period_ns = run->alone.save_period_ns;
-    if (!run->finite || before_ns < run->save_due_ns)
-        return;
-    const enum kith_err err = save(run, run->config->save, true, error);
-    const kith_ns after_ns = kith_host_now();
-    const kith_ns least_ns = (SAVE_SHARE - 1) * (after_ns - before_ns);
-    run->save_due_ns = after_ns + (period_ns > least_ns ? period_ns : least_ns);
-    /* A device that failed ends the run with the next step. */
-    if (err != KITH_OK && err != KITH_EDEVICE && run->saved_all) {
-        (void)snprintf(line, sizeof line, "%s; training goes on", error);
+    char line[KITH_DATA_ERROR_BYTES + 64];
+    const bool whole = saved->err == KITH_OK;
+    const bool best = saved->path != run->config->save;
+    bool *last = best ? &run->saved_best : &run->saved_all;
+    if (whole && !best)
+        run->kept_step = saved->step;
+    if (!whole && *last && saved->err != KITH_EDEVICE) {
+        (void)snprintf(line, sizeof line, "%s%s", saved->error,
+                       best ? "" : "; training goes on");
         say(run, line);
     }
-    run->saved_all = err == KITH_OK;
+    *last = whole;
+    const kith_ns due_ns = kith_host_now() + (SAVE_SHARE - 1) * saved->took_ns;
+    if (run->save_due_ns != KITH_NEVER && run->save_due_ns < due_ns)
+        run->save_due_ns = due_ns;
+}
+
+static void collect(struct baseline *run)
+{
+    struct kith_saved saved;
+    if (run->saver != NULL && kith_saver_take(run->saver, &saved))
+        note_saved(run, &saved);
+}
+
+/* A device or a file of the data set; the last good state is the checkpoint. */
+static enum kith_err lost(struct baseline *run, const char *why, char *error)
+{
+    char kept[96] = "no checkpoint was asked for";
+    if (run->saver != NULL)
+        kith_saver_wait(run->saver);
+    collect(run);
+    if (run->config->save != NULL)
+        (void)snprintf(kept, sizeof kept,
+                       "the last checkpoint, of step %llu, is untouched",
+                       (unsigned long long)run->kept_step);
+    (void)snprintf(error, KITH_RESUME_ERROR_BYTES,
+                   "training on %s, step %llu: %s; %s",
+                   run->alone.backend->name,
+                   (unsigned long long)run->standing.step, why, kept);
+    const struct kith_backend *backend = run->alone.backend;
+    run->data_lost = backend->failed == NULL || backend->failed() == NULL;
+    return run->data_lost ? KITH_EPARSE : KITH_EDEVICE;
+}
+
+/* One that could not even be begun has ended, too. */
+static void save_aside(struct baseline *run, const char *path,
+                       bool keep_previous)
+{
+    struct kith_saved saved = {.path = path, .step = run->standing.step};
+    kith_saver_wait(run->saver);
+    collect(run);
+    saved.err = save(run, path, keep_previous, saved.error);
+    if (saved.err != KITH_OK)
+        note_saved(run, &saved);
+}
+
+static void save_if_due(struct baseline *run)
+{
+    collect(run);
+    const kith_ns now_ns = kith_host_now();
+    if (!run->finite || now_ns < run->save_due_ns ||
+        kith_saver_busy(run->saver))
+        return;
+    run->save_due_ns = now_ns + run->alone.save_period_ns;
+    save_aside(run, run->config->save, true);
+}
+
+/* And waits until it is a file. */
+static enum kith_err save_now(struct baseline *run, char *error)
+{
+    struct kith_saved saved;
+    kith_saver_wait(run->saver);
+    collect(run);
+    const enum kith_err err = save(run, run->config->save, true, error);
+    if (err != KITH_OK)
+        return err;
+    kith_saver_wait(run->saver);
+    const bool there = kith_saver_take(run->saver, &saved);
+    KITH_ASSERT(there);
+    if (saved.err == KITH_OK)
+        run->kept_step = saved.step;
+    else
+        kith_text_copy(error, KITH_DATA_ERROR_BYTES, saved.error);
+    return saved.err;
 }
 
 static enum kith_err final_save(struct baseline *run, char *error)
@@ -164,7 +219,7 @@ static enum kith_err final_save(struct baseline *run, char *error)
     char why[KITH_DATA_ERROR_BYTES];
     if (run->config->save == NULL || !run->finite)
         return KITH_OK;
-    const enum kith_err err = save(run, run->config->save, true, why);
+    const enum kith_err err = save_now(run, why);
     if (kith_worker_failed(run->worker) != NULL)
         return lost(run, kith_worker_failed(run->worker), error);
     if (err != KITH_OK)
@@ -177,14 +232,8 @@ static enum kith_err final_save(struct baseline *run, char *error)
 
 static void save_best(struct baseline *run)
 {
-    char path[KITH_PATH_BYTES_MAX + 8], error[KITH_DATA_ERROR_BYTES];
-    if (run->config->save == NULL || !run->finite)
-        return;
-    (void)snprintf(path, sizeof path, "%s.best", run->config->save);
-    const bool saved = save(run, path, false, error) == KITH_OK;
-    if (!saved && run->saved_best)
-        say(run, error);
-    run->saved_best = saved;
+    if (run->config->save != NULL && run->finite)
+        save_aside(run, run->best_path, false);
 }
 
 /* ---- evaluations */
@@ -387,7 +436,7 @@ static enum kith_err begin(struct baseline *run, char *error)
     run->start_ns = run->began_ns - run->standing.elapsed_ns;
     start_meters(run);
     if (config->save != NULL && !config->resume)
-        err = save(run, config->save, true, error);
+        err = save_now(run, error);
     run->save_due_ns = config->save == NULL || run->alone.save_period_ns == 0
                            ? KITH_NEVER
                            : run->began_ns + run->alone.save_period_ns;
@@ -409,6 +458,17 @@ static void cut_down(struct baseline *run)
     run->alone.data.split = (struct kith_split){.kind = KITH_SPLIT_IID};
     if (config->batch > 0)
         run->alone.train.batch = config->batch;
+}
+
+static enum kith_err open_saver(struct baseline *run, char *error)
+{
+    (void)snprintf(run->best_path, sizeof run->best_path, "%s.best",
+                   run->config->save);
+    const enum kith_err err = kith_saver_open(NULL, NULL, &run->saver);
+    if (err != KITH_OK)
+        (void)snprintf(error, KITH_DATA_ERROR_BYTES,
+                       "no memory for a thread that writes checkpoints");
+    return err;
 }
 
 enum kith_err kith_baseline_run(const struct kith_baseline_config *config,
@@ -453,11 +513,14 @@ enum kith_err kith_baseline_run(const struct kith_baseline_config *config,
             &run.evaluator, error);
     if (err == KITH_OK && config->init != NULL && !config->resume)
         err = kith_worker_init(run.worker, config->init, error);
+    if (err == KITH_OK && config->save != NULL)
+        err = open_saver(&run, error);
     if (err == KITH_OK)
         err = begin(&run, error);
     if (err == KITH_OK)
         err = train(&run, result, error);
     result->data_lost = run.data_lost;
+    kith_saver_close(run.saver);
     kith_evaluator_close(run.evaluator);
     free(run.z);
     kith_worker_close(run.worker);
