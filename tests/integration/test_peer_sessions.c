@@ -75,7 +75,13 @@ static void renewed(const char *text,
         peers_print(&peers, 0);
     assert_true(report->connected >= 2);
     assert_true(peers_said(&peers, 0, "closed in order"));
-    assert_true(report->counters.done > 50);
+    /* How many in so many steps is the machine's; that none is lost is not. */
+    print_message("expected: some exchanges, none torn; measured: %llu of %llu "
+                  "steps, %llu torn\n",
+                  (unsigned long long)report->counters.done,
+                  (unsigned long long)report->counters.steps,
+                  (unsigned long long)report->counters.torn);
+    assert_true(report->counters.done > 0);
     assert_int_equal(report->counters.torn, 0);
     peers_close(&peers);
 }

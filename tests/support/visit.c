@@ -108,7 +108,8 @@ void visit_end(struct visit *visit)
 
 bool visit_said(const struct peers *peers, kith_id rank, const char *text)
 {
-    for (int i = 0; i < 2000 && !peers_said(peers, rank, text); i++)
+    /* 100 s, on a machine that is busy. */
+    for (int i = 0; i < 20000 && !peers_said(peers, rank, text); i++)
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     return peers_said(peers, rank, text);
 }
