@@ -165,7 +165,6 @@ struct kith_peer_report {
     bool finished;    /* own share done (or stop.time reached) */
     bool interrupted; /* stopped before that */
     bool saved;       /* the last save is complete */
-    bool alone;       /* it asked for exchanges, and had none with anybody */
     bool diverged;    /* the model is not finite: there is no last save */
 };
 

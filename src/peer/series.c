@@ -178,8 +178,6 @@ void kith_rows_report(struct kith_driver *driver)
     struct kith_peer_report *report = driver->report;
     const struct kith_transport *transport = &driver->transport;
     kith_node_counters(driver->node, &report->counters);
-    report->alone = report->counters.attempts > 0 &&
-                    report->counters.done == 0 && report->row.received == 0;
     report->wall_ns = kith_driver_now(driver);
     report->samples = report->row.samples;
     report->bytes_sent = transport->net.bytes_sent;
