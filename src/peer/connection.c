@@ -1,14 +1,15 @@
-/* One connection from TCP to its end.
+/* One connection: what goes out, what comes in, and its end.
  *
  *   CONNECTING -> HANDSHAKE -> OPEN [-> FIN both ways] -> CLOSED
  *
  * Until its first message has come a stranger costs a ticket (half_open.h) and
  * KITH_PREAUTH_BYTES, then, until message 3 has verified, a session, too; no
- * more is read at once than the handshake can use. */
-#include <sodium.h>
+ * more is read at once than the handshake can use. Its memory, its session and
+ * its time-outs are connection_life.c's. */
+#include "connection.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "kith/assert.h"
 #include "transport.h"
@@ -17,26 +18,6 @@ _Static_assert(KITH_CONTROL_READ_BYTES < KITH_READ_BYTES,
                "a read of models is longer than one of control frames");
 _Static_assert(KITH_PREAUTH_BYTES <= KITH_CHUNK_SMALL,
                "the output of a handshake fits a small chunk");
-_Static_assert(KITH_DRAIN_NS >= KITH_MS, "timers count milliseconds");
-
-static void link_timer(uv_timer_t *timer);
-
-/* In whole milliseconds, cut off. */
-static void set_timer(struct kith_link *link, kith_ns after_ns)
-{
-    uv_timer_start(&link->timer, link_timer, (uint64_t)(after_ns / KITH_MS), 0);
-}
-
-/* Runs when libuv has closed both handles, and on the way out of link_new. */
-static void link_free(struct kith_link *link)
-{
-    if (link->session != NULL)
-        kith_session_close(link->session);
-    kith_list_forget(link);
-    free(link->session_memory);
-    free(link->partial);
-    free(link);
-}
 
 /* Once the peer is verified, or gone, its place is free for the next stranger.
  * Twice is harmless. */
@@ -45,29 +26,6 @@ static void give_ticket(struct kith_link *link)
     if (link->ticket != KITH_TICKET_NONE)
         kith_half_open_release(&link->transport->half_open, link->ticket);
     link->ticket = KITH_TICKET_NONE;
-}
-
-/* libuv calls back once for the TCP handle and once for the timer, in either
- * order; the memory goes with the second. */
-static void handle_closed(struct kith_link *link)
-{
-    KITH_ASSERT(link->handles > 0 && link->state == KITH_LINK_CLOSED);
-    if (--link->handles > 0)
-        return;
-    *link->back = link->next;
-    if (link->next != NULL)
-        link->next->back = link->back;
-    link_free(link);
-}
-
-static void link_closed(struct kith_socket *socket)
-{
-    handle_closed(socket->owner);
-}
-
-static void timer_closed(uv_handle_t *handle)
-{
-    handle_closed(handle->data);
 }
 
 /* Idempotent, for several callers may find the same link broken. The member is
@@ -92,8 +50,7 @@ bool kith_link_close(struct kith_link *link, const char *why)
     kith_traffic_close(link);
     kith_hand_over_closed(link);
     give_ticket(link);
-    kith_socket_close(&link->socket);
-    uv_close((uv_handle_t *)&link->timer, timer_closed);
+    kith_link_release(link);
     if (link->rank != KITH_NOBODY)
         kith_member_closed(&transport->members[link->rank], link, why);
     return false;
@@ -116,7 +73,7 @@ bool kith_link_refuse(struct kith_link *link, enum kith_refusal refusal,
  * a record that was sealed and not sent would break the order of nonces. */
 
 /* Once is enough: the session hands out all that it has at once. */
-static bool flush_output(struct kith_link *link)
+bool kith_link_flush(struct kith_link *link)
 {
     struct kith_net *net = &link->transport->net;
     struct kith_chunk *chunk = kith_chunk_take(net, KITH_PREAUTH_BYTES);
@@ -225,7 +182,7 @@ void kith_link_leave(struct kith_link *link)
         return;
     link->closing |= KITH_CLOSING_BEGUN;
     link->progress_ns = (kith_ns)uv_hrtime();
-    set_timer(link, KITH_DRAIN_NS);
+    kith_link_set_timer(link, KITH_DRAIN_NS);
     kith_link_finish_closing(link);
 }
 
@@ -239,8 +196,7 @@ void kith_link_leave(struct kith_link *link)
 /* The read buffer is shared by all links, so what is left of a record is put
  * before the new bytes. How much is asked for bounds how much a peer can make
  * us process before others have their turn. */
-static void link_alloc(struct kith_socket *socket, uint8_t **bytes,
-                       size_t *size)
+void kith_link_alloc(struct kith_socket *socket, uint8_t **bytes, size_t *size)
 {
     struct kith_link *link = socket->owner;
     struct kith_net *net = socket->net;
@@ -307,7 +263,7 @@ static bool link_opened(struct kith_link *link)
     link->state = KITH_LINK_OPEN;
     if (!kith_transport_identify(link))
         return false;
-    set_timer(link, link->transport->options.limits.idle_ns);
+    kith_link_set_timer(link, link->transport->options.limits.idle_ns);
     struct kith_member_state *member = &link->transport->members[link->rank];
     if (!kith_member_opened(member, link))
         return false;
@@ -323,7 +279,7 @@ static bool link_event(struct kith_link *link,
     if (event->kind == KITH_SESSION_OPEN) {
         KITH_NET_SCOPE(&link->transport->net);
         /* Our HELLO first: the other side must be open before a message. */
-        return flush_output(link) && link_opened(link);
+        return kith_link_flush(link) && link_opened(link);
     }
     if (event->kind == KITH_SESSION_FIN) {
         link->closing |= KITH_CLOSING_FIN_RECEIVED;
@@ -334,8 +290,6 @@ static bool link_event(struct kith_link *link,
     }
     return kith_traffic_event(link, event);
 }
-
-static bool make_session(struct kith_link *link);
 
 /* The first bytes of a stranger: a session, which draws a key, is made for a
  * whole first message behind a preface of ours, and only while the budget
@@ -357,7 +311,7 @@ static bool begin_handshake(struct kith_link *link, size_t size)
     if (!kith_half_open_pay(&transport->half_open, link->ticket,
                             (kith_ns)uv_hrtime()))
         return kith_link_refuse(link, KITH_REFUSAL_BUDGET, "");
-    return make_session(link);
+    return kith_link_make_session(link);
 }
 
 /* Paused for this turn, by kith_link_rest(). */
@@ -414,7 +368,7 @@ static void link_consume(struct kith_link *link, size_t size)
         if (err != KITH_OK) {
             /* After a mismatch this is our HELLO: the peer names it too. After
              * a certificate of ours that will not do, why. */
-            (void)flush_output(link);
+            (void)kith_link_flush(link);
             if (err == KITH_EMISMATCH)
                 note_mismatch(link);
             kith_link_refuse(link, refusal_of(link, err),
@@ -438,7 +392,7 @@ static void link_consume(struct kith_link *link, size_t size)
     KITH_ASSERT(link->partial_size <= link->partial_capacity);
     memcpy(link->partial, bytes + at, link->partial_size);
     if (link->state != KITH_LINK_OPEN)
-        flush_output(link);
+        kith_link_flush(link);
 }
 
 /* A read that talk has filled: let the rest of the loop have its turn. */
@@ -453,7 +407,7 @@ static void throttle_control(struct kith_link *link, kith_ns began_ns)
 
 /* libuv gives an error or EOF as a negative size. The time of processing is
  * measured to throttle a peer that talks without end. */
-static void link_read(struct kith_socket *socket, ssize_t size)
+void kith_link_read(struct kith_socket *socket, ssize_t size)
 {
     struct kith_link *link = socket->owner;
     if (link->state == KITH_LINK_CLOSED)
@@ -506,126 +460,4 @@ void kith_link_wake(struct kith_link *link)
     kith_socket_pause(&link->socket, false);
     memcpy(link->transport->net.read_buffer, link->partial, link->partial_size);
     link_consume(link, link->partial_size);
-}
-
-/* ---- start and timeouts
- *
- * Every phase has a bound in time: TCP and each message message_ns, the whole
- * handshake handshake_ns, an open link idle_ns, a closing one KITH_DRAIN_NS. */
-
-/* The session gets 32 random bytes, which are wiped here: it keeps its own
- * copy until the keys are split. */
-static bool make_session(struct kith_link *link)
-{
-    const struct kith_transport *transport = link->transport;
-    const struct kith_transport_options *options = &transport->options;
-    struct kith_session_config config = {
-        .initiator = link->initiator,
-        .suite = options->suite,
-        .aead = options->aead,
-        .trust = &transport->trust,
-        .identity = &transport->identity,
-        .hello = options->hello,
-        .utc_s = (int64_t)time(NULL),
-        .threads = &transport->threads.session,
-    };
-    memcpy(config.secret, transport->secret, sizeof config.secret);
-    link->session_memory = malloc(kith_session_size());
-    const bool made = link->session_memory != NULL &&
-                      uv_random(NULL, NULL, config.random, sizeof config.random,
-                                0, NULL) == 0 &&
-                      kith_session_init(link->session_memory, &config,
-                                        &link->session) == KITH_OK;
-    sodium_memzero(config.random, sizeof config.random);
-    sodium_memzero(config.secret, sizeof config.secret);
-    return made || kith_link_close(link, "a session could not be made");
-}
-
-void kith_link_start(struct kith_link *link)
-{
-    KITH_ASSERT(link->state == KITH_LINK_CONNECTING);
-    KITH_ASSERT(link->initiator == (link->rank != KITH_NOBODY));
-    link->state = KITH_LINK_HANDSHAKE;
-    link->born_ns = link->progress_ns = (kith_ns)uv_hrtime();
-    /* The responder's first bytes wait for the initiator's: a port scanner that
-     * only connects sees an open port, and not what listens there.
-     * A responder's preface goes with message 2: one write, and a stranger who
-     * says nothing learns nothing. */
-    if (link->initiator && !(make_session(link) && flush_output(link)))
-        return;
-    if (kith_socket_start(&link->socket) != KITH_OK)
-        kith_link_close(link, "the socket could not be read");
-}
-
-/* Two limits: each message, against silence, and the whole, against one byte
- * at a time (slow loris). */
-static void handshake_timer(struct kith_link *link, kith_ns now)
-{
-    const struct kith_peer_limits *limits = &link->transport->options.limits;
-    const kith_ns message_due = link->progress_ns + limits->message_ns;
-    const kith_ns whole_due = link->born_ns + limits->handshake_ns;
-    const kith_ns due = message_due < whole_due ? message_due : whole_due;
-    if (now >= due)
-        kith_link_refuse(link, KITH_REFUSAL_TIMEOUT,
-                         now >= whole_due ? "handshake" : "next message");
-    else
-        set_timer(link, due - now + KITH_MS);
-}
-
-/* One timer for all phases, set again to whatever comes next, which is cheaper
- * than to restart it with every byte. */
-static void link_timer(uv_timer_t *timer)
-{
-    struct kith_link *link = timer->data;
-    struct kith_net *net = &link->transport->net;
-    KITH_NET_SCOPE(net);
-    const kith_ns now = (kith_ns)uv_hrtime();
-    const kith_ns idle = link->transport->options.limits.idle_ns;
-    if (link->state == KITH_LINK_CONNECTING) {
-        kith_link_close(link, "connecting took too long");
-    } else if (link->state == KITH_LINK_HANDSHAKE) {
-        handshake_timer(link, now);
-    } else if (link->closing & KITH_CLOSING_BEGUN) {
-        kith_link_close(link, "closed after waiting for the peer");
-    } else if (now - link->progress_ns >= idle) {
-        kith_member_finished(&link->transport->members[link->rank], link);
-        kith_link_leave(link);
-    } else {
-        set_timer(link, idle - (now - link->progress_ns) + KITH_MS);
-    }
-}
-
-/* The timer runs from the start: a stranger that connects and says nothing is
- * closed by it. */
-struct kith_link *kith_link_new(struct kith_transport *transport,
-                                bool initiator)
-{
-    struct kith_link *link = calloc(1, sizeof *link);
-    if (link == NULL)
-        return NULL;
-    link->transport = transport;
-    link->initiator = initiator;
-    link->rank = KITH_NOBODY;
-    link->ticket = KITH_TICKET_NONE;
-    link->partial_capacity = KITH_PREAUTH_BYTES;
-    link->partial = malloc(link->partial_capacity);
-    if (link->partial == NULL ||
-        kith_socket_init(&link->socket, &transport->net, link) != KITH_OK) {
-        link_free(link);
-        return NULL;
-    }
-    link->socket.alloc = link_alloc;
-    link->socket.read = link_read;
-    link->socket.closed = link_closed;
-    uv_timer_init(transport->loop, &link->timer);
-    link->timer.data = link;
-    link->handles = 2;
-    link->born_ns = link->progress_ns = (kith_ns)uv_hrtime();
-    link->next = transport->links;
-    link->back = &transport->links;
-    if (link->next != NULL)
-        link->next->back = &link->next;
-    transport->links = link;
-    set_timer(link, transport->options.limits.message_ns);
-    return link;
 }

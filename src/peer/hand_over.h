@@ -1,9 +1,10 @@
 /* How a neighbour on our host gets the descriptor of our vectors' memory file.
  *
- *   owner   OFFER(name, token)     sealed frame: a socket of this host, a
- * secret reader  connects to the name, sends the token owner   the same user,
- * and the token of a link that is open? the descriptor reader  the same user,
- * sealed, of a size? maps it reader  READY                  sealed frame
+ *   owner   OFFER(name, token)   sealed frame: a socket of this host, a secret
+ *   reader  connects to the name, sends the token
+ *   owner   the same user, and the token of a link that is open? the descriptor
+ *   reader  the same user, sealed, of a size? maps it
+ *   reader  READY                sealed frame
  *
  * The socket is a Unix one in the abstract namespace, so that it leaves no file
  * behind and is seen within one network namespace alone. Each link has a token

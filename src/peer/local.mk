@@ -9,6 +9,8 @@ libkith_peer_a_SOURCES = \
   src/peer/choose_suite.c \
   src/peer/choose_suite.h \
   src/peer/connection.c \
+  src/peer/connection.h \
+  src/peer/connection_life.c \
   src/peer/control_pipe.c \
   src/peer/diagnose.c \
   src/peer/driver.c \

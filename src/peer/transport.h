@@ -1,7 +1,8 @@
 /* Connections with the other members: listen, dial, prove, carry, close.
  *
  *   socket.c     bytes over TCP                   (socket.h)
- *   connection.c       one connection: handshake, records, timeouts, closing
+ *   connection.c       one connection: handshake, records, closing
+ *   connection_life.c  its beginning, time-outs and memory
  *   transfer.c, reception.c    messages and models over a link
  *   shared_burst.c, hand_over.c    models within a host, by shared memory
  *   identify.c   who a proved peer is
@@ -336,11 +337,13 @@ void kith_member_notify(struct kith_member_state *member);
 void kith_member_tell_up(struct kith_member_state *member);
 void kith_member_free(struct kith_member_state *member);
 
-/* connection.c */
+/* connection_life.c */
 struct kith_link *kith_link_new(struct kith_transport *transport,
                                 bool initiator);
 /* TCP stands: start the handshake. */
 void kith_link_start(struct kith_link *link);
+
+/* connection.c */
 /* Both return false, for a caller that then says the same. */
 bool kith_link_refuse(struct kith_link *link, enum kith_refusal refusal,
                       const char *detail);
