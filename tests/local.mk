@@ -155,6 +155,7 @@ UNIT = \
   tests/unit/test_theory \
   tests/unit/test_tokenizer \
   tests/unit/test_top_k_2bit \
+  tests/unit/test_torn_copies \
   tests/unit/test_top_list \
   tests/unit/test_topology \
   tests/unit/test_topology_rounds \
@@ -318,6 +319,9 @@ check_DATA += $(PARITY)
 dist_check_SCRIPTS += $(FENCES) $(INTEGRATION)
 
 EXTRA_DIST += tests/support/dataset.h tests/support/heals.h tests/support/story.h
+# A system that has no memory files, or cannot seal them.
+tests_unit_test_shared_vectors_LDFLAGS = $(AM_LDFLAGS) \
+  -Wl,--wrap=memfd_create,--wrap=fcntl
 tests_unit_test_store_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sqlite3_step \
   -Wl,--wrap=sqlite3_exec,--wrap=sqlite3_busy_timeout
 tests_unit_test_swarm_finds_LDFLAGS = $(AM_LDFLAGS) \

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,6 +35,13 @@ struct kith_shared_head {
 _Static_assert(sizeof(atomic_ullong) == 8 && ATOMIC_LLONG_LOCK_FREE == 2,
                "processes share the counts, so no lock may hide in them");
 
+/* Beyond it ftruncate would end the process by SIGXFSZ. */
+static bool is_within_file_limit(size_t bytes)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes <= limit.rlim_cur;
+}
+
 /* Mapped before it is sealed: of a file that is sealed against writing in
  * future there is no second writable mapping. */
 void *kith_shared_take(void *owner, size_t bytes)
@@ -43,6 +51,8 @@ void *kith_shared_take(void *owner, size_t bytes)
     if (bytes > PTRDIFF_MAX - HEAD_BYTES)
         return NULL;
     const size_t whole = HEAD_BYTES + bytes;
+    if (!is_within_file_limit(whole))
+        return NULL;
     const int fd =
         memfd_create("kith-vectors", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)

@@ -19,7 +19,8 @@ PROGRAMS = ("test_sketch", "test_sketch_recover", "test_top_list",
             "test_gs_sgd_costs", "test_ms_top_k", "test_two_level",
             "test_two_level_costs", "test_balance",
             "test_layer_schedule",
-            "test_sync_sgd", "test_hand_over", "test_shared_vectors")
+            "test_sync_sgd", "test_hand_over", "test_shared_vectors",
+            "test_torn_copies --all")
 LINE = re.compile(r"^\s*(T[3-6]\.\d+)\s+(.*?)[:\s]*expected\s+(.*), measured "
                   r"(.*)$")
 

@@ -1,7 +1,8 @@
 /* Goal: two peers of one host read models from each other's memory once both
  * want to, and a model arrives whichever way it goes: where one end does not
  * share, over a link that is shaped, beside strangers at the socket. A model
- * that is filled anew while it is read is thrown away, and the next one comes.
+ * that is filled anew while it is read is thrown away, and the next one comes;
+ * one whose parts come in another order is no model (T6.3).
  * Method: two transports on one loop, joined by loopback, each with one slot of
  * three bursts; bytes on the sockets tell which way a model went. */
 #define _GNU_SOURCE
@@ -23,6 +24,7 @@
 #include <cmocka.h>
 
 #include "kith/backend.h"
+#include "kith/wire.h"
 #include "src/peer/transport.h"
 #include "tests/support/sessions.h"
 
@@ -101,6 +103,9 @@ static void on_heartbeat(uv_timer_t *timer)
     (void)timer;
 }
 
+/* The system will not have shared memory: options name vectors all the same. */
+static bool has_none;
+
 static void open_side(kith_id rank, bool shares, kith_ns delay_ns)
 {
     struct side *side = &sides[rank];
@@ -113,7 +118,8 @@ static void open_side(kith_id rank, bool shares, kith_ns delay_ns)
     certificate.not_before_s = (int64_t)time(NULL) - SESSIONS_DAY_S;
     certificate.not_after_s = (int64_t)time(NULL) + SESSIONS_DAY_S;
     sessions_certify(&side->identity, &certificate, &cluster);
-    side->slot = kith_shared_take(&side->shared, BYTES);
+    side->slot =
+        has_none ? calloc(1, BYTES) : kith_shared_take(&side->shared, BYTES);
     side->inbox = calloc(1, BYTES);
     assert_true(side->slot != NULL && side->inbox != NULL);
     side->wants = true;
@@ -175,7 +181,10 @@ static int teardown(void **state)
         kith_transport_free(&sides[i].transport);
         kith_shared_free(&sides[i].shared);
         free(sides[i].inbox);
+        if (has_none)
+            free(sides[i].slot);
     }
+    has_none = false;
     return uv_loop_close(&loop);
 }
 
@@ -503,6 +512,91 @@ static void lies_of_places_end_the_link(void **state)
     RUN_UNTIL(sides[1].transport.refusals[KITH_REFUSAL_TRANSFER] > before);
 }
 
+/* As kith_traffic_pump() does it, but for the order of the three bursts. */
+static void send_in_order(const unsigned order[3])
+{
+    struct kith_link *link = sides[0].transport.members[1].link;
+    struct kith_transfer transfer = {.message = {.kind = KITH_MESSAGE_MODEL,
+                                                 .pattern = KITH_PATTERN_SWAP,
+                                                 .id = {.counter = 1},
+                                                 .mine = true,
+                                                 .payload_bytes = BYTES,
+                                                 .slot = SLOT}};
+    uint8_t header[KITH_WIRE_BYTES_MAX], frame[KITH_SHARED_BURST_BYTES];
+    link->traffic.out_id++;
+    assert_true(kith_link_control(link, header,
+                                  kith_wire_pack(&transfer.message, header)));
+    for (unsigned i = 0; i < 3; i++) {
+        transfer.offset = order[i] * (size_t)KITH_BURST_BYTES;
+        const size_t length = order[i] < 2 ? KITH_BURST_BYTES : 4096;
+        const size_t size = kith_shared_burst_place(
+            link, &transfer, sides[0].slot, length, frame);
+        assert_int_equal(size, sizeof frame);
+        (void)kith_link_control(link, frame, size);
+    }
+}
+
+/* A transport that delivers out of address order: the paper's flag, the last
+ * byte of a write, would take such a model for whole. */
+static void bursts_out_of_order_are_detected(void **state)
+{
+    static const unsigned orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                          {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    const uint64_t *refused =
+        &sides[1].transport.refusals[KITH_REFUSAL_TRANSFER];
+    (void)state;
+    open_side(0, true, 0);
+    open_side(1, true, 0);
+    for (unsigned i = 0; i < 6; i++) {
+        /* After a refusal the next dial waits. */
+        RUN_UNTIL((kith_transport_dial(&sides[0].transport, 1),
+                   link_of(0) != NULL && link_of(0)->sharing.ready));
+        fill((uint8_t)i);
+        send_in_order(orders[i]);
+        RUN_UNTIL(*refused + sides[1].models == i + 1);
+        RUN_UNTIL(i == 0 || link_of(0) == NULL);
+    }
+    printf("T6.3 models accepted and refused, of the 6 orders of 3 bursts: "
+           "expected 1 and 5, measured %u and %llu\n",
+           sides[1].models, (unsigned long long)*refused);
+    assert_int_equal(sides[1].models, 1);
+}
+
+static void a_system_without_memory(void **state)
+{
+    (void)state;
+    has_none = true;
+    open_sides(true, true, 0);
+    assert_null(sides[0].transport.hand_over.listener);
+    assert_true(cost_of_model(1) > BYTES);
+}
+
+/* Whoever is revoked, or revokes, or is only gone: neither end keeps the
+ * other's memory or its descriptor. */
+static void a_link_that_ends_keeps_no_mapping(void **state)
+{
+    (void)state;
+    open_side(0, true, 0);
+    open_side(1, true, 0);
+    const unsigned before = descriptors();
+    kith_transport_dial(&sides[0].transport, 1);
+    RUN_UNTIL(link_of(0) != NULL && link_of(0)->sharing.ready &&
+              link_of(1)->sharing.ready);
+    struct kith_link *ours = sides[0].transport.members[1].link;
+    struct kith_link *theirs = sides[1].transport.members[0].link;
+    kith_link_tell(ours, KITH_REFUSAL_REVOKED, KITH_NOTICE_REVOKED, "a test");
+    RUN_UNTIL(link_of(0) == NULL && link_of(1) == NULL);
+    const int kept =
+        (ours->sharing.view.head != NULL) + (theirs->sharing.view.head != NULL);
+    for (unsigned i = 0; i < 10; i++)
+        uv_run(&loop, UV_RUN_ONCE);
+    printf("T6.4 mappings kept, descriptors left, after a revocation: expected "
+           "0 and 0, measured %d and %d\n",
+           kept, (int)descriptors() - (int)before);
+    assert_int_equal(kept, 0);
+    assert_int_equal(descriptors(), before);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -517,6 +611,9 @@ int main(void)
         TEST(a_model_may_come_both_ways),
         TEST(no_descriptors_left),
         TEST(lies_of_places_end_the_link),
+        TEST(bursts_out_of_order_are_detected),
+        TEST(a_system_without_memory),
+        TEST(a_link_that_ends_keeps_no_mapping),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
