@@ -19,6 +19,7 @@ BENCHES = \
   bench/bench_rules \
   bench/bench_sketch \
   bench/bench_top_k \
+  bench/bench_tensors \
   bench/bench_train \
   bench/bench_transport \
   bench/bench_wire
@@ -59,6 +60,8 @@ bench_bench_channel_SOURCES = bench/bench_channel.c bench/plain.h $(PEERS) \
   $(SESSIONS)
 bench_bench_handshake_SOURCES = bench/bench_handshake.c bench/plain.h $(PEERS) \
   $(SESSIONS)
+bench_bench_tensors_SOURCES = bench/bench_tensors.c bench/plain.h \
+  bench/tensor_ways.h
 bench_bench_transport_SOURCES = bench/bench_transport.c bench/plain.h
 EXTRA_DIST += bench/exchange_gloo.py bench/mean_torchft.py
 

@@ -286,10 +286,13 @@ LONG = \
   tests/long/coverage.sh \
   tests/long/fuzz.sh \
   tests/long/hostile.sh \
+  tests/long/message_cost.sh \
   tests/long/papers.sh \
   tests/long/soak.sh \
   tests/long/theory_table.sh
-LONG_BUILDS = $(PARITY)
+LONG_BUILDS = $(PARITY) tests/long/message_cost
+tests_long_message_cost_SOURCES = tests/long/message_cost.c \
+  bench/tensor_ways.h bench/plain.h
 EXTRA_DIST += tests/hostile/abuse.py tests/hostile/attacks.py \
   tests/hostile/channel.py tests/hostile/cluster.py \
   tests/hostile/exchanges.py tests/hostile/hostile.py \
