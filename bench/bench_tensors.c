@@ -22,8 +22,11 @@ static unsigned count_of(size_t bytes)
 
 static double transfer(const struct tensor_way *way, size_t bytes)
 {
-    const struct tensor_run run = {
-        .way = way, .bytes = bytes, .warm = 4, .count = count_of(bytes)};
+    const struct tensor_run run = {.way = way,
+                                   .bytes = bytes,
+                                   .quantile = 0.5,
+                                   .warm = 4,
+                                   .count = count_of(bytes)};
     return tensor_time(&run).transfer;
 }
 

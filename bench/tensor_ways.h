@@ -183,9 +183,10 @@ static inline void tensor_close(struct tensor_end ends[2])
 /* What either end does in each step before the transfer; NULL: nothing. */
 typedef void (*tensor_work)(struct tensor_end *end);
 
-/* Seconds, medians over steps, for others may use these cores, too: of a whole
- * step of the sender, which waits for the other end, and of the transfer in it,
- * from the sender's first move to the other's answer. */
+/* Seconds of a whole step of the sender, which waits for the other end, and of
+ * the transfer in it, from the sender's first move to the other's answer: of
+ * all steps the quantile that the run asks for, since others may use these
+ * cores, too. */
 struct tensor_times {
     double step, transfer;
 };
@@ -195,6 +196,7 @@ struct tensor_run {
     size_t bytes;
     bool silent; /* steps without a transfer */
     tensor_work work;
+    double quantile; /* 0.5: the median; 0.1: of steps that nothing disturbs */
     unsigned warm, count; /* steps that are not timed; <= TENSOR_STEPS_MAX */
 };
 
@@ -221,10 +223,11 @@ static inline void tensor_run_receiver(struct tensor_end *end,
     }
 }
 
-static inline double tensor_median(double *seconds, unsigned count)
+static inline double tensor_quantile(double *seconds,
+                                     const struct tensor_run *run)
 {
-    qsort(seconds, count, sizeof *seconds, bench_compare);
-    return seconds[count / 2];
+    qsort(seconds, run->count, sizeof *seconds, bench_compare);
+    return seconds[(unsigned)(run->quantile * run->count)];
 }
 
 static inline struct tensor_times
@@ -245,8 +248,8 @@ tensor_run_sender(struct tensor_end *end, const struct tensor_run *run)
         step[i - run->warm] = ended - began;
         transfer[i - run->warm] = ended - made;
     }
-    return (struct tensor_times){tensor_median(step, run->count),
-                                 tensor_median(transfer, run->count)};
+    return (struct tensor_times){tensor_quantile(step, run),
+                                 tensor_quantile(transfer, run)};
 }
 
 /* The child receives, on the other core. */
