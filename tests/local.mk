@@ -474,6 +474,7 @@ PEER_TESTS = \
   tests/integration/test_peer_keys \
   tests/integration/test_peer_pair \
   tests/integration/test_peer_refused \
+  tests/integration/test_peer_sent \
   tests/integration/test_peer_sessions
 check_PROGRAMS += $(PEER_TESTS)
 tests_integration_test_peer_device_SOURCES = \
@@ -493,6 +494,8 @@ tests_integration_test_peer_keys_SOURCES = \
   tests/integration/test_peer_keys.c $(VISIT)
 tests_integration_test_peer_refused_SOURCES = \
   tests/integration/test_peer_refused.c $(VISIT)
+tests_integration_test_peer_sent_SOURCES = \
+  tests/integration/test_peer_sent.c $(PEERS)
 tests_integration_test_peer_sessions_SOURCES = \
   tests/integration/test_peer_sessions.c $(VISIT)
 

@@ -29,6 +29,8 @@ libkith_peer_a_SOURCES = \
   src/peer/peer.c \
   src/peer/peer_settings.c \
   src/peer/senders.c \
+  src/peer/sent_vectors.c \
+  src/peer/sent_vectors.h \
   src/peer/reception.c \
   src/peer/record_threads.c \
   src/peer/record_threads.h \

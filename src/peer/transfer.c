@@ -181,7 +181,13 @@ static bool send_burst(struct kith_link *link, struct kith_transfer *transfer)
     link->socket.rest = total - transfer->offset;
     chunk->done = burst_done;
     link->traffic.bursts++;
-    transport->use.passes += transfer->offset == total && placed == 0;
+    transfer->sealed = transfer->sealed || placed == 0;
+    transfer->outside =
+        transfer->outside || (placed == 0 && link->sharing.ready);
+    if (transfer->offset == total) {
+        transport->use.passes += transfer->sealed;
+        kith_sent_vector(transport, transfer);
+    }
     kith_channel_use_sent(&transport->use, (kith_ns)uv_hrtime(), chunk->size);
     kith_socket_write(&link->socket, chunk);
     return link->state == KITH_LINK_OPEN;

@@ -367,6 +367,7 @@ void kith_transport_act(struct kith_transport *transport,
 void kith_transport_leave(struct kith_transport *transport)
 {
     transport->stopping = true;
+    kith_sent_vectors_sum(transport);
     uv_idle_stop(&transport->notify);
     for (struct kith_link *l = transport->links; l != NULL; l = l->next)
         kith_link_wake(l);

@@ -5,6 +5,7 @@
  *   connection_life.c  its beginning, time-outs and memory
  *   transfer.c, reception.c    messages and models over a link
  *   shared_burst.c, hand_over.c    models within a host, by shared memory
+ *   sent_vectors.c    which vectors travel, from where
  *   identify.c   who a proved peer is
  *   session_expiry.c    what is revoked, expired or old is closed
  *   revocation.c  the revocation list: kept, enforced, passed on
@@ -33,6 +34,7 @@
 #include "kith/worker.h"
 #include "log_limit.h"
 #include "record_threads.h"
+#include "sent_vectors.h"
 #include "socket.h"
 
 /* Messages that wait for a dial: one step's answers and their repeats. */
@@ -68,6 +70,7 @@ struct kith_transfer {
     struct kith_message message;
     size_t offset;
     bool announced;
+    bool sealed, outside; /* a burst was; though the other end has our memory */
 };
 
 struct kith_traffic {
@@ -231,6 +234,7 @@ struct kith_transport {
     uint8_t secret[32]; /* of this process: kith_session_config */
     struct kith_half_open_table half_open;
     struct kith_hand_over hand_over;
+    struct kith_sent_vectors sent;
     struct kith_link *links;
     struct kith_member_state *members; /* (peers) */
     uint32_t session_count;

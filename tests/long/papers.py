@@ -20,16 +20,19 @@ PROGRAMS = ("test_sketch", "test_sketch_recover", "test_top_list",
             "test_two_level_costs", "test_balance",
             "test_layer_schedule",
             "test_sync_sgd", "test_hand_over", "test_shared_vectors",
-            "test_torn_copies --all")
+            "test_torn_copies --all", "integration/test_peer_sent",
+            "bench/bench_tensors", "long/message_cost")
+FOLDERS = {"test": "tests/unit", "integration": "tests", "long": "tests",
+           "bench": "."}
 LINE = re.compile(r"^\s*(T[3-6]\.\d+)\s+(.*?)[:\s]*expected\s+(.*), measured "
                   r"(.*)$")
 
 
 def lines_of(program):
     name, *arguments = program.split()
-    path = os.path.join("tests", "unit", name)
+    path = os.path.join(FOLDERS[re.split("[_/]", name)[0]], name)
     if not os.path.exists(path):
-        print(f"papers: {path} is not there: make check TESTS={path}")
+        print(f"papers: {path} is not there: make {path}")
         return []
     done = subprocess.run([path, *arguments], stdout=subprocess.PIPE, text=True,
                           stderr=subprocess.DEVNULL, check=False,

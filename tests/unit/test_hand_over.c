@@ -285,6 +285,12 @@ static void a_shaped_link_carries_its_bytes(void **state)
     open_sides(true, true, KITH_MS);
     RUN_UNTIL(link_of(0)->sharing.ready);
     assert_true(cost_of_model(1) > BYTES);
+    const uint64_t outside = sides[0].transport.sent.slots[SLOT].outside;
+    printf(
+        "T6.5 models that go another way than by the memory that a neighbour "
+        "has: expected 1, measured %llu\n",
+        (unsigned long long)outside);
+    assert_int_equal(outside, 1);
 }
 
 static void torn_models_are_thrown_away(void **state)
@@ -562,6 +568,27 @@ static void bursts_out_of_order_are_detected(void **state)
     assert_int_equal(sides[1].models, 1);
 }
 
+/* What the analyser has of the only slot. */
+static void the_first_model_alone_is_copied(void **state)
+{
+    const struct kith_sent_slot *slot = &sides[0].transport.sent.slots[SLOT];
+    (void)state;
+    open_sides(true, true, 0);
+    assert_false(link_of(0)->sharing.ready); /* it takes some turns */
+    (void)cost_of_model(1);
+    const uint64_t first = slot->by_channel;
+    RUN_UNTIL(link_of(0)->sharing.ready);
+    for (uint8_t i = 2; i < 7; i++)
+        (void)cost_of_model(i);
+    printf("T6.5 copies at the sender in iteration 1, in 2 to 6: expected 1 "
+           "and 0, measured %llu and %llu\n",
+           (unsigned long long)first,
+           (unsigned long long)(slot->by_channel - first));
+    assert_int_equal(first, 1);
+    assert_int_equal(slot->by_channel, 1);
+    assert_int_equal(slot->by_memory, 5);
+}
+
 static void a_system_without_memory(void **state)
 {
     (void)state;
@@ -612,6 +639,7 @@ int main(void)
         TEST(no_descriptors_left),
         TEST(lies_of_places_end_the_link),
         TEST(bursts_out_of_order_are_detected),
+        TEST(the_first_model_alone_is_copied),
         TEST(a_system_without_memory),
         TEST(a_link_that_ends_keeps_no_mapping),
     };
