@@ -45,11 +45,12 @@ for peers in 4 5; do
     lab 0 "$scratch/gs.yaml"
     apart=$(json consensus_distance)
     echo "$name: $peers peers, one killed: expected $((400 * leaf)) steps of the" \
-        "others, apart below 0.5, measured $(json steps), $apart"
+        "others, apart below 0.15, measured $(json steps), $apart"
     [ "$(json steps)" -eq $((400 * leaf)) ] || fail "$(json steps) steps"
-    # 0, or what who missed a way has not been brought yet by blocks of phi; who
-    # is cut off for good is 2 away.
-    holds "$apart < 0.5" || fail "survivors are $apart apart"
+    # 0 in five runs beside two busy loops, .069 in one before, which is what who
+    # missed a way has not been brought yet by blocks of phi; who is cut off for
+    # good is 2 away.
+    holds "$apart < 0.15" || fail "survivors are $apart apart"
     written $peers gs-sgd \
         "faults: [{at: 300ms, crash: \"peer($leaf)\", restart: 100ms}]"
     lab 0 "$scratch/gs.yaml"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Goal: peers of one host read models from each other's memory: real processes,
-# every pattern, a packed wire, one that is killed and comes back; what they
-# learn is what they learn over TCP, with hardly a byte on the sockets.
+# every pattern, a packed wire, one that is killed and comes back, one that is
+# stopped beyond all time-outs; what they learn is what they learn over TCP, with hardly a byte on the sockets.
 # Method: kith lab on the digits with network.same_host, and without.
 # shellcheck source=tests/integration/lab.sh
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
@@ -40,6 +40,17 @@ for method in "adpsgd, every: 2" "dpsgd, every: 2, topology: ring" \
         expect 0 sim --json --replay "$(json database)"
     done
 done
+
+# A peer that is stopped for longer than a handshake or an exchange may take: its
+# memory stays readable, nobody waits for it, and it does its share later.
+experiment 4 400 "compute: {step: 5ms}" \
+    "network: {same_host: shared-memory}" \
+    "faults: [{at: 600ms, for: 6s, pause: \"peer(2)\"}]" >"$scratch/shared.yaml"
+lab 0 --record "$scratch/shared.yaml"
+echo "$name: one stopped for 6 s: expected 1600 steps, measured $(json steps)," \
+    "exchanges torn by it $(value exchanges.torn)"
+[ "$(json steps)" -eq 1600 ] || fail "stopped: $(json steps) steps"
+expect 0 sim --json --replay "$(json database)"
 
 expect 3 lab "$scratch/shared.yaml" --set network.same_host=shm
 one_line "an unknown way" 'found "shm"; allowed: tcp, shared-memory'

@@ -35,9 +35,10 @@ for peers in 4 5; do
     lab 0 "$scratch/sync.yaml"
     apart=$(json consensus_distance)
     echo "$name: $peers peers, one killed: expected $((300 * (peers - 1)))" \
-        "steps of the others, apart below 0.5, measured $(json steps), $apart"
+        "steps of the others, apart below 0.02, measured $(json steps), $apart"
     [ "$(json steps)" -eq $((300 * (peers - 1))) ] || fail "$(json steps) steps"
-    holds "$apart < 0.5" || fail "survivors are $apart apart"
+    # At most .0056 in ten runs beside two busy loops, four of them 0.
+    holds "$apart < 0.02" || fail "survivors are $apart apart"
 done
 none_left "the labs"
 finish
