@@ -125,6 +125,7 @@ UNIT = \
   tests/unit/test_sim_golden \
   tests/unit/test_sim_network \
   tests/unit/test_sim_queue \
+  tests/unit/test_shared_models \
   tests/unit/test_shared_vectors \
   tests/unit/test_sketch \
   tests/unit/test_sketch_contraction \
@@ -443,7 +444,10 @@ tests_unit_test_aegis_wiped_SOURCES = tests/unit/test_aegis_wiped.c \
   tests/support/aegis_plain.c tests/support/aegis_plain.h
 tests_unit_test_certificate_SOURCES = tests/unit/test_certificate.c $(SESSIONS)
 tests_unit_test_member_SOURCES = tests/unit/test_member.c $(SESSIONS)
-tests_unit_test_hand_over_SOURCES = tests/unit/test_hand_over.c $(SESSIONS)
+HOST_PAIR = tests/support/host_pair.c tests/support/host_pair.h $(SESSIONS)
+tests_unit_test_hand_over_SOURCES = tests/unit/test_hand_over.c $(HOST_PAIR)
+tests_unit_test_shared_models_SOURCES = \
+  tests/unit/test_shared_models.c $(HOST_PAIR)
 tests_property_test_member_fuzz_SOURCES = tests/property/test_member_fuzz.c \
   tests/fuzz/fuzz_member.c $(VICTIM)
 tests_unit_test_hello_SOURCES = tests/unit/test_hello.c $(SESSIONS)

@@ -14,7 +14,8 @@
  * of a socket connects to it and sends 32 bytes, no more: its name is in an
  * abstract namespace of this host that begins with "kith-".
  *
- * Test: unit/test_hand_over.c, integration/test_lab_shared.sh */
+ * Test: unit/test_hand_over.c, unit/test_shared_models.c,
+ * integration/test_lab_shared.sh */
 #ifndef KITH_PEER_HAND_OVER_H
 #define KITH_PEER_HAND_OVER_H
 

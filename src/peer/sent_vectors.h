@@ -21,7 +21,7 @@
  * it up at the end.
  *
  * Xue et al., Fast Distributed Deep Learning over RDMA (EuroSys 2019), 3.3.
- * Test: integration/test_peer_sent.c, unit/test_hand_over.c */
+ * Test: integration/test_peer_sent.c, unit/test_shared_models.c */
 #ifndef KITH_PEER_SENT_VECTORS_H
 #define KITH_PEER_SENT_VECTORS_H
 

@@ -4,7 +4,7 @@
  * from the second exchange on, nothing is copied; packed messages (top-k) are
  * announced as what they are.
  * Method: eight real peers on a ring, dense and top-k, and what they log; the
- * count of the first exchange is test_hand_over's. Prints expected and
+ * count of the first exchange is test_shared_models'. Prints expected and
  * measured. */
 #include <setjmp.h>
 #include <stdarg.h>
