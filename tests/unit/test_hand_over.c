@@ -114,7 +114,7 @@ static void another_user_is_turned_away(void **state)
     assert_int_equal(got, 'n');
 }
 
-/* A member that hands over two pair_descriptors, or one of no sealed memory:
+/* A member that hands over two descriptors, or one of no sealed memory:
  * none is kept, and models go through the channel. */
 static void bad_descriptors_are_not_kept(void **state)
 {
@@ -161,7 +161,7 @@ static void bad_descriptors_are_not_kept(void **state)
 }
 
 /* A claimant that cannot be accepted stays in the backlog: the socket goes, and
- * the pair_loop sleeps. */
+ * the loop sleeps. */
 static void no_descriptors_left(void **state)
 {
     struct rlimit old, few;
