@@ -57,12 +57,13 @@ struct tensor_end {
     struct tensor_flags *flags;
 };
 
-/* Polls, and lets others run where nothing comes: nobody sleeps for a flag. */
+/* Polls, and lets others run where nothing comes for some 100 us: whom the
+ * system then runs has the core for milliseconds. */
 static inline void tensor_await(const atomic_ullong *flag, uint64_t value)
 {
     for (unsigned i = 0;
          atomic_load_explicit(flag, memory_order_acquire) != value; i++)
-        if (i % 1024 == 1023)
+        if (i % 65536 == 65535)
             sched_yield();
 }
 
@@ -79,13 +80,25 @@ static inline void tensor_read(int fd, uint8_t *bytes, size_t size)
     }
 }
 
+/* The other end has come as far, by flags alone. */
+static inline void tensor_meet_receiver(struct tensor_end *end)
+{
+    atomic_store_explicit(&end->flags->announced, ++end->count,
+                          memory_order_release);
+    tensor_await(&end->flags->answered, end->count);
+}
+
+static inline void tensor_meet_sender(struct tensor_end *end)
+{
+    tensor_await(&end->flags->announced, ++end->count);
+    atomic_store_explicit(&end->flags->answered, end->count,
+                          memory_order_release);
+}
+
 static inline void tensor_send(struct tensor_end *end)
 {
-    end->count++;
     if (end->way->by_memory) {
-        atomic_store_explicit(&end->flags->announced, end->count,
-                              memory_order_release);
-        tensor_await(&end->flags->answered, end->count);
+        tensor_meet_receiver(end);
         return;
     }
     uint8_t head[TENSOR_HEAD] = {0}, answer;
@@ -109,16 +122,14 @@ static inline void tensor_send(struct tensor_end *end)
 static inline bool tensor_receive(struct tensor_end *end)
 {
     const uint8_t answer = 1;
-    bool stands = true;
-    end->count++;
     if (end->way->by_memory) {
-        tensor_await(&end->flags->announced, end->count);
+        tensor_await(&end->flags->announced, ++end->count);
         const uint8_t *from =
             kith_shared_look(&end->view, &end->place, end->bytes);
         if (from == NULL)
             return false;
         memcpy(end->tensor, from, end->bytes);
-        stands = kith_shared_stands(&end->view, &end->place);
+        const bool stands = kith_shared_stands(&end->view, &end->place);
         atomic_store_explicit(&end->flags->answered, end->count,
                               memory_order_release);
         return stands;
@@ -132,7 +143,7 @@ static inline bool tensor_receive(struct tensor_end *end)
         tensor_read(end->fd, end->tensor, end->bytes);
     }
     bench_write_all(end->fd, &answer, 1);
-    return stands;
+    return true;
 }
 
 /* Before the fork: both ends, the sender's first. */
@@ -194,7 +205,7 @@ struct tensor_times {
 struct tensor_run {
     const struct tensor_way *way;
     size_t bytes;
-    bool silent; /* steps without a transfer */
+    bool silent; /* steps without a transfer: the ends meet */
     tensor_work work;
     double quantile; /* 0.5: the median; 0.1: of steps that nothing disturbs */
     unsigned warm, count; /* steps that are not timed; <= TENSOR_STEPS_MAX */
@@ -215,8 +226,10 @@ static inline void tensor_run_receiver(struct tensor_end *end,
         if (run->work != NULL)
             run->work(end);
         end->place.filled++;
-        if (run->silent)
+        if (run->silent) {
+            tensor_meet_sender(end);
             continue;
+        }
         if (!tensor_receive(end) || end->tensor[0] != i % 255 ||
             end->tensor[end->bytes - 1] != i % 255)
             _exit(1);
@@ -240,7 +253,9 @@ tensor_run_sender(struct tensor_end *end, const struct tensor_run *run)
             run->work(end);
         tensor_produce(end, i);
         const double made = bench_now();
-        if (!run->silent)
+        if (run->silent)
+            tensor_meet_receiver(end);
+        else
             tensor_send(end);
         const double ended = bench_now();
         if (i < run->warm)
