@@ -322,7 +322,8 @@ static bool is_resting(const struct kith_link *link)
 }
 
 /* Of a member alone, that was dialled or has proved its rank: nobody else can
- * say that it has another experiment. */
+ * say that it has another experiment. Dialled, its address says who it is; who
+ * dials us is believed once its certificate names the rank of its HELLO. */
 static void note_mismatch(const struct kith_link *link)
 {
     struct kith_transport *transport = link->transport;

@@ -22,7 +22,8 @@ void kith_link_set_timer(struct kith_link *link, kith_ns after_ns)
     uv_timer_start(&link->timer, link_timer, (uint64_t)(after_ns / KITH_MS), 0);
 }
 
-/* Runs when libuv has closed both handles, and on the way out of link_new. */
+/* Runs when libuv has closed both handles, and on the way out of link_new. The
+ * session wipes its keys before its memory is given back. */
 static void link_free(struct kith_link *link)
 {
     if (link->session != NULL)
@@ -92,6 +93,8 @@ bool kith_link_make_session(struct kith_link *link)
     return made || kith_link_close(link, "a session could not be made");
 }
 
+/* TCP stands: the handshake's clocks run from here, and what the other end has
+ * sent meanwhile is read. A link that cannot be read is closed at once. */
 void kith_link_start(struct kith_link *link)
 {
     KITH_ASSERT(link->state == KITH_LINK_CONNECTING);
