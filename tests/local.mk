@@ -208,6 +208,7 @@ FENCES = \
 INTEGRATION = \
   tests/integration/test_central_presets.sh \
   tests/integration/test_channel_use.sh \
+  tests/integration/test_cli_completion.sh \
   tests/integration/test_cli_device.sh \
   tests/integration/test_cli_bf16.sh \
   tests/integration/test_cli_balance.sh \

@@ -116,6 +116,13 @@ struct cli_command {
     int (*run)(const struct cli_arguments *arguments);
 };
 
+/* The commands one after another, NULL behind the last (main.c). */
+const struct cli_command *kith_cli_command(size_t index);
+struct cli_option_text {
+    const char *name, *argument, *help; /* argument: NULL, a flag */
+};
+struct cli_option_text kith_cli_option_text(enum cli_option option);
+
 /* A usage error is printed; the answer is then KITH_EXIT_USAGE. */
 int kith_cli_parse(const struct cli_command *command, int argc, char **argv,
                    struct cli_arguments *arguments);
@@ -238,6 +245,7 @@ cli_command_run kith_cli_train, kith_cli_eval, kith_cli_sample, kith_cli_export;
 cli_command_run kith_cli_sim, kith_cli_swarm, kith_cli_lab, kith_cli_peer,
     kith_cli_keys;
 cli_command_run kith_cli_doctor, kith_cli_report, kith_cli_list;
+cli_command_run kith_cli_completion;
 /* command_topology.c: kith list topology NAME PEERS. */
 cli_command_run kith_cli_list_topology;
 /* list_exchanges.c: kith list exchanges [ALGORITHM]. */

@@ -7,6 +7,7 @@ libkith_cli_a_SOURCES = \
   src/cli/checkpoint_open.c \
   src/cli/checkpoint_open.h \
   src/cli/cli.h \
+  src/cli/command_completion.c \
   src/cli/command_doctor.c \
   src/cli/command_eval.c \
   src/cli/command_export.c \

@@ -229,15 +229,29 @@ static const struct cli_command commands[] = {
                    "         kith list balance vgg 64 --batch 256",
         .options = CLI_BIT(JSON) | CLI_BIT(SET) | CLI_BIT(BATCH),
     },
+    {
+        COMMAND(completion, 1, 1),
+        .summary = "what a shell completes: bash, zsh or fish",
+        .usage = "bash | zsh | fish",
+        .details = "Commands, their options, and keys behind --set and "
+                   "--sweep. make install puts the\nscripts where these shells "
+                   "look.\n\n"
+                   "Example: source <(kith completion bash)",
+    },
 };
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])
+
+const struct cli_command *kith_cli_command(size_t index)
+{
+    return index < COMMAND_COUNT ? &commands[index] : NULL;
+}
 
 static void print_help(void)
 {
     puts("kith: peers that train together, without a server.\n\n"
          "usage: kith COMMAND [ARGUMENTS]\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        printf("  %-8s %s\n", commands[i].name, commands[i].summary);
+        printf("  %-10s %s\n", commands[i].name, commands[i].summary);
     puts("\nkith COMMAND --help says more; kith --version names the build.\n"
          "Exit codes: 0 done, 1 an assertion failed or not completed, 2 usage, "
          "3 experiment\nor peer file, 4 data, 5 cannot write, 6 network, 7 "

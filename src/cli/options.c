@@ -9,13 +9,16 @@
 #include "kith/backend.h"
 #include "kith/text.h"
 
-static const struct {
-    const char *name, *argument, *help;
-} options[] = {
+static const struct cli_option_text options[] = {
 #define KITH_X(name, text, argument, help) {text, argument, help},
     CLI_OPTIONS(KITH_X)
 #undef KITH_X
 };
+
+struct cli_option_text kith_cli_option_text(enum cli_option option)
+{
+    return options[option];
+}
 
 /* Of a message: two paths and what is said about them. */
 enum { LINE_BYTES = 4096 };
