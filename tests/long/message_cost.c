@@ -42,8 +42,8 @@ static void descend(struct tensor_end *end)
 
 static unsigned count_of(size_t bytes)
 {
-    const size_t count = ((size_t)64 << 20) / bytes;
-    return count > 1000 ? 1000 : (unsigned)count + 8;
+    const size_t count = ((size_t)128 << 20) / bytes;
+    return count > 1000 ? 1000 : (unsigned)count + 30;
 }
 
 static double median(const double *values, int rounds)

@@ -38,7 +38,9 @@ def lines_of(program):
     done = subprocess.run([path, *arguments], stdout=subprocess.PIPE, text=True,
                           stderr=subprocess.DEVNULL, check=False,
                           env={**os.environ, "srcdir": TOP})
-    if done.returncode != 0:
+    # A prediction that is missed is a row, too.
+    if done.returncode != 0 and (done.returncode != 1 or
+                                 name != "long/message_cost"):
         sys.exit(f"papers: {path}: exit {done.returncode}")
     return [match.groups() for match in map(LINE.match,
                                             done.stdout.splitlines()) if match]
@@ -49,7 +51,8 @@ def main():
     for program in PROGRAMS:
         for test, what, expected, measured in lines_of(program):
             tables.setdefault(test[:2], {})[test, what] = (
-                f"| {test} | {what} | {expected} | {measured} | `{program}` |")
+                f"| {test} | {what} | {expected} | {measured} | "
+                f"`{program.removeprefix('bench/')}` |")
     if not tables:
         sys.exit(77)
     with open(PAGE, encoding="utf-8") as file:
