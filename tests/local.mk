@@ -72,6 +72,7 @@ UNIT = \
   tests/unit/test_keys \
   tests/unit/test_lab_process \
   tests/unit/test_lab_rows \
+  tests/unit/test_lars_parts \
   tests/unit/test_layer_schedule \
   tests/unit/test_layout \
   tests/unit/test_link_law \

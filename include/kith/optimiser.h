@@ -32,6 +32,9 @@ struct kith_optimiser_step {
     void *gradient; /* may be overwritten */
     void *const *state;
     void *x, *scratch;
+    /* lars: (layers) that were found in parts (kith/lars_parts.h), of this
+     * gradient, clipped before; NULL: found here. */
+    const float *rates;
 };
 
 /* Keys of `train:` that only some optimisers read. X(NAME, key) */

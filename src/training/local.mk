@@ -101,6 +101,7 @@ libkith_model_a_SOURCES = \
   src/training/optimiser/adamw.c \
   src/training/optimiser/clip.c \
   src/training/optimiser/lars.c \
+  src/training/optimiser/lars_parts.c \
   src/training/optimiser/muon.c \
   src/training/optimiser/optimisers.def \
   src/training/optimiser/schedule.c \

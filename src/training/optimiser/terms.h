@@ -17,5 +17,8 @@ bool kith_sgd_range(const struct kith_optimiser_step *step, size_t from,
 /* AdamW on elements [from, to), with this share of the decay. */
 bool kith_adamw_range(const struct kith_optimiser_step *step, size_t from,
                       size_t to, double decay);
+/* lambda of a weight tensor; see lars.c. A pass over w and g. */
+double kith_lars_rate(const struct kith_optimiser_step *step,
+                      const struct kith_model_view *view);
 
 #endif
