@@ -346,6 +346,7 @@ tests_unit_test_rules_SOURCES = tests/unit/test_rules.c \
 tests_unit_test_taxonomy_bias_SOURCES = tests/unit/test_taxonomy_bias.c \
   tests/support/trial.c tests/support/trial.h
 PROBE = tests/support/probe.c tests/support/probe.h
+ROUND_COSTS = tests/support/round_costs.c tests/support/round_costs.h
 tests_property_test_matrix_SOURCES = tests/property/test_matrix.c $(PROBE)
 tests_property_test_sim_theory_SOURCES = tests/property/test_sim_theory.c \
   $(PROBE)
@@ -353,13 +354,15 @@ tests_unit_test_taxonomy_choco_SOURCES = tests/unit/test_taxonomy_choco.c \
   $(PROBE)
 BY_HAND = tests/support/sites.c tests/support/sites.h
 tests_unit_test_two_level_SOURCES = tests/unit/test_two_level.c $(BY_HAND) $(PROBE)
-tests_unit_test_two_level_costs_SOURCES = tests/unit/test_two_level_costs.c $(PROBE)
+tests_unit_test_two_level_costs_SOURCES = tests/unit/test_two_level_costs.c \
+  $(ROUND_COSTS) $(PROBE)
 tests_unit_test_two_level_runs_SOURCES = tests/unit/test_two_level_runs.c $(PROBE)
 tests_unit_test_two_level_message_SOURCES = \
   tests/unit/test_two_level_message.c $(BY_HAND)
 tests_unit_test_sync_sgd_SOURCES = tests/unit/test_sync_sgd.c $(PROBE)
 tests_unit_test_gs_sgd_SOURCES = tests/unit/test_gs_sgd.c $(PROBE)
-tests_unit_test_gs_sgd_costs_SOURCES = tests/unit/test_gs_sgd_costs.c $(PROBE)
+tests_unit_test_gs_sgd_costs_SOURCES = tests/unit/test_gs_sgd_costs.c $(ROUND_COSTS) \
+  $(PROBE)
 tests_unit_test_gs_sgd_learns_SOURCES = tests/unit/test_gs_sgd_learns.c $(PROBE)
 tests_unit_test_gs_sgd_message_SOURCES = tests/unit/test_gs_sgd_message.c \
   $(PROBE)

@@ -26,129 +26,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kith/algorithm.h"
-#include "kith/link_law.h"
 #include "tests/support/probe.h"
+#include "tests/support/round_costs.h"
 
-enum { PEERS_MAX = 256, DIM = 10000000, SIM_DIM = 200000, STEPS = 5 };
+enum { DIM = 10000000, SIM_DIM = 200000, STEPS = 5 };
 /* k of the paper's density; a local network's latency. */
 #define SHARE 0.001
 #define RATE_BITS UINT64_C(1000000000)
 #define LATENCY_NS (50 * KITH_US)
-#define STEP_NS KITH_MS
 
 enum method { DENSE, TOP_K, GTOP_K, GS_SGD, METHODS };
-static const char *const names[METHODS] = {"dense ring", "top-k", "gTop-k",
-                                           "gs-SGD"};
-static const char *const algorithms[METHODS] = {"allreduce-ring", NULL,
-                                                "gtop-k", "gs-sgd"};
+static const struct round_method methods[METHODS] = {
+    {.name = "dense ring", .algorithm = "allreduce-ring"},
+    {.name = "top-k", .share = SHARE},
+    {.name = "gTop-k", .algorithm = "gtop-k", .share = SHARE},
+    {.name = "gs-SGD", .algorithm = "gs-sgd", .share = SHARE}};
+static const struct round_network network = {.machine = 1,
+                                             .in_bits = RATE_BITS,
+                                             .out_bits = RATE_BITS,
+                                             .in_ns = LATENCY_NS,
+                                             .out_ns = LATENCY_NS};
 
-/* ---- rounds and bytes */
-
-struct plan {
-    const struct kith_algorithm *algorithm; /* NULL: lists of all */
-    struct kith_topology graph;
-    uint64_t rounds, whole, slice; /* bytes */
-    uint32_t peers;
-};
-
-static struct plan plan_of(enum method method, uint32_t peers, size_t dim)
+static struct round_plan plan_of(enum method method, uint32_t peers, size_t dim)
 {
-    struct plan plan = {.peers = peers};
-    if (method == TOP_K) {
-        const uint64_t kept = (uint64_t)(SHARE * (double)dim);
-        while (1u << plan.rounds < peers)
-            plan.rounds++;
-        plan.whole = kept * 2 * sizeof(float);
-        return plan;
-    }
-    plan.algorithm = kith_algorithm_find(algorithms[method]);
-    assert_int_equal(
-        kith_topology_open(kith_topology_find(plan.algorithm->schedule), peers,
-                           &plan.graph),
-        KITH_OK);
-    double given[KITH_GOSSIP_KEY_COUNT];
-    memcpy(given, plan.algorithm->initial, sizeof given);
-    given[KITH_GOSSIP_SHARE] = SHARE;
-    const struct kith_algebra algebra = {.backend =
-                                             kith_backend_find("naive32"),
-                                         .dim = dim,
-                                         .peers = peers,
-                                         .coefficients = given,
-                                         .graph = &plan.graph};
-    plan.rounds = kith_topology_period(&plan.graph);
-    plan.whole = kith_algorithm_payload(plan.algorithm, &algebra);
-    plan.slice = plan.algorithm->slice == NULL
-                     ? plan.whole
-                     : plan.algorithm->slice(&algebra);
+    struct round_plan plan;
+    assert_null(round_plan_open(&plan, &methods[method], peers, dim));
     return plan;
 }
 
-static uint64_t bytes_at(const struct plan *plan, uint64_t round)
+static double milliseconds_of(const struct round_plan *plan)
 {
-    if (plan->algorithm == NULL)
-        return plan->whole << round;
-    const uint64_t period = plan->slice == plan->whole ? 1 : plan->rounds;
-    return kith_algorithm_is_whole(plan->algorithm, &plan->graph, period, round)
-               ? plan->whole
-               : plan->slice;
-}
-
-static uint32_t receiver_of(const struct plan *plan, uint32_t self,
-                            uint64_t round)
-{
-    kith_id to[KITH_DEGREE_MAX];
-    if (plan->algorithm == NULL)
-        return self ^ (uint32_t)(UINT64_C(1) << round);
-    return kith_topology_neighbours(&plan->graph, self, round, to, NULL) > 0
-               ? to[0]
-               : KITH_NOBODY;
-}
-
-/* ---- time */
-
-/* A round ends for who receives when the message is there, and for who sends
- * when it has heard so. */
-static void run_round(const struct plan *plan, uint64_t round,
-                      kith_ns clock[PEERS_MAX])
-{
-    const struct kith_link_terms terms = {.latency_ns = LATENCY_NS,
-                                          .rate_bits = RATE_BITS};
-    const uint64_t bytes = bytes_at(plan, round);
-    kith_ns next[PEERS_MAX];
-    memcpy(next, clock, sizeof next);
-    for (uint32_t from = 0; from < plan->peers; from++) {
-        const uint32_t to = receiver_of(plan, from, round);
-        if (to == KITH_NOBODY)
-            continue;
-        struct kith_link_flow flow;
-        struct kith_link_piece piece = {
-            .begins_ns = clock[from], .ends_ns = clock[from], .bytes = bytes};
-        kith_link_flow_init(&flow, &terms, 1, from, to);
-        (void)kith_line_take(&piece.ends_ns, RATE_BITS, clock[from], bytes);
-        const kith_ns there = kith_link_arrival(&flow, &piece);
-        next[to] = there > next[to] ? there : next[to];
-        if (there + LATENCY_NS > next[from])
-            next[from] = there + LATENCY_NS;
-    }
-    memcpy(clock, next, sizeof next);
-}
-
-/* Of a step, in the long run, less the step's own time: who is there first
- * computes while others still hear. */
-static double milliseconds_of(const struct plan *plan)
-{
-    kith_ns clock[PEERS_MAX] = {0}, first = 0, last = 0;
-    for (unsigned step = 0; step < STEPS; step++) {
-        for (uint32_t i = 0; i < plan->peers; i++)
-            clock[i] += STEP_NS;
-        for (uint64_t round = 0; round < plan->rounds; round++)
-            run_round(plan, round, clock);
-        for (uint32_t i = 0; i < plan->peers; i++)
-            last = clock[i] > last ? clock[i] : last;
-        first = step == 0 ? last : first;
-    }
-    return (double)((last - first) / (STEPS - 1) - STEP_NS) * 1e-6;
+    return round_cost_of(plan, &network, STEPS).ms;
 }
 
 static double formula(enum method method, double peers)
@@ -176,12 +84,12 @@ static void test_costs(void **state)
     (void)state;
     for (unsigned p = 2; p <= 8; p++)
         for (unsigned m = 0; m < METHODS; m++) {
-            const struct plan plan = plan_of(m, 1u << p, DIM);
+            const struct round_plan plan = plan_of(m, 1u << p, DIM);
             found[m][p] = milliseconds_of(&plan);
             const double expected = formula(m, 1u << p);
             printf("  T3.6 P = %u, %s, ms a step: expected %.3g, measured "
                    "%.3g\n",
-                   1u << p, names[m], expected, found[m][p]);
+                   1u << p, methods[m].name, expected, found[m][p]);
             /* gTop-k's messages hold a block of phi as well, and in each round
              * an answer may be waited for. */
             assert_true(found[m][p] > 0.9 * expected);
@@ -197,7 +105,7 @@ static void test_costs(void **state)
             if (first > 0 && a != b)
                 printf("  T3.6 %s is faster than %s: expected from some P on, "
                        "measured from %u on\n",
-                       names[a], names[b], first);
+                       methods[a].name, methods[b].name, first);
         }
     printf("  T3.6 gs-SGD's steps in the time of one of gTop-k, P = 32: "
            "expected 1.3 to 3.1 (the paper's, asserted by nobody), measured "
@@ -216,7 +124,7 @@ static double simulated(enum method method, unsigned peers, unsigned steps)
                "train: {backend: naive32}\n"
                "gossip: {algorithm: %s%s}\n"
                "network: {latency: 50us, rate: 1Gbit}\ncompute: {step: 1ms}\n",
-               peers, steps, SIM_DIM, algorithms[method],
+               peers, steps, SIM_DIM, methods[method].algorithm,
                method == DENSE ? "" : ", share: 0.001");
     const double time = probe.summary.virtual_s * 1e3;
     probe_close(&probe);
@@ -225,19 +133,19 @@ static double simulated(enum method method, unsigned peers, unsigned steps)
 
 static void test_simulated(void **state)
 {
-    static const enum method methods[] = {DENSE, GTOP_K, GS_SGD};
+    static const enum method sent[] = {DENSE, GTOP_K, GS_SGD};
     (void)state;
     for (unsigned n = 0; n < 3; n++)
         for (unsigned peers = 4; peers <= 8; peers *= 2) {
-            const struct plan plan = plan_of(methods[n], peers, SIM_DIM);
+            const struct round_plan plan = plan_of(sent[n], peers, SIM_DIM);
             const double expected = milliseconds_of(&plan);
-            const double measured = (simulated(methods[n], peers, 6) -
-                                     simulated(methods[n], peers, 2)) /
-                                        4 -
-                                    1;
+            const double measured =
+                (simulated(sent[n], peers, 6) - simulated(sent[n], peers, 2)) /
+                    4 -
+                1;
             printf("  T3.6 d = 200,000, P = %u, %s in the simulator, ms a "
                    "step: expected %.3g, measured %.3g\n",
-                   peers, names[methods[n]], expected, measured);
+                   peers, methods[sent[n]].name, expected, measured);
             assert_true(fabs(measured - expected) < 0.05 * expected);
         }
 }

@@ -13,8 +13,7 @@
  *   dense on two   the same, and a ring of each shard between sites
  *   lists of all   two-level of sites of one
  *
- * A machine has one line to the others: of all its members' messages that go
- * out in a round each has its share of it. A flat ring has one such message. */
+ * Of a machine's line to the others a flat ring has one message in a round. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,153 +26,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kith/algorithm.h"
-#include "kith/link_law.h"
 #include "tests/support/probe.h"
+#include "tests/support/round_costs.h"
 
-enum { PEERS_MAX = 512, DIM = 25000000, MEMBERS = 8, STEPS = 3 };
-enum { SIM_DIM = 200000 };
+enum { DIM = 25000000, MEMBERS = 8, STEPS = 3, SIM_DIM = 200000 };
 #define SHARE 0.01
 #define OUT_BITS UINT64_C(25000000000)
 #define IN_BITS (10 * OUT_BITS)
 #define OUT_NS (25 * KITH_US)
 #define IN_NS (5 * KITH_US)
-#define STEP_NS KITH_MS
 
 enum method { RING, DENSE_TWO, TOP_K, TWO_LEVEL, METHODS };
-static const char *const names[METHODS] = {"dense ring", "dense on two levels",
-                                           "lists of all", "two-level"};
+static const struct round_method methods[METHODS] = {
+    {.name = "dense ring", .algorithm = "allreduce-ring"},
+    {.name = "dense on two levels",
+     .algorithm = "two-level",
+     .share = SHARE,
+     .members = MEMBERS,
+     .rings_between = true},
+    {.name = "lists of all",
+     .algorithm = "two-level",
+     .share = SHARE,
+     .members = 1},
+    {.name = "two-level",
+     .algorithm = "two-level",
+     .share = SHARE,
+     .members = MEMBERS}};
+static const struct round_network machines = {.machine = MEMBERS,
+                                              .in_bits = IN_BITS,
+                                              .out_bits = OUT_BITS,
+                                              .in_ns = IN_NS,
+                                              .out_ns = OUT_NS};
 
-/* ---- rounds and bytes */
-
-struct plan {
-    const struct kith_algorithm *algorithm;
-    struct kith_topology graph;
-    uint64_t rounds, whole, slice;
-    uint32_t peers, members;
-    bool dense; /* a ring between sites takes the place of lists */
-};
-
-static struct plan plan_of(enum method method, uint32_t peers, uint32_t members,
-                           size_t dim)
+static struct round_plan plan_of(const struct round_method *method,
+                                 uint32_t peers, size_t dim)
 {
-    struct plan plan = {
-        .peers = peers, .members = members, .dense = method == DENSE_TWO};
-    size_t size;
-    char error[KITH_TOPOLOGY_ERROR_BYTES];
-    const struct kith_topology_options options = {
-        .regions = method == TOP_K ? peers : peers / members};
-    plan.algorithm =
-        kith_algorithm_find(method == RING ? "allreduce-ring" : "two-level");
-    assert_int_equal(
-        kith_topology_prepare(kith_topology_find(plan.algorithm->schedule),
-                              peers, 1, &options, &plan.graph, &size, error),
-        KITH_OK);
-    double given[KITH_GOSSIP_KEY_COUNT];
-    memcpy(given, plan.algorithm->initial, sizeof given);
-    given[KITH_GOSSIP_SHARE] = SHARE;
-    const struct kith_algebra algebra = {.backend = kith_backend_find("cpu"),
-                                         .dim = dim,
-                                         .peers = peers,
-                                         .coefficients = given,
-                                         .graph = &plan.graph};
-    plan.rounds = kith_topology_period(&plan.graph);
-    plan.whole = kith_algorithm_payload(plan.algorithm, &algebra);
-    plan.slice = method == RING ? plan.whole : plan.algorithm->slice(&algebra);
-    if (plan.dense) { /* shards alone, and a ring of them: twice as many rounds
-                       */
-        const uint64_t sites = peers / members;
-        plan.whole = (dim + members - 1) / members * sizeof(float);
-        plan.slice = (plan.whole + sites - 1) / sites;
-        plan.rounds += sites - 1;
-    }
+    struct round_plan plan;
+    assert_null(round_plan_open(&plan, method, peers, dim));
     return plan;
-}
-
-/* Where round `round` of a plan stands in its schedule: the ring between sites
- * has each of its rounds twice. */
-static uint64_t scheduled(const struct plan *plan, uint64_t round)
-{
-    const uint64_t first = plan->members - 1;
-    const uint64_t between = plan->peers / plan->members - 1;
-    if (!plan->dense || round < first)
-        return round;
-    return round < first + 2 * between ? first : round - between;
-}
-
-static uint64_t bytes_at(const struct plan *plan, uint64_t round)
-{
-    return plan->slice == plan->whole ||
-                   kith_algorithm_is_whole(plan->algorithm, &plan->graph,
-                                           plan->rounds, round)
-               ? plan->whole
-               : plan->slice;
-}
-
-/* ---- time */
-
-/* Messages of this peer's machine that leave it in the round. */
-static unsigned leaving(const struct plan *plan, uint64_t round, kith_id of)
-{
-    const kith_id first = of / MEMBERS * MEMBERS;
-    unsigned count = 0;
-    for (kith_id i = first; i < first + MEMBERS; i++) {
-        kith_id to[KITH_DEGREE_MAX];
-        if (kith_topology_neighbours(&plan->graph, i, round, to, NULL) > 0)
-            count += to[0] / MEMBERS != of / MEMBERS;
-    }
-    return count;
-}
-
-/* A round ends for who receives when the message is there, and for who sends
- * when it has heard so. */
-static void run_round(const struct plan *plan, uint64_t round, bool is_even,
-                      kith_ns clock[PEERS_MAX])
-{
-    kith_ns next[PEERS_MAX];
-    memcpy(next, clock, sizeof next);
-    for (kith_id from = 0; from < plan->peers; from++) {
-        kith_id to[KITH_DEGREE_MAX];
-        if (kith_topology_neighbours(&plan->graph, from, round, to, NULL) == 0)
-            continue;
-        const bool inside = !is_even && from / MEMBERS == to[0] / MEMBERS;
-        const unsigned share =
-            inside || is_even ? 1 : leaving(plan, round, from);
-        const struct kith_link_terms terms = {
-            .latency_ns = inside ? IN_NS : OUT_NS,
-            .rate_bits = (inside ? IN_BITS : OUT_BITS) / share};
-        struct kith_link_flow flow;
-        struct kith_link_piece piece = {.begins_ns = clock[from],
-                                        .ends_ns = clock[from],
-                                        .bytes = bytes_at(plan, round)};
-        kith_link_flow_init(&flow, &terms, 1, from, to[0]);
-        (void)kith_line_take(&piece.ends_ns, terms.rate_bits, clock[from],
-                             piece.bytes);
-        const kith_ns there = kith_link_arrival(&flow, &piece);
-        next[to[0]] = there > next[to[0]] ? there : next[to[0]];
-        if (there + terms.latency_ns > next[from])
-            next[from] = there + terms.latency_ns;
-    }
-    memcpy(clock, next, sizeof next);
-}
-
-/* Of a step, in the long run, less the step's own time. */
-static double milliseconds_of(const struct plan *plan, bool is_even)
-{
-    static kith_ns clock[PEERS_MAX];
-    kith_ns first = 0, last = 0;
-    memset(clock, 0, sizeof clock);
-    assert_true(plan->peers <= PEERS_MAX);
-    for (unsigned step = 0; step < STEPS; step++) {
-        for (uint32_t i = 0; i < plan->peers; i++)
-            clock[i] += STEP_NS;
-        for (uint64_t round = 0; round < plan->rounds; round++)
-            run_round(plan, scheduled(plan, round), is_even, clock);
-        for (uint32_t i = 0; i < plan->peers; i++)
-            last = clock[i] > last ? clock[i] : last;
-        first = step == 0 ? last : first;
-    }
-    return (double)((last - first) / (STEPS - 1) - STEP_NS) * 1e-6;
 }
 
 /* n peers in m sites of g; a, b: latency and the time of four bytes. */
@@ -223,7 +113,7 @@ static void print_gain(double found[METHODS][LAST + 1], enum method than)
         printf("  T4.4 P = 128, steps of %u ms, throughput of two-level over "
                "%s: expected 25 to 40 %% (the paper's, asserted by nobody), "
                "measured %.0f %%\n",
-               step_ms, names[than],
+               step_ms, methods[than].name,
                100 * ((step_ms + found[than][P128]) /
                           (step_ms + found[TWO_LEVEL][P128]) -
                       1));
@@ -235,12 +125,12 @@ static void test_costs(void **state)
     (void)state;
     for (unsigned p = FIRST; p <= LAST; p++)
         for (unsigned m = 0; m < METHODS; m++) {
-            const struct plan plan = plan_of(m, 1u << p, MEMBERS, DIM);
-            found[m][p] = milliseconds_of(&plan, false);
+            const struct round_plan plan = plan_of(&methods[m], 1u << p, DIM);
+            found[m][p] = round_cost_of(&plan, &machines, STEPS).ms;
             const double expected = formula(m, 1u << p);
             printf("  T4.4 P = %u, %s, ms a step: expected %.3g, measured "
                    "%.3g\n",
-                   1u << p, names[m], expected, found[m][p]);
+                   1u << p, methods[m].name, expected, found[m][p]);
             /* Blocks of x are in shards as well, and in each round an answer
              * may be waited for. */
             assert_true(found[m][p] > 0.95 * expected);
@@ -251,11 +141,11 @@ static void test_costs(void **state)
     for (unsigned m = 0; m < TWO_LEVEL; m++)
         printf("  T4.4 two-level is faster than %s: expected from 16 peers on, "
                "measured from %u on\n",
-               names[m], faster_from(found, TWO_LEVEL, m));
+               methods[m].name, faster_from(found, TWO_LEVEL, m));
     for (unsigned m = RING; m <= DENSE_TWO; m++)
         printf("  T4.4 %s overtakes lists of all: expected from some P on, "
                "measured from %u on\n",
-               names[m], faster_from(found, m, TOP_K));
+               methods[m].name, faster_from(found, m, TOP_K));
     print_gain(found, RING);
     print_gain(found, DENSE_TWO);
     assert_true(found[TOP_K][FIRST] < found[TWO_LEVEL][FIRST]);
@@ -287,8 +177,12 @@ static double simulated(unsigned steps)
 static void test_simulated(void **state)
 {
     (void)state;
-    const struct plan plan = plan_of(TWO_LEVEL, 16, 4, SIM_DIM);
-    const double expected = milliseconds_of(&plan, true);
+    struct round_method sites_of_four = methods[TWO_LEVEL];
+    struct round_network even = machines;
+    sites_of_four.members = 4;
+    even.machine = 1;
+    const struct round_plan plan = plan_of(&sites_of_four, 16, SIM_DIM);
+    const double expected = round_cost_of(&plan, &even, STEPS).ms;
     const double measured = (simulated(6) - simulated(2)) / 4 - 1;
     printf("  T4.4 d = 200,000, 4 x 4 peers, two-level in the simulator at 25 "
            "Gbit/s for all, ms a step: expected %.3g, measured %.3g\n",
