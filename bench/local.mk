@@ -18,6 +18,7 @@ BENCHES = \
   bench/bench_recovery \
   bench/bench_rules \
   bench/bench_sketch \
+  bench/bench_sparse \
   bench/bench_top_k \
   bench/bench_tensors \
   bench/bench_train \

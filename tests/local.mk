@@ -98,6 +98,7 @@ UNIT = \
   tests/unit/test_optimiser \
   tests/unit/test_packing \
   tests/unit/test_packing_modular \
+  tests/unit/test_papers_costs \
   tests/unit/test_peak \
   tests/unit/test_peer \
   tests/unit/test_peer_file \
@@ -225,6 +226,7 @@ INTEGRATION = \
   tests/integration/test_cli_topology.sh \
   tests/integration/test_cli_usage.sh \
   tests/integration/test_docs_algorithms.sh \
+  tests/integration/test_docs_costs.sh \
   tests/integration/test_failed_counts.sh \
   tests/integration/test_gpu_run.sh \
   tests/integration/test_hostile.sh \
@@ -315,7 +317,8 @@ EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integr
   tests/long/accept_heal.py tests/long/byzantine.py \
   tests/long/byzantine_digits.csv tests/long/byzantine_fashion.csv \
   tests/integration/lab_replay.py tests/integration/lab_taxonomy.py docs/make_algorithms.py \
-  docs/make_manual.py
+  docs/make_manual.py docs/make_papers_costs.py docs/papers_costs.csv \
+  docs/papers_costs.md docs/papers_costs.svg
 EXTRA_PROGRAMS += $(LONG_BUILDS)
 
 check_PROGRAMS += $(UNIT) $(PROPERTY)
@@ -354,6 +357,7 @@ tests_unit_test_taxonomy_choco_SOURCES = tests/unit/test_taxonomy_choco.c \
   $(PROBE)
 BY_HAND = tests/support/sites.c tests/support/sites.h
 tests_unit_test_two_level_SOURCES = tests/unit/test_two_level.c $(BY_HAND) $(PROBE)
+tests_unit_test_papers_costs_SOURCES = tests/unit/test_papers_costs.c $(ROUND_COSTS)
 tests_unit_test_two_level_costs_SOURCES = tests/unit/test_two_level_costs.c \
   $(ROUND_COSTS) $(PROBE)
 tests_unit_test_two_level_runs_SOURCES = tests/unit/test_two_level_runs.c $(PROBE)

@@ -19,17 +19,18 @@ static const char *schedule_of(const struct round_plan *plan)
     return own != NULL ? own : plan->method->pairs;
 }
 
-static void open_graph(struct round_plan *plan)
+static bool open_graph(struct round_plan *plan)
 {
-    size_t size;
-    char error[KITH_TOPOLOGY_ERROR_BYTES];
+    size_t size = 0;
     const uint32_t members = plan->method->members;
     const struct kith_topology_options options = {
         .regions = members > 0 ? plan->peers / members : 0};
-    const enum kith_err err = kith_topology_prepare(
-        kith_topology_find(schedule_of(plan)), plan->peers, 1, &options,
-        &plan->graph, &size, error);
-    KITH_ASSERT(err == KITH_OK && size == 0);
+    if (kith_topology_prepare(kith_topology_find(schedule_of(plan)),
+                              plan->peers, 1, &options, &plan->graph, &size,
+                              plan->error) != KITH_OK)
+        return false;
+    KITH_ASSERT(size == 0);
+    return true;
 }
 
 /* Shards alone, and a ring of them: twice as many rounds between sites. */
@@ -61,7 +62,8 @@ const char *round_plan_open(struct round_plan *plan,
         return NULL;
     }
     plan->algorithm = kith_algorithm_find(method->algorithm);
-    open_graph(plan);
+    if (!open_graph(plan))
+        return plan->error;
     const struct kith_backend *const backend = kith_backend_find("cpu");
     struct kith_compression compression = {
         .config = kith_compressor_defaults(), .backend = backend, .dim = dim};

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "kith/algorithm.h"
+#include "kith/topology.h"
 #include "kith/types.h"
 
 #define ROUND_PEERS_MAX 1024u
@@ -46,9 +47,11 @@ struct round_plan {
     struct kith_topology graph;
     uint64_t rounds, whole, slice; /* bytes */
     uint32_t peers;
+    char error[KITH_TOPOLOGY_ERROR_BYTES];
 };
 
-/* NULL, or why the algorithm refuses: "wants" of its record. */
+/* NULL, or why it is refused: by its schedule, or by "wants" of the algorithm's
+ * record. */
 const char *round_plan_open(struct round_plan *plan,
                             const struct round_method *method, uint32_t peers,
                             size_t dim);
