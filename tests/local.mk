@@ -79,6 +79,7 @@ UNIT = \
   tests/unit/test_liveness \
   tests/unit/test_loader \
   tests/unit/test_log_limit \
+  tests/unit/test_manifest \
   tests/unit/test_member \
   tests/unit/test_model \
   tests/unit/test_modular \
@@ -102,6 +103,7 @@ UNIT = \
   tests/unit/test_peak \
   tests/unit/test_peer \
   tests/unit/test_peer_file \
+  tests/unit/test_pieces \
   tests/unit/test_pool \
   tests/unit/test_products \
   tests/unit/test_replicas \

@@ -136,7 +136,12 @@ libkith_data_a_SOURCES = \
   src/training/data/gaussian.c \
   src/training/data/idx.c \
   src/training/data/loader.c \
+  src/training/data/manifest.c \
   src/training/data/npy.c \
+  src/training/data/piece_disk.c \
+  src/training/data/piece_origin.c \
+  src/training/data/piece_peers.c \
+  src/training/data/pieces.c \
   src/training/data/pixels.c \
   src/training/data/plain_file.c \
   src/training/data/split.c \
