@@ -39,6 +39,15 @@ struct kith_places {
     double factor;      /* of what is sent */
 };
 
+/* Where a window of values is to be drawn (src/gossip/compressor/ms_top_k.c):
+ * the device says of how many, the host from which on. */
+struct kith_windows {
+    uint32_t *of; /* (blocks) in shared memory; holds nothing between calls */
+    void *context;
+    /* of_b <- the first of of_b, block after block; 0: nothing is drawn. */
+    void (*draw)(void *context, size_t blocks, uint32_t *of);
+};
+
 /* Vectors of float32, `v` and `out`, are not shared; v is finite. The wire is
  * shared, at any address: one that is sent, or received. pack writes all of it,
  * and returns false where a number there would not be finite; unpack returns
@@ -53,6 +62,11 @@ struct kith_compressed {
     bool (*unpack_top_k)(const struct kith_cut *cut,
                          const struct kith_sparse sparse[2], const void *wire,
                          void *out);
+    /* Its messages are unpacked as those of top-k. */
+    bool (*pack_ms_top_k)(const struct kith_cut *cut,
+                          const struct kith_sparse sparse[2],
+                          const struct kith_windows *windows, const void *v,
+                          void *wire);
     bool (*pack_random_k)(const struct kith_places *places, const void *v,
                           void *wire);
     bool (*unpack_random_k)(const struct kith_places *places, const void *wire,

@@ -206,6 +206,7 @@ CUDA_UNITS = \
   src/training/cuda/gather.cu \
   src/training/cuda/linear.cu \
   src/training/cuda/memory.cu \
+  src/training/cuda/ms_top_k.cu \
   src/training/cuda/norm.cu \
   src/training/cuda/packing.cu \
   src/training/cuda/products.cu \
@@ -213,6 +214,7 @@ CUDA_UNITS = \
   src/training/cuda/rms_norm.cu \
   src/training/cuda/rotary.cu \
   src/training/cuda/simple.cu \
+  src/training/cuda/sparse.cu \
   src/training/cuda/state.cu \
   src/training/cuda/text.cu \
   src/training/cuda/top_k.cu \
@@ -235,6 +237,7 @@ CUDA_INCLUDED = \
   src/training/cuda/products.cuh \
   src/training/cuda/reduce.cuh \
   src/training/cuda/rows.cuh \
+  src/training/cuda/sparse.cuh \
   src/training/cuda/state.cuh \
   src/training/cuda/tile.cuh \
   src/training/cuda/warps.cuh \

@@ -25,8 +25,10 @@
  * top-k, which is exact, takes half the time (bench/bench_top_k.c: 10^6 values,
  * 1 %: 0.8 and 1.6 ms; 25 * 10^6: 30 and 54): this is here to compare with.
  *
- * No device has it: a mean in the order of a host's sums, from which all else
- * follows, is no reduction that the kernels of top-k have.
+ * On a device it is the same search, of all blocks at once, with the host's
+ * draws between two copies; the mean, from which all else follows, is added up
+ * there in the order of a host's sums, so that a single long block is slow
+ * (src/training/cuda/ms_top_k.cu).
  *
  * Shi et al., "Towards Scalable Distributed Training of Deep Learning on Public
  * Cloud Clusters", MLSys 2021. */
@@ -244,6 +246,44 @@ static bool ms_top_k_decode(const struct kith_compression *how, size_t n,
     return kith_sparse_read(how, n, wire, out);
 }
 
+/* ---- of a device */
+
+static void draw_windows(void *context, size_t blocks, uint32_t *of)
+{
+    struct kith_rng *const rng = context;
+    for (size_t b = 0; b < blocks; b++)
+        of[b] = of[b] > 0 ? kith_rng_below(rng, of[b]) : 0;
+}
+
+static size_t ms_top_k_places(const struct kith_compression *how)
+{
+    const struct kith_cut cut = kith_cut_of(how);
+    return (cut.n + cut.block - 1) / cut.block;
+}
+
+static bool ms_top_k_pack(const struct kith_compression *how, const void *v,
+                          struct kith_rng *rng, void *wire)
+{
+    const struct kith_cut cut = kith_cut_of(how);
+    const struct kith_windows windows = {
+        .of = how->places, .context = rng, .draw = draw_windows};
+    struct kith_sparse sparse[2];
+    KITH_ASSERT(how->places != NULL);
+    kith_sparse_layouts(how, &cut, sparse);
+    return how->backend->compressed->pack_ms_top_k(&cut, sparse, &windows, v,
+                                                   wire);
+}
+
+static bool ms_top_k_unpack(const struct kith_compression *how,
+                            const void *wire, struct kith_rng *rng, void *out)
+{
+    const struct kith_cut cut = kith_cut_of(how);
+    struct kith_sparse sparse[2];
+    (void)rng;
+    kith_sparse_layouts(how, &cut, sparse);
+    return how->backend->compressed->unpack_top_k(&cut, sparse, wire, out);
+}
+
 const struct kith_compressor kith_compressor_ms_top_k = {
     .name = "ms-top-k",
     .paper = "Shi et al., MLSys 2021",
@@ -255,4 +295,6 @@ const struct kith_compressor kith_compressor_ms_top_k = {
     .decode = ms_top_k_decode,
     .bytes = kith_sparse_bytes,
     .contraction = kith_sparse_contraction,
+    DEVICE_CODEC(ms_top_k),
+    .places = ms_top_k_places,
 };

@@ -23,6 +23,14 @@ struct kith_sparse kith_sparse_layout(const struct kith_compression *how,
     return kith_index_layout(kept, n, kept * how->backend->element_bytes);
 }
 
+void kith_sparse_layouts(const struct kith_compression *how,
+                         const struct kith_cut *cut, struct kith_sparse of[2])
+{
+    const size_t rest = cut->n % cut->block;
+    of[0] = kith_sparse_layout(how, cut->block);
+    of[1] = rest > 0 ? kith_sparse_layout(how, rest) : of[0];
+}
+
 size_t kith_sparse_bytes(const struct kith_compression *how, size_t n)
 {
     return kith_sparse_layout(how, n).bytes;

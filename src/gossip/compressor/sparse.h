@@ -39,6 +39,9 @@ struct kith_sparse_scratch {
 
 struct kith_sparse kith_sparse_layout(const struct kith_compression *how,
                                       size_t n);
+/* Of a whole block, and of the last. */
+void kith_sparse_layouts(const struct kith_compression *how,
+                         const struct kith_cut *cut, struct kith_sparse of[2]);
 /* Of `kept` indices below n, written from byte `low_at` of the wire on. */
 struct kith_sparse kith_index_layout(size_t kept, size_t n, size_t low_at);
 size_t kith_sparse_bytes(const struct kith_compression *how, size_t n);

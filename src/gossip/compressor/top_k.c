@@ -208,22 +208,13 @@ static bool top_k_decode(const struct kith_compression *how, size_t n,
     return kith_sparse_read(how, n, wire, out);
 }
 
-/* Of a whole block, and of the last. */
-static void layouts_of(const struct kith_compression *how,
-                       const struct kith_cut *cut, struct kith_sparse of[2])
-{
-    const size_t rest = cut->n % cut->block;
-    of[0] = kith_sparse_layout(how, cut->block);
-    of[1] = rest > 0 ? kith_sparse_layout(how, rest) : of[0];
-}
-
 static bool top_k_pack(const struct kith_compression *how, const void *v,
                        struct kith_rng *rng, void *wire)
 {
     (void)rng;
     const struct kith_cut cut = kith_cut_of(how);
     struct kith_sparse sparse[2];
-    layouts_of(how, &cut, sparse);
+    kith_sparse_layouts(how, &cut, sparse);
     return how->backend->compressed->pack_top_k(&cut, sparse, v, wire);
 }
 
@@ -233,7 +224,7 @@ static bool top_k_unpack(const struct kith_compression *how, const void *wire,
     (void)rng;
     const struct kith_cut cut = kith_cut_of(how);
     struct kith_sparse sparse[2];
-    layouts_of(how, &cut, sparse);
+    kith_sparse_layouts(how, &cut, sparse);
     return how->backend->compressed->unpack_top_k(&cut, sparse, wire, out);
 }
 

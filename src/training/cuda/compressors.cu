@@ -390,6 +390,7 @@ const struct kith_compressed compressed = {
     erase,
     pack_top_k,
     unpack_top_k,
+    pack_ms_top_k,
     pack_random_k,
     unpack_random_k,
     pack_each<sign_pack>,

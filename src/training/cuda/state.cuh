@@ -71,6 +71,12 @@ bool unpack_top_k(const struct kith_cut *cut,
                   const struct kith_sparse sparse[2], const void *wire,
                   void *out);
 
+/* ms_top_k.cu */
+bool pack_ms_top_k(const struct kith_cut *cut,
+                   const struct kith_sparse sparse[2],
+                   const struct kith_windows *windows, const void *v,
+                   void *wire);
+
 /* products.cu: NULL where the library is here. */
 const char *products_missing();
 void gemm(const struct kith_gemm *g);
