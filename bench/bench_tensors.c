@@ -25,7 +25,7 @@ static double transfer(const struct tensor_way *way, size_t bytes)
 {
     const struct tensor_run run = {.way = way,
                                    .bytes = bytes,
-                                   .quantile = 0.1,
+                                   .quantile = 0.5,
                                    .warm = 4,
                                    .count = count_of(bytes)};
     return tensor_time(&run).transfer;

@@ -105,7 +105,7 @@ static struct tensor_times timed(const struct tensor_way *way, size_t bytes,
                                    .bytes = bytes,
                                    .silent = silent,
                                    .work = work,
-                                   .quantile = 0.1,
+                                   .quantile = 0.5,
                                    .warm = 4,
                                    .count = count_of(bytes)};
     return tensor_time(&run);
