@@ -6,7 +6,7 @@
  *
  * tensor_ways.h has the three ways, which take turns in each round; medians of
  * BENCH_TENSOR_ROUNDS (5) rounds, with the least and the most. A round's figure
- * is that of its fastest tenth, which nothing else disturbs. */
+ * is its median. */
 #include "bench/tensor_ways.h"
 
 #define SIZES (sizeof sizes / sizeof *sizes)

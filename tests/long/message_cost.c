@@ -10,7 +10,7 @@
  * by least squares of relative errors over these twelve rows, none of them
  * negative; then steps with the same work and a message of 0.5, 2 and 8 MiB,
  * each beside the same steps without a message, in turn. Prints expected and
- * measured. Times are those of the fastest tenth of the steps, but a machine
+ * measured. Times are medians of the steps, but a machine
  * that is busy throughout has no such steps: then it misses. COST_ROUNDS (5).
  */
 #include "bench/tensor_ways.h"
