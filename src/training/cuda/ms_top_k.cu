@@ -10,7 +10,8 @@
  *   message   sparse.cu
  *
  * The mean is slow: 16 lanes add up a block, one value after another. top-k,
- * which is exact, has none; this is for peers of one run to be of both kinds. */
+ * which is exact, has none; this is for peers of one run to be of both kinds.
+ */
 #include "sparse.cuh"
 
 namespace gpu
