@@ -159,7 +159,8 @@ static void store_counts(const struct cli_run *run, uint64_t samples)
     const struct {
         const char *key;
         uint64_t value;
-    } rows[] = {{"data_origin", counts->origin},
+    } rows[] = {{"train_rows", run->dataset.train.count}, /* an epoch */
+                {"data_origin", counts->origin},
                 {"data_disk", counts->disk},
                 {"data_refetched", counts->refetched},
                 {"data_memory", mapped ? 0 : samples},

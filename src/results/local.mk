@@ -49,9 +49,20 @@ libkith_report_a_SOURCES = \
   src/results/report/figure_lines.c \
   src/results/report/page.c \
   src/results/report/page.h \
-  src/results/report/report.c
+  src/results/report/report.c \
+  src/results/report/spread.c \
+  src/results/report/spread.h
 REPORT_ASSETS = src/results/report/dygraphs-licence.txt \
-  src/results/report/page.css src/results/report/page.js \
+  src/results/report/page/answer.js \
+  src/results/report/page/base.js \
+  src/results/report/page/page.css \
+  src/results/report/page/page.js \
+  src/results/report/page/peers.js \
+  src/results/report/page/picture.js \
+  src/results/report/page/plots.js \
+  src/results/report/page/runs.js \
+  src/results/report/page/tables.js \
+  src/results/report/page/terms.js \
   src/results/report/report.sql
 EXTRA_DIST += $(REPORT_ASSETS)
 src/results/report/libkith_report_a-database.$(OBJEXT) \

@@ -23,6 +23,7 @@
 #include "kith/series.h"
 #include "kith/text.h"
 #include "src/results/report/csv.h"
+#include "src/results/report/spread.h"
 
 KITH_ASSET(report_queries, KITH_REPORT_SOURCE "/report.sql");
 
@@ -30,6 +31,15 @@ KITH_ASSET(report_queries, KITH_REPORT_SOURCE "/report.sql");
 #define POINTS_MAX 24000u
 /* Peers of one page drawn one by one; the averaged model always is. */
 #define PEERS_MAX 64u
+
+/* The graph of peers: one node each up to NODES_MAX, else a node a group of
+ * neighbouring ranks. Groups of the traffic matrix, its slots in time, and its
+ * numbers on one page over all its runs. */
+#define NODES_MAX 1000
+#define GROUPS_MAX 64
+#define SLOTS_MAX 24
+#define TRAFFIC_MAX 50000
+#define PAIRS_MAX 2000
 
 /* Cells of one database that are drawn, the shipped presets among them; the
  * comparison has all. */
@@ -81,9 +91,8 @@ void kith_database_query(const struct kith_database *database, const char *name,
     va_end(values);
 }
 
-/* The whole number that the query `name` says about `value`. */
-static int64_t count_of(struct kith_database *database, const char *name,
-                        int64_t value)
+int64_t kith_database_count(struct kith_database *database, const char *name,
+                            int64_t value)
 {
     char sql[KITH_SQL_BYTES];
     int64_t count = 0;
@@ -91,6 +100,12 @@ static int64_t count_of(struct kith_database *database, const char *name,
     if (!kith_query_one_whole(database->handle, sql, &count, "i", value))
         fail(database);
     return count;
+}
+
+void kith_database_end(struct kith_database *database, struct kith_query *query)
+{
+    if (!kith_query_end(query))
+        fail(database);
 }
 
 /* The mark of a run database, its version, and ordinary tables with the names
@@ -125,7 +140,7 @@ static void check_schema(struct kith_database *database)
             refuse(database, KITH_EPARSE, found);
     }
     if (version >= 3 && database->err == KITH_OK)
-        database->many = count_of(database, "plans", 0) > 0;
+        database->many = kith_database_count(database, "plans", 0) > 0;
 }
 
 enum kith_err kith_database_open(const char *path,
@@ -214,8 +229,7 @@ static void add_table(struct kith_database *database, json_t *page,
     }
     (void)json_object_set_new(
         page, key, json_pack("{s:o, s:o}", "columns", columns, "rows", rows));
-    if (!kith_query_end(&query))
-        fail(database);
+    kith_database_end(database, &query);
 }
 
 /* The series, thinned: of each peer every so many rows and the last. */
@@ -224,7 +238,7 @@ static void add_series(struct kith_database *database, json_t *page,
 {
     char count[32];
     (void)snprintf(count, sizeof count, "%s.count", name);
-    const int64_t rows = count_of(database, count, about);
+    const int64_t rows = kith_database_count(database, count, about);
     add_table(database, page, "series", name, about,
               rows / (int64_t)(POINTS_MAX / runs) + 1, 2 * POINTS_MAX);
 }
@@ -232,7 +246,7 @@ static void add_series(struct kith_database *database, json_t *page,
 unsigned kith_database_lines(struct kith_database *database)
 {
     const int64_t count =
-        database->many ? count_of(database, "drawn.count", 0) : 1;
+        database->many ? kith_database_count(database, "drawn.count", 0) : 1;
     return count < (int64_t)CELLS_MAX ? (unsigned)count : CELLS_MAX;
 }
 
@@ -271,8 +285,34 @@ static void add_cells(struct kith_database *database, json_t *pages,
         add_table(database, page, "seeds", "cell.seeds", cell, 0, 0);
         add_series(database, page, "cell.series", cell, runs);
     }
-    if (!kith_query_end(&query))
-        fail(database);
+    kith_database_end(database, &query);
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Who exchanged with whom, and how far from the mean each was, in time. */
+static void add_graph(struct kith_database *database, json_t *page,
+                      unsigned runs)
+{
+    const int64_t ranks = kith_database_count(database, "ranks", 0);
+    const int64_t groups = least(ranks, GROUPS_MAX);
+    const int64_t nodes = ranks > NODES_MAX ? groups : ranks;
+    if (ranks <= 0)
+        return;
+    int64_t slots = least(SLOTS_MAX, TRAFFIC_MAX / runs / (groups * groups));
+    slots = slots > 0 ? slots : 1;
+    (void)json_object_set_new(
+        page, "graph",
+        json_pack("{s:I, s:I, s:I, s:I}", "ranks", (json_int_t)ranks, "nodes",
+                  (json_int_t)nodes, "groups", (json_int_t)groups, "slots",
+                  (json_int_t)slots));
+    add_table(database, page, "nodes", "nodes", ranks, nodes, slots);
+    add_table(database, page, "traffic", "traffic", ranks, groups, slots);
+    if (nodes > groups)
+        add_table(database, page, "pairs", "pairs", ranks, PAIRS_MAX / runs, 0);
 }
 
 static void add_run(struct kith_database *database, json_t *pages,
@@ -283,8 +323,8 @@ static void add_run(struct kith_database *database, json_t *pages,
                                         "verdicts", "outcomes", "events",
                                         "last",     "speed",    "identities"};
     const unsigned peers = PEERS_MAX / runs > 0 ? PEERS_MAX / runs : 1;
-    const int64_t all = count_of(database, "peers.count", 0);
-    const int64_t events = count_of(database, "events.count", 0);
+    const int64_t all = kith_database_count(database, "peers.count", 0);
+    const int64_t events = kith_database_count(database, "events.count", 0);
     json_t *page =
         json_pack("{s:I, s:n, s:o, s:I, s:I}", "database", (json_int_t)index,
                   "cell", "file", name_json(database), "peers_all",
@@ -293,6 +333,8 @@ static void add_run(struct kith_database *database, json_t *pages,
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         add_table(database, page, parts[i], parts[i], 0, 0, 0);
     add_series(database, page, "series", peers, runs);
+    kith_spread_add(database, all, page);
+    add_graph(database, page, runs);
 }
 
 void kith_database_json(struct kith_database *database, unsigned index,
@@ -325,6 +367,5 @@ void kith_database_csv(struct kith_database *database, bool heading, FILE *out)
         }
         fputs("\r\n", out);
     }
-    if (!kith_query_end(&query))
-        fail(database);
+    kith_database_end(database, &query);
 }

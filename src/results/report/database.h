@@ -42,6 +42,12 @@ void kith_database_name(const struct kith_database *database,
  * bound. */
 void kith_database_query(const struct kith_database *database, const char *name,
                          struct kith_query *query, const char *types, ...);
+/* Ends it; a failure is the database's. */
+void kith_database_end(struct kith_database *database,
+                       struct kith_query *query);
+/* The whole number that the query `name` says about `value`. */
+int64_t kith_database_count(struct kith_database *database, const char *name,
+                            int64_t value);
 /* All rows of the series as CSV, the run's file name in front. */
 void kith_database_csv(struct kith_database *database, bool heading, FILE *out);
 

@@ -6,27 +6,61 @@
 #include "src/results/report/page.h"
 
 #include <sodium.h>
+#include <string.h>
 
 #include "kith/asset.h"
 
 KITH_ASSET(dygraph_script, KITH_DYGRAPHS "/dygraph.min.js");
 KITH_ASSET(dygraph_style, KITH_DYGRAPHS "/dygraph.min.css");
 KITH_ASSET(dygraph_licence, KITH_REPORT_SOURCE "/dygraphs-licence.txt");
-KITH_ASSET(page_script, KITH_REPORT_SOURCE "/page.js");
-KITH_ASSET(page_style, KITH_REPORT_SOURCE "/page.css");
+KITH_ASSET(page_style, KITH_REPORT_SOURCE "/page/page.css");
+#define SCRIPT(name)                                                           \
+    KITH_ASSET(page_##name, KITH_REPORT_SOURCE "/page/" #name ".js")
+SCRIPT(terms);
+SCRIPT(base);
+SCRIPT(runs);
+SCRIPT(picture);
+SCRIPT(plots);
+SCRIPT(peers);
+SCRIPT(answer);
+SCRIPT(tables);
+SCRIPT(page);
+
+#define PARTS 11
+/* The page's own script: one function around its files, which see each other's
+ * names and leave none behind. */
+static void own_script(struct kith_asset parts[PARTS])
+{
+    static const char before[] = "(() => {\n'use strict';\n",
+                      after[] = "})();\n";
+    const struct kith_asset all[PARTS] = {
+        {before, sizeof before - 1}, kith_asset_page_terms(),
+        kith_asset_page_base(),      kith_asset_page_runs(),
+        kith_asset_page_picture(),   kith_asset_page_plots(),
+        kith_asset_page_peers(),     kith_asset_page_answer(),
+        kith_asset_page_tables(),    kith_asset_page_page(),
+        {after, sizeof after - 1},
+    };
+    memcpy(parts, all, sizeof all);
+}
 
 static void put(FILE *out, struct kith_asset asset)
 {
     fwrite(asset.bytes, 1, asset.size, out);
 }
 
-static void put_hash(FILE *out, struct kith_asset script)
+static void put_hash(FILE *out, const struct kith_asset *parts, size_t count)
 {
     unsigned char hash[crypto_hash_sha256_BYTES];
     char text[sodium_base64_ENCODED_LEN(sizeof hash,
                                         sodium_base64_VARIANT_ORIGINAL)];
+    crypto_hash_sha256_state state;
 
-    crypto_hash_sha256(hash, (const unsigned char *)script.bytes, script.size);
+    crypto_hash_sha256_init(&state);
+    for (size_t i = 0; i < count; i++)
+        crypto_hash_sha256_update(&state, (const unsigned char *)parts[i].bytes,
+                                  parts[i].size);
+    crypto_hash_sha256_final(&state, hash);
     sodium_bin2base64(text, sizeof text, hash, sizeof hash,
                       sodium_base64_VARIANT_ORIGINAL);
     fprintf(out, " 'sha256-%s'", text);
@@ -34,14 +68,17 @@ static void put_hash(FILE *out, struct kith_asset script)
 
 void kith_page_begin(FILE *out)
 {
+    const struct kith_asset library = kith_asset_dygraph_script();
+    struct kith_asset own[PARTS];
+    own_script(own);
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
           "<meta charset=\"utf-8\">\n"
           "<meta name=\"viewport\" content=\"width=device-width\">\n"
           "<meta http-equiv=\"Content-Security-Policy\" content=\""
           "default-src 'none'; style-src 'unsafe-inline'; script-src",
           out);
-    put_hash(out, kith_asset_dygraph_script());
-    put_hash(out, kith_asset_page_script());
+    put_hash(out, &library, 1);
+    put_hash(out, own, PARTS);
     fputs("\">\n<title>kith report</title>\n<!--\n", out);
     put(out, kith_asset_dygraph_licence());
     fputs("-->\n<style>", out);
@@ -56,9 +93,12 @@ void kith_page_begin(FILE *out)
 
 void kith_page_end(FILE *out)
 {
+    struct kith_asset own[PARTS];
+    own_script(own);
     fputs("</script>\n<script>", out);
     put(out, kith_asset_dygraph_script());
     fputs("</script>\n<script>", out);
-    put(out, kith_asset_page_script());
+    for (size_t i = 0; i < PARTS; i++)
+        put(out, own[i]);
     fputs("</script>\n</body>\n</html>\n", out);
 }

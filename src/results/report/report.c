@@ -78,6 +78,12 @@ static json_t *charts(void)
                               "counter", column->add != KITH_SERIES_MODEL,
                               "format", column->format));
         }
+    /* The one that report.sql makes of two columns. */
+    (void)json_array_append_new(
+        charts, json_pack("{s:s, s:s, s:s, s:b, s:s}", "key", "step_s", "title",
+                          "Step time", "unit",
+                          "training time of a step, between two rows",
+                          "counter", 1, "format", "seconds"));
     return charts;
 }
 

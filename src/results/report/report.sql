@@ -141,15 +141,87 @@ SELECT count(*) FROM series WHERE peer IS NULL OR peer IN (
 -- :series
 -- The same rows, thinned: of each peer every ?2th, the first and the last, ?3 in
 -- all.
-WITH numbered AS (
-  SELECT *, row_number() OVER (PARTITION BY peer ORDER BY time_s, step)
-      AS place, count(*) OVER (PARTITION BY peer) AS count_
-  FROM series WHERE peer IS NULL OR peer IN (
+WITH columns AS (SELECT peer, time_s{series} FROM series),
+  numbered AS (
+  SELECT *, row_number() OVER way AS place,
+      count(*) OVER (PARTITION BY peer) AS count_,
+      (training_s - lag(training_s) OVER way) /
+        nullif(max(0, step - lag(step) OVER way), 0) AS step_s
+  FROM columns WHERE peer IS NULL OR peer IN (
     SELECT DISTINCT peer FROM series WHERE peer IS NOT NULL ORDER BY peer
-    LIMIT ?1))
-SELECT ifnull(peer, -1) AS peer, time_s, step, samples{series.charts}
+    LIMIT ?1)
+  WINDOW way AS (PARTITION BY peer ORDER BY time_s, step))
+SELECT ifnull(peer, -1) AS peer, time_s, step, samples{series.charts}, step_s
 FROM numbered WHERE place % ?2 = 0 OR place = 1 OR place = count_
 ORDER BY 1, time_s, step LIMIT ?3
+
+-- :spread.count
+SELECT count(*) FROM series WHERE peer IS NOT NULL
+
+-- :spread
+-- All rows of every ?1th peer as time goes, each with its peer's place.
+WITH columns AS (SELECT peer, time_s{series} FROM series
+    WHERE peer IS NOT NULL),
+  named AS (
+  SELECT *, dense_rank() OVER (ORDER BY peer) - 1 AS rank_,
+      (training_s - lag(training_s) OVER way) /
+        nullif(max(0, step - lag(step) OVER way), 0) AS step_s
+  FROM columns WINDOW way AS (PARTITION BY peer ORDER BY time_s, step))
+SELECT rank_ / ?1 AS place, time_s, step, samples{series.charts}, step_s
+FROM named WHERE rank_ % ?1 = 0 ORDER BY time_s, step
+
+-- :spread.mixed
+-- A loss beside an accuracy is of the test set (a lab's last row), another
+-- quantity than that of the batches in the rows before it. Are there such?
+SELECT EXISTS(SELECT 1 FROM series
+  WHERE peer IS NOT NULL AND accuracy IS NULL AND loss IS NOT NULL)
+
+-- :ranks
+-- Peers by rank, whether or not they left a row.
+SELECT min(10000000, max(
+  ifnull((SELECT max(peer) + 1 FROM series WHERE peer < 10000000), 0),
+  ifnull((SELECT max(CAST(value AS INTEGER)) FROM run WHERE key = 'peers'), 0)))
+
+-- :nodes
+-- Of ?1 ranks in ?2 groups of neighbours, at the end of each of ?3 equal slots of
+-- time that has rows: mean square of the distance from the mean, and what was
+-- counted so far.
+WITH ended(at) AS (SELECT max(1e-9, max(time_s)) FROM series),
+  timed AS (
+  SELECT max(0, min(?3 - 1, CAST(time_s * ?3 / at AS INTEGER))) AS slot, *
+  FROM series, ended WHERE peer BETWEEN 0 AND ?1 - 1),
+  latest AS (SELECT slot, peer, bytes_sent, done, failed, max(time_s)
+    FROM timed GROUP BY 1, 2),
+  apart AS (SELECT slot, peer, consensus_distance AS distance, max(time_s)
+    FROM timed WHERE consensus_distance IS NOT NULL GROUP BY 1, 2)
+SELECT slot, peer * ?2 / ?1 AS node, avg(distance * distance) AS square,
+  sum(bytes_sent) AS bytes, sum(done) AS done, sum(failed) AS failed
+FROM latest LEFT JOIN apart USING(slot, peer)
+GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 100000
+
+-- :traffic
+-- Exchanges of such groups in such slots, as the first of each pair saw them.
+WITH ended(at) AS (SELECT max(1e-9, max(time_s)) FROM series)
+SELECT max(0, min(?3 - 1, CAST(time_s * ?3 / at AS INTEGER))) AS slot,
+  peer * ?2 / ?1 AS node, other * ?2 / ?1 AS towards,
+  count(*) FILTER (WHERE name = 'done') AS done,
+  count(*) FILTER (WHERE name <> 'done') AS failed
+FROM marks JOIN mark_kinds USING(kind), ended
+WHERE name IN ('done', 'failed', 'torn')
+  AND peer BETWEEN 0 AND ?1 - 1 AND other BETWEEN 0 AND ?1 - 1
+GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 LIMIT 100000
+
+-- :pairs
+-- The same of single peers over the whole run: the ?2 that have most; of equal
+-- ones some of every rank.
+SELECT peer AS node, other AS towards,
+  count(*) FILTER (WHERE name = 'done') AS done,
+  count(*) FILTER (WHERE name <> 'done') AS failed
+FROM marks JOIN mark_kinds USING(kind)
+WHERE name IN ('done', 'failed', 'torn')
+  AND peer BETWEEN 0 AND ?1 - 1 AND other BETWEEN 0 AND ?1 - 1
+GROUP BY 1, 2 ORDER BY failed DESC, done DESC,
+  (node * 7919 + towards * 104729) % 65521, node, towards LIMIT ?2
 
 -- :drawn
 -- The first ?1 cells that have something to draw.
@@ -162,8 +234,11 @@ SELECT count(*) FROM cells
 WHERE cell IN (SELECT cell FROM runs WHERE state IN ('done', 'diverged'))
 
 -- :cell.facts
-SELECT key, value FROM run WHERE run_id = (SELECT min(run_id) FROM runs
-  WHERE cell = ?1 AND state IN ('done', 'diverged')) LIMIT 200
+WITH first(id) AS (SELECT min(run_id) FROM runs
+  WHERE cell = ?1 AND state IN ('done', 'diverged'))
+SELECT key, value FROM run, first WHERE run_id = id UNION ALL
+SELECT key, value FROM summary, first WHERE run_id = id AND key = 'train_rows'
+LIMIT 200
 
 -- :cell.seeds
 SELECT run_id, seed FROM runs WHERE cell = ?1 ORDER BY run_id LIMIT 64
@@ -174,12 +249,15 @@ WHERE cell = ?1 AND peer IS NULL
 
 -- :cell.series
 -- Each seed's averaged model stands where a run has its peers.
-WITH numbered AS (
-  SELECT s.*, row_number() OVER (PARTITION BY run_id ORDER BY time_s, step)
-      AS place, count(*) OVER (PARTITION BY run_id) AS count_
-  FROM series s JOIN runs r USING(run_id)
-  WHERE r.cell = ?1 AND s.peer IS NULL)
-SELECT run_id AS peer, time_s, step, samples{series.charts}
+WITH columns AS (SELECT run_id, time_s{series} FROM series
+    WHERE peer IS NULL AND run_id IN (SELECT run_id FROM runs WHERE cell = ?1)),
+  numbered AS (
+  SELECT *, row_number() OVER way AS place,
+      count(*) OVER (PARTITION BY run_id) AS count_,
+      (training_s - lag(training_s) OVER way) /
+        nullif(max(0, step - lag(step) OVER way), 0) AS step_s
+  FROM columns WINDOW way AS (PARTITION BY run_id ORDER BY time_s, step))
+SELECT run_id AS peer, time_s, step, samples{series.charts}, step_s
 FROM numbered WHERE place % ?2 = 0 OR place = 1 OR place = count_
 ORDER BY 1, time_s, step LIMIT ?3
 

@@ -1,0 +1,116 @@
+/* The answer in one line, and to what a reader asks next: who reached a target
+ * first, and who with the fewest bytes. */
+const METRIC = ['accuracy', 'test_loss', 'loss'].find(key =>
+    runs.some(run => curveOf(run, key).length > 0)) || 'loss';
+const rising = METRIC === 'accuracy';
+const metricName = {accuracy: 'accuracy', test_loss: 'test loss', loss: 'loss'}[METRIC];
+const metricText = rising ? percent : v => String(Number(v.toPrecision(4)));
+const better = (a, b) => rising ? a > b : a < b;
+
+/* Rows of the averaged model, of a cell's mean over seeds, or of the mean peer:
+ * [{value, time, steps, samples, epochs, bytes}] */
+function curveOf(run, key) {
+    const take = (rows, name) => rows.filter(row => !absent(row[name]))
+        .map(row => ({...row, value: row[name]}));
+    if (run.isCell) return take(overSeeds(run, key), key);
+    const own = take(run.series.get(-1) || [], key);
+    return own.length > 0 ? own : take(run.spread, key + '.mean');
+}
+
+const curves = runs.map(run => curveOf(run, METRIC));
+const bestOf = curve => curve.reduce((a, b) => a === null || better(b.value, a.value) ? b : a, null);
+const strong = text => make('b', {}, text);
+
+/* "reached 95.24 % accuracy in 4.9 s, each of 4 peers having sent 8.8 MB" */
+function reached(run, curve) {
+    const end = curve[curve.length - 1], best = bestOf(curve), all = run.results.get('bytes.sent');
+    const each = absent(all) ? end.bytes : Number(all) / run.nodes;
+    return [' reached ', strong(metricText(end.value) + (rising ? ' ' : ' ') + metricName),
+        ' in ', strong(seconds(end.time)),
+        each > 0 ? [run.nodes > 1 ? ', each of ' + number(run.nodes) + ' peers having sent ' : ', having sent ',
+                    strong(bytes(each)), run.nodes > 1 ? ' (' + bytes(each * run.nodes) + ' in all)' : ''] : '',
+        better(best.value, end.value) && metricText(best.value) !== metricText(end.value)
+            ? '; its best was ' + metricText(best.value) + ' at ' + seconds(best.time) : '', '. '];
+}
+
+function endOf(run) {
+    const broken = run.verdicts.filter(verdict => !verdict.held).length;
+    const done = run.results.get('completed');
+    return [Number(done) === 1 ? '' : 'The run has not come to its end. ',
+        run.verdicts.length === 0 ? '' : broken === 0
+            ? make('span', {class: 'held'}, run.verdicts.length === 1 ? '✓ its assertion held. ' : '✓ all ' + run.verdicts.length + ' assertions held. ')
+            : make('span', {class: 'broken'}, '✗ ' + broken + ' of ' + run.verdicts.length + ' assertions broken. '),
+        run.faults.length === 0 ? '' : number(run.intervals.length) + (run.intervals.length === 1 ? ' fault' : ' faults') + ' struck on the way.'];
+}
+
+function answerLine() {
+    const known = runs.map((run, at) => [run, curves[at]]).filter(([, curve]) => curve.length > 0);
+    if (runs.length === 0) return 'No run has ended yet.';
+    if (known.length === 0) return ['No model was evaluated: give evaluate: a time, and curves appear here. ',
+                                    several ? '' : endOf(runs[0])];
+    if (!several) return [runs[0].facts.get('world') === 'train' ? 'The model'
+        : runs[0].series.has(-1) ? 'The averaged model' : 'The mean peer', reached(...known[0]), endOf(runs[0])];
+    const [run, curve] = known.reduce((a, b) =>
+        better(b[1][b[1].length - 1].value, a[1][a[1].length - 1].value) ? b : a);
+    return ['Of ' + runs.length + ', ', strong(run.isCell ? run.letter : run.letter + ' (' + title(run) + ')'), reached(run, curve)];
+}
+
+/* --- a target ----------------------------------------------------------- */
+
+/* One that all lines come to. */
+function firstTarget() {
+    const ends = curves.filter(curve => curve.length > 0).map(curve => bestOf(curve).value);
+    const last = rising ? Math.min(...ends) : Math.max(...ends);
+    return rising ? Math.floor(100 * last) : Number((last * 1.005).toPrecision(3));
+}
+
+/* In which columns lines are told apart, and which row has least of each. */
+function targetRows(target) {
+    const goal = rising ? target / 100 : target;
+    const hits = runs.map((run, at) => ({run, hit: curves[at].find(row => !better(goal, row.value)) || null}));
+    const axes = Object.keys(AXES).filter(offered);
+    const least = Object.fromEntries(axes.map(axis => [axis, hits.filter(({hit}) => hit && !absent(hit[axis]))
+        .reduce((a, b) => a === null || b.hit[axis] < a.hit[axis] ? b : a, null)]));
+    return {hits, axes, least};
+}
+
+const lineLabel = run => [make('i', {class: 'chip', style: {background: run.colour}}),
+    several ? (run.isCell ? run.letter : run.letter + ' · ' + title(run)) : title(run)];
+
+function targetTable({hits, axes, least}) {
+    return table('target', ['', ...axes.map(axis => term(AXES[axis].label))], hits.map(({run, hit}) => [
+        make('span', {}, lineLabel(run)),
+        ...axes.map(axis => {
+            if (!hit || absent(hit[axis])) return make('span', {class: 'never'}, hit ? '–' : 'never');
+            const text = AXES[axis].format(hit[axis]);
+            return several && least[axis].hit[axis] === hit[axis] ? strong(text) : text;
+        })]));
+}
+
+function targetLine({hits, least}) {
+    const count = hits.filter(({hit}) => hit).length;
+    if (count === 0) return 'None came to it.';
+    if (!several) return 'First evaluation that came to it:';
+    const name = axis => least[axis].run.letter;
+    return [count + ' of ' + hits.length + ' came to it; first ', strong(name('time')), ' (' + seconds(least.time.hit.time) + ')',
+        least.bytes ? ['; with the fewest bytes ', strong(name('bytes')), ' (' + bytes(least.bytes.hit.bytes) + ' a peer)'] : '', '.'];
+}
+
+function target() {
+    if (curves.every(curve => curve.length === 0)) return null;
+    const place = make('div', {}), line = make('span', {id: 'target-line'});
+    const input = make('input', {type: 'number', id: 'goal', step: 'any', value: firstTarget()});
+    const fill = () => {
+        const found = targetRows(Number(input.value));
+        line.replaceChildren(...[targetLine(found)].flat(Infinity));
+        place.replaceChildren(targetTable(found));
+    };
+    input.addEventListener('input', fill);
+    fill();
+    return make('section', {class: 'goal'}, make('p', {}, make('label', {}, 'To ' + (rising ? 'an ' : 'a ') + metricName + ' of ', input,
+        rising ? ' % ' : ' '), line), place);
+}
+
+function answer() {
+    return make('div', {class: 'answer'}, make('p', {id: 'answer'}, answerLine()));
+}

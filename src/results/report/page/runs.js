@@ -1,0 +1,255 @@
+/* The runs of the report as lines: of each setting the mean, a band, and the
+ * peers or seeds one by one, against any of the axes. */
+const PALETTE = ['#2a86c2', '#d1495b', '#2e8b57', '#b8860b', '#9067c0',
+                 '#c45a1b', '#6b8794', '#b84d86'];
+const CHARTS = report.charts.map(chart => ({...chart,
+    format: (FORMATS[chart.format] || [])[0], axis: (FORMATS[chart.format] || [])[1]}));
+/* What everything may be drawn against. */
+const AXES = {
+    time: {label: 'time', unit: '', format: seconds, tick: v => number(v) + ' s'},
+    steps: {label: 'steps', unit: ' steps of a peer', format: v => number(Math.round(v)), tick: short},
+    samples: {label: 'samples', unit: ' samples of all peers', format: v => number(Math.round(v)), tick: short},
+    epochs: {label: 'epochs', unit: ' epochs', format: number, tick: short},
+    bytes: {label: 'bytes sent', unit: ' sent by a peer', format: bytes, tick: bytes},
+};
+/* A link may say what to show: #bytes&log&smooth=5&each&slot=3&failures */
+const asked = new URLSearchParams(location.hash.slice(1));
+const view = {x: Object.keys(AXES).find(axis => asked.has(axis)) || 'time', log: asked.has('log'),
+              smooth: Math.min(50, Math.max(0, Math.round(Number(asked.get('smooth'))) || 0)),
+              averaged: true, band: true, peers: false, hidden: new Set()};
+
+/* More lines than PALETTE has colours: hues apart by the golden angle. */
+function colourOf(index) {
+    if (report.runs.length <= PALETTE.length) return PALETTE[index];
+    const hue = index * 137.508 % 360, light = index % 2 ? 0.38 : 0.5, most = 0.62 * light;
+    return '#' + [0, 8, 4].map(n => {
+        const k = (n + hue / 30) % 12;
+        const part = light - most * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+        return Math.round(255 * part).toString(16).padStart(2, '0');
+    }).join('');
+}
+
+/* Rows of [at, value]: the value at an instant, linear between two of them. */
+function between(points, at) {
+    if (points.length === 0) return null;
+    let i = 0;
+    while (i < points.length && points[i][0] < at) i++;
+    if (i === points.length) return points[i - 1][1];
+    if (i === 0) return points[0][0] > 0 ? points[0][1] * Math.max(0, at) / points[0][0] : points[0][1];
+    const [a, b] = [points[i - 1], points[i]];
+    return a[1] + (at - a[0]) / (b[0] - a[0]) * (b[1] - a[1]);
+}
+
+/* Every row with its place on each axis. All count what a whole run has seen,
+ * but steps and bytes, which are a peer's; a peer's samples stand for its share.
+ * Of an averaged model that says no bytes, the peers' mean then stands. */
+function place(run, row, share) {
+    row.time = row.time_s;
+    row.samples *= share;
+    row.steps = run.batch > 0 ? row.samples / run.batch / run.nodes : row.step;
+    row.epochs = run.rows > 0 ? row.samples / run.rows : null;
+    if (run.isCell || row.peer < 0) {
+        row.bytes = row.bytes_sent > 0 ? row.bytes_sent / run.nodes
+            : between(run.sent, row.time_s);
+    } else {
+        row.bytes = row.bytes_sent;
+    }
+}
+
+/* A line of the page: a run with its peers, or a cell with its seeds, each of
+ * which is the averaged model of one run. */
+const runs = report.runs.map((source, index) => {
+    const isCell = source.cell !== null;
+    const facts = new Map(source.facts.rows);
+    const run = {isCell, facts, file: source.file, database: source.database, cell: source.cell,
+        letter: isCell ? source.label
+            : index < 26 ? String.fromCharCode(65 + index) : 'run ' + (index + 1),
+        results: new Map(source.summary ? source.summary.rows : []),
+        nodes: Number(facts.get('peers')) || 1, batch: Number(facts.get('batch')) || 0,
+        rows: 0,
+        series: new Map(), /* peer, or -1 for the averaged model -> rows */
+        seeds: new Map(source.seeds ? source.seeds.rows : []), colour: colourOf(index),
+        spread: objects(source.spread), graph: source.graph, nodesInTime: objects(source.nodes),
+        traffic: objects(source.traffic), pairs: objects(source.pairs),
+        faults: objects(source.faults).map(fault => fault.kind === 'slow' &&
+            fault.factor === 1 ? {...fault, kind: 'slow ends'} : fault),
+        verdicts: objects(source.verdicts), last: objects(source.last),
+        speed: objects(source.speed), outcomes: objects(source.outcomes),
+        events: objects(source.events), identities: objects(source.identities),
+        eventsAll: source.events_all || 0};
+    run.rows = Number(run.results.get('train_rows') ?? facts.get('train_rows')) || 0;
+    run.sent = run.spread.map(row => [row.time_s, row['bytes_sent.mean']])
+        .filter(point => point[1] !== null);
+    for (const row of run.spread) place(run, Object.assign(row, {peer: 0, bytes_sent: row['bytes_sent.mean']}), source.peers_all);
+    for (const row of objects(source.series)) {
+        place(run, row, isCell || row.peer < 0 ? 1 : source.peers_all);
+        if (isCell) for (const key of ['bytes_sent', 'done', 'waiting_s', 'idle_s'])
+            if (!absent(row[key])) row[key] /= run.nodes;
+        if (!run.series.has(row.peer)) run.series.set(row.peer, []);
+        run.series.get(row.peer).push(row);
+    }
+    run.peers = [...run.series.keys()].filter(peer => peer >= 0);
+    run.peersAll = isCell ? run.peers.length : source.peers_all;
+    return run;
+});
+const several = runs.length > 1;
+const single = runs.filter(run => !run.isCell); /* have peers, faults, marks */
+view.peers = asked.has('each') || (!several && single.length === 1 && runs[0].peersAll <= 16);
+
+function title(run) {
+    const name = run.facts.get('name') || run.file;
+    if (run.isCell) return run.letter;
+    const world = run.facts.get('world');
+    return world ? name + ' · ' + world : name;
+}
+
+/* kith train has one model, tested now and then, and the batches it sees. */
+function lineName(run, peer) {
+    const alone = run.facts.get('world') === 'train';
+    const who = run.isCell ? (peer === 'mean' ? '' : 'seed ' + run.seeds.get(peer))
+              : peer === 'mean' ? (alone ? 'run' : 'mean of peers')
+              : peer < 0 ? (alone ? 'test set' : 'averaged model')
+              : alone ? 'batches' : 'peer ' + peer;
+    if (who === '') return run.letter;
+    return several || run.isCell ? run.letter + ' · ' + who : who;
+}
+
+/* Over seeds wherever one of them was evaluated, each carried forward from its
+ * last evaluation: mean, and one deviation to either side. A seed that diverged
+ * counts until then. */
+function overSeeds(run, key) {
+    const lines = run.peers.map(peer => run.series.get(peer).filter(row => !absent(row[key])));
+    const instants = [...new Set(lines.flat().map(row => row.time_s))].sort((a, b) => a - b);
+    const next = lines.map(() => 0), last = lines.map(() => null);
+    const mean = list => list.reduce((sum, v) => sum + v, 0) / list.length;
+    return instants.map(time_s => {
+        lines.forEach((rows, i) => {
+            while (next[i] < rows.length && rows[next[i]].time_s <= time_s)
+                last[i] = rows[next[i]++];
+        });
+        const known = last.filter(row => row !== null);
+        const values = known.map(row => row[key]), middle = mean(values);
+        const apart = known.length < 2 ? 0 : Math.sqrt(values.reduce((sum, v) =>
+            sum + (v - middle) ** 2, 0) / (known.length - 1));
+        const row = {time: time_s, [key]: middle, low: middle - apart, high: middle + apart};
+        for (const axis of ['steps', 'samples', 'epochs', 'bytes'])
+            row[axis] = known.some(one => absent(one[axis])) ? null : mean(known.map(one => one[axis]));
+        return row;
+    });
+}
+
+/* A peer's rows for a chart. The lab adds a last row from the test set; its loss
+ * is another quantity than that of the batches before it. */
+function ownRows(rows, key) {
+    const batches = rows.filter(row => row.accuracy === null);
+    return key === 'loss' && batches.length > 0 ? batches : rows;
+}
+
+/* The mean of so many points to either side, and the point itself. */
+function smoothed(points, reach) {
+    if (reach === 0) return points;
+    return points.map(([x], at) => {
+        const near = points.slice(Math.max(0, at - reach), at + reach + 1);
+        const mean = k => near.reduce((sum, point) => sum + point[k], 0) / near.length;
+        return near[0].length > 2 ? [x, mean(1), mean(2), mean(3)] : [x, mean(1)];
+    });
+}
+
+/* Points of a chart: [x, y], or [x, y, low, high] of a line with a band. */
+function pointsOf(rows, value, band) {
+    const points = rows.filter(row => !absent(value(row)) && !absent(row[view.x]) &&
+                               !(view.log && row[view.x] <= 0))
+        .map(row => band ? [row[view.x], value(row), ...band(row)] : [row[view.x], value(row)]);
+    return smoothed(points.sort((a, b) => a[0] - b[0]), view.smooth);
+}
+
+function linesOf(chart) {
+    const lines = [], key = chart.key;
+    for (const run of runs) {
+        const add = (peer, kind, points) => {
+            if (points.length > 0)
+                lines.push({run, peer, kind, name: lineName(run, peer), points});
+        };
+        if (run.isCell) {
+            const rows = overSeeds(run, key), value = row => row[key];
+            add('mean', 'averaged', run.peers.length > 1
+                ? pointsOf(rows, value, row => [row.low, row.high]) : pointsOf(rows, value));
+            if (run.peers.length > 1) for (const peer of run.peers)
+                add(peer, 'peer', pointsOf(run.series.get(peer), value));
+            continue;
+        }
+        /* A counter of the averaged model is the whole run's. */
+        const own = chart.counter ? [] : pointsOf(run.series.get(-1) || [], row => row[key]);
+        add(-1, 'averaged', own);
+        const many = run.peersAll > 1, of = end => row => row[key + '.' + end];
+        const over = pointsOf(run.spread, of('mean'),
+                              many ? row => [of('low')(row), of('high')(row)] : null);
+        if (own.length === 0) add('mean', 'averaged', over);
+        else if (many) add('mean', 'mean', over);
+        for (const peer of run.peers)
+            add(peer, 'peer', pointsOf(ownRows(run.series.get(peer), key), row => row[key]));
+    }
+    /* Averages are drawn last, on top. */
+    const rank = {peer: 0, mean: 1, averaged: 2};
+    return lines.sort((a, b) => rank[a.kind] - rank[b.kind]);
+}
+
+/* The rows that say how far a run was at which time, for its faults. */
+function clock(run) {
+    return run.spread.length > 0 ? run.spread : run.series.get(-1) || run.series.get(run.peers[0]) || [];
+}
+
+/* A time of a run on the axis that is drawn. */
+function onAxis(run, time) {
+    if (view.x === 'time') return time;
+    return between(clock(run).filter(row => !absent(row[view.x]))
+        .map(row => [row.time_s, row[view.x]]), time);
+}
+
+/* --- faults as intervals ----------------------------------------------- */
+
+const ENDS = {restart: 'crash', resume: 'pause', heal: 'cut', 'slow ends': 'slow'};
+
+/* Each fault with its end, and what began and ended together as one: {kind,
+ * from, to, whom: [[peer, other], ...]}; to is null where it never ended. */
+function intervalsOf(run) {
+    const open = new Map(), all = [];
+    for (const fault of run.faults) {
+        const kind = Object.hasOwn(ENDS, fault.kind) ? ENDS[fault.kind] : fault.kind;
+        const who = kind + '|' + fault.peer + '|' + fault.other;
+        if (kind !== fault.kind) {
+            if (open.has(who)) open.get(who).to = fault.time_s;
+            open.delete(who);
+            continue;
+        }
+        const interval = {kind, from: fault.time_s, to: null, whom: [[fault.peer, fault.other]], factor: fault.factor};
+        open.set(who, interval);
+        all.push(interval);
+    }
+    const merged = new Map();
+    for (const one of all) {
+        const key = [one.kind, one.from, one.to].join('|');
+        if (merged.has(key)) merged.get(key).whom.push(...one.whom);
+        else merged.set(key, one);
+    }
+    return [...merged.values()];
+}
+for (const run of runs) run.intervals = intervalsOf(run);
+
+/* "peer 1, peer 3"; of links "peer 0 → 4, 5; peer 4 → 0" */
+function whomText(one) {
+    const towards = new Map();
+    for (const [peer, other] of one.whom) {
+        if (!towards.has(peer)) towards.set(peer, []);
+        if (!absent(other)) towards.get(peer).push(other);
+    }
+    const names = [...towards].map(([peer, others]) => 'peer ' + peer + (others.length === 0 ? ''
+        : ' → ' + others.slice(0, 16).join(', ') + (others.length > 16 ? ' …' : '')));
+    return names.slice(0, 16).join('; ') + (names.length > 16 ? ' and ' + (names.length - 16) + ' more' : '');
+}
+
+/* "crash of peer 1; peer 3 from 1 s to 1.636 s" */
+function tellInterval(run, one) {
+    return (several ? run.letter + ': ' : '') + one.kind + ' of ' + whomText(one) + ' from ' + seconds(one.from) +
+        (one.to === null ? ' on' : ' to ' + seconds(one.to));
+}
