@@ -155,7 +155,7 @@ function plotPicture(plot, width) {
     const draw = pen => {
         const x = scaleOf(plot.x, left, width - right), y = scaleOf(plot.y, bottom, top);
         pen.rect(0, 0, width, height, {fill: PAPER.paper});
-        pen.text(left, 20, plot.title.slice(0, Math.floor(width / 7)), {size: 14, weight: 'bold', fill: PAPER.ink});
+        pen.text(left, 20, plot.title + (width < 600 ? '' : ' (' + plot.unit + ')'), {size: 14, weight: 'bold', fill: PAPER.ink});
         plot.legend.forEach((line, at) => {
             const dx = left + at % columns * (width - left) / columns, dy = 36 + 16 * Math.floor(at / columns);
             pen.path([[dx, dy - 4], [dx + 18, dy - 4]], line.style);

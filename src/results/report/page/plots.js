@@ -129,7 +129,8 @@ function optionsOf(entry, lanes) {
         customBars: true, fillAlpha: 0.15, logscale: entry.positive && entry.logBox.checked,
         highlightSeriesOpts: {strokeWidth: 3}, highlightSeriesBackgroundAlpha: 1,
         gridLineColor: colour('--grid'), axisLineColor: colour('--quiet'),
-        axisLabelFontSize: 12, rightGap: 12, xRangePad: 4, axisLabelWidth: 62,
+        axisLabelFontSize: 12, rightGap: 12, axisLabelWidth: 62,
+        xRangePad: view.log ? 0 : 4, /* in even pixels it would reach below 0 */
         axes: {x: {valueFormatter: number, axisLabelWidth: 64, logscale: view.log,
                    axisLabelFormatter: v => AXES[view.x].tick(v), ticker: ticker(entry, 'x')},
                y: {axisLabelFormatter: v => (chart.axis || short)(v), ticker: ticker(entry, 'y')}},
@@ -176,7 +177,7 @@ function pictureOf(entry, width = 720) {
     const own = line => banded(line) ? line : {...line, points: line.points.map(p => p.slice(0, 2))};
     const rows = shown.map(own).flatMap(line => line.points.map(([x, y, low, high]) =>
         [line.name, x, y, low ?? '', high ?? '']));
-    return plotPicture({name, title: chart.title + ' (' + chart.unit + ')', xTitle: AXES[view.x].label + (view.smooth ? ', smoothed' : ''),
+    return plotPicture({name, title: chart.title, unit: chart.unit, xTitle: AXES[view.x].label + (view.smooth ? ', smoothed' : ''),
         x: {range: graph.xAxisRange(), log: view.log, ticks: entry.ticks.x},
         y: {range: graph.yAxisRange(0), log: entry.positive && entry.logBox.checked, ticks: entry.ticks.y},
         lines: shown.map(line => ({...own(line), style: styleOf(line)})), lanes: faultLanes(),
@@ -245,12 +246,6 @@ function legend() {
         });
         return button;
     }));
-}
-
-/* An axis that no row has a place on is not offered. */
-function offered(axis) {
-    return runs.some(run => [...run.series.values(), run.spread].some(rows =>
-        rows.some(row => row[axis] > 0)));
 }
 
 function controls() {

@@ -96,6 +96,13 @@ const several = runs.length > 1;
 const single = runs.filter(run => !run.isCell); /* have peers, faults, marks */
 view.peers = asked.has('each') || (!several && single.length === 1 && runs[0].peersAll <= 16);
 
+/* An axis that no row has a place on is not offered. */
+function offered(axis) {
+    return runs.some(run => [...run.series.values(), run.spread].some(rows =>
+        rows.some(row => row[axis] > 0)));
+}
+if (!offered(view.x)) view.x = 'time';
+
 function title(run) {
     const name = run.facts.get('name') || run.file;
     if (run.isCell) return run.letter;

@@ -204,11 +204,11 @@ function outcomes() {
             (run.outcomes.find(o => o.kind === kind) || {count: 0}).count)])));
 }
 
-/* Peers whose curves are not on the page are in the bands. */
+/* Peers whose curves are not on the page are in its means and bands. */
 function note(run) {
     return !run.isCell && run.peersAll > run.peers.length ? make('p', {class: 'hint'},
-        (several ? 'run ' + run.letter + ': ' : '') + 'plots show the first ' +
-        run.peers.length + ' of ' + number(run.peersAll) + ' peers') : null;
+        (several ? 'run ' + run.letter + ': ' : '') + 'each peer: the first ' + run.peers.length +
+        ' of ' + number(run.peersAll) + '; means and bands count all') : null;
 }
 
 /* Each fault from its begin to its end; what began and ended together is one. */
