@@ -111,6 +111,8 @@ says 'crash of peer 1 from 30 ms to 40 ms' "the crash at its moment"
 draws sweep
 says 'Of 2, gossip.every=[14] reached' "the answer of a sweep"
 says 'with the fewest bytes gossip.every=4' "who needs the fewest bytes"
+draws sweep 'goal=99.9'
+says 'None came to it' "a target that is out of reach"
 draws evil
 grep -q '<title>OWNED</title>' "$scratch/dom" && fail "a label ran"
 for one in run evil many; do

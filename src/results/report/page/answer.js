@@ -91,7 +91,10 @@ function targetLine({hits, least}) {
     const count = hits.filter(({hit}) => hit).length;
     if (count === 0) return 'None came to it.';
     if (!several) return 'First evaluation that came to it:';
-    const name = axis => least[axis].run.letter;
+    const name = axis => {
+        const equal = hits.filter(({hit}) => hit && hit[axis] === least[axis].hit[axis]).length - 1;
+        return least[axis].run.letter + (equal > 0 ? ' and ' + equal + ' more' : '');
+    };
     return [count + ' of ' + hits.length + ' came to it; first ', strong(name('time')), ' (' + seconds(least.time.hit.time) + ')',
         least.bytes ? ['; with the fewest bytes ', strong(name('bytes')), ' (' + bytes(least.bytes.hit.bytes) + ' a peer)'] : '', '.'];
 }
@@ -99,7 +102,8 @@ function targetLine({hits, least}) {
 function target() {
     if (curves.every(curve => curve.length === 0)) return null;
     const place = make('div', {}), line = make('span', {id: 'target-line'});
-    const input = make('input', {type: 'number', id: 'goal', step: 'any', value: firstTarget()});
+    const input = make('input', {type: 'number', id: 'goal', step: 'any',
+        value: Number(asked.get('goal')) || firstTarget()});
     const fill = () => {
         const found = targetRows(Number(input.value));
         line.replaceChildren(...[targetLine(found)].flat(Infinity));

@@ -12,7 +12,7 @@ const AXES = {
     epochs: {label: 'epochs', unit: ' epochs', format: number, tick: short},
     bytes: {label: 'bytes sent', unit: ' sent by a peer', format: bytes, tick: bytes},
 };
-/* A link may say what to show: #bytes&log&smooth=5&each&slot=3&failures */
+/* A link may say what to show: #bytes&log&smooth=5&each&goal=85&slot=3&failures */
 const asked = new URLSearchParams(location.hash.slice(1));
 const view = {x: Object.keys(AXES).find(axis => asked.has(axis)) || 'time', log: asked.has('log'),
               smooth: Math.min(50, Math.max(0, Math.round(Number(asked.get('smooth'))) || 0)),
