@@ -7,7 +7,7 @@
 /* Points in time of a spread, and peers that it counts: of more every 2nd, 3rd
  * ... by rank. */
 #define KITH_SPREAD_POINTS_MAX 240u
-#define KITH_SPREAD_PEERS_MAX 100000u
+#define KITH_SPREAD_PEERS_MAX 10000u
 
 /* Adds "spread" to `page`, made of the section of that name of report.sql:
  * {"columns", "rows"}, one row a point in time,

@@ -25,7 +25,7 @@ const strong = text => make('b', {}, text);
 function reached(run, curve) {
     const end = curve[curve.length - 1], best = bestOf(curve), all = run.results.get('bytes.sent');
     const each = absent(all) ? end.bytes : Number(all) / run.nodes;
-    return [' reached ', strong(metricText(end.value) + (rising ? ' ' : ' ') + metricName),
+    return [' reached ', rising ? strong(metricText(end.value) + ' accuracy') : ['a ' + metricName + ' of ', strong(metricText(end.value))],
         ' in ', strong(seconds(end.time)),
         each > 0 ? [run.nodes > 1 ? ', each of ' + number(run.nodes) + ' peers having sent ' : ', having sent ',
                     strong(bytes(each)), run.nodes > 1 ? ' (' + bytes(each * run.nodes) + ' in all)' : ''] : '',
