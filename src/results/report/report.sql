@@ -194,7 +194,8 @@ WITH ended(at) AS (SELECT max(1e-9, max(time_s)) FROM series),
     FROM timed GROUP BY 1, 2),
   apart AS (SELECT slot, peer, consensus_distance AS distance, max(time_s)
     FROM timed WHERE consensus_distance IS NOT NULL GROUP BY 1, 2)
-SELECT slot, peer * ?2 / ?1 AS node, avg(distance * distance) AS square,
+SELECT slot, CAST(peer * ?2 / ?1 AS INTEGER) AS node,
+  avg(distance * distance) AS square,
   sum(bytes_sent) AS bytes, sum(done) AS done, sum(failed) AS failed
 FROM latest LEFT JOIN apart USING(slot, peer)
 GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 100000
@@ -203,7 +204,8 @@ GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 100000
 -- Exchanges of such groups in such slots, as the first of each pair saw them.
 WITH ended(at) AS (SELECT max(1e-9, max(time_s)) FROM series)
 SELECT max(0, min(?3 - 1, CAST(time_s * ?3 / at AS INTEGER))) AS slot,
-  peer * ?2 / ?1 AS node, other * ?2 / ?1 AS towards,
+  CAST(peer * ?2 / ?1 AS INTEGER) AS node,
+  CAST(other * ?2 / ?1 AS INTEGER) AS towards,
   count(*) FILTER (WHERE name = 'done') AS done,
   count(*) FILTER (WHERE name <> 'done') AS failed
 FROM marks JOIN mark_kinds USING(kind), ended
@@ -214,7 +216,7 @@ GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 LIMIT 100000
 -- :pairs
 -- The same of single peers over the whole run: the ?2 that have most; of equal
 -- ones some of every rank.
-SELECT peer AS node, other AS towards,
+SELECT CAST(peer AS INTEGER) AS node, CAST(other AS INTEGER) AS towards,
   count(*) FILTER (WHERE name = 'done') AS done,
   count(*) FILTER (WHERE name <> 'done') AS failed
 FROM marks JOIN mark_kinds USING(kind)

@@ -22,7 +22,7 @@
  * a peer has its second row since the last one, where all that are up have had
  * theirs. Null where no peer has a value.
  *
- *   peers  that have rows; 0: an empty table
+ *   peers  that have rows; 0: nothing is added
  *
  * Cost O(rows + points * columns * peers * log peers) time, O(columns * peers)
  * memory. A failure is the database's.

@@ -74,6 +74,12 @@ function objects(table) {
         Object.fromEntries(table.columns.map((name, at) => [name, row[at]])));
 }
 
+/* The same of measures: what is no number was not measured. */
+function measures(table) {
+    return objects(table).map(row => Object.fromEntries(Object.entries(row).map(
+        ([name, value]) => [name, Number.isFinite(value) ? value : null])));
+}
+
 /* A colour of page.css, as a canvas needs it. */
 function colour(name) {
     return getComputedStyle(document.body).getPropertyValue(name).trim();

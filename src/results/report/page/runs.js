@@ -69,10 +69,10 @@ const runs = report.runs.map((source, index) => {
         rows: 0,
         series: new Map(), /* peer, or -1 for the averaged model -> rows */
         seeds: new Map(source.seeds ? source.seeds.rows : []), colour: colourOf(index),
-        spread: objects(source.spread), graph: source.graph, nodesInTime: objects(source.nodes),
-        traffic: objects(source.traffic), pairs: objects(source.pairs),
-        faults: objects(source.faults).map(fault => fault.kind === 'slow' &&
-            fault.factor === 1 ? {...fault, kind: 'slow ends'} : fault),
+        spread: measures(source.spread), graph: source.graph, nodesInTime: measures(source.nodes),
+        traffic: measures(source.traffic), pairs: measures(source.pairs),
+        faults: objects(source.faults).map(fault => ({...fault, kind: fault.kind === 'slow' &&
+            fault.factor === 1 ? 'slow ends' : String(fault.kind)})),
         verdicts: objects(source.verdicts), last: objects(source.last),
         speed: objects(source.speed), outcomes: objects(source.outcomes),
         events: objects(source.events), identities: objects(source.identities),
@@ -81,7 +81,7 @@ const runs = report.runs.map((source, index) => {
     run.sent = run.spread.map(row => [row.time_s, row['bytes_sent.mean']])
         .filter(point => point[1] !== null);
     for (const row of run.spread) place(run, Object.assign(row, {peer: 0, bytes_sent: row['bytes_sent.mean']}), source.peers_all);
-    for (const row of objects(source.series)) {
+    for (const row of measures(source.series).filter(row => row.time_s !== null)) {
         place(run, row, isCell || row.peer < 0 ? 1 : source.peers_all);
         if (isCell) for (const key of ['bytes_sent', 'done', 'waiting_s', 'idle_s'])
             if (!absent(row[key])) row[key] /= run.nodes;

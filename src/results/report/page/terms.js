@@ -52,3 +52,6 @@ function glossary() {
         make('dl', {class: 'terms'}, Object.keys(TERMS).sort().map(key =>
             make('div', {}, make('dt', {}, key), make('dd', {}, TERMS[key])))));
 }
+
+/* Nothing can be hovered on paper. */
+addEventListener('beforeprint', () => { document.getElementById('terms').open = true; });
