@@ -42,6 +42,7 @@ UNIT = \
   tests/unit/test_data \
   tests/unit/test_data_cache \
   tests/unit/test_data_shrinks \
+  tests/unit/test_curve \
   tests/unit/test_derive \
   tests/unit/test_device_algorithms \
   tests/unit/test_experiment_hash \

@@ -32,6 +32,16 @@ KITH_MUST_CHECK enum kith_err
 kith_evaluator_score(struct kith_evaluator *evaluator, const double *z,
                      struct kith_score *score, char *error);
 void kith_evaluator_close(struct kith_evaluator *evaluator);
+/* A part of the examples, once, for points of a curve: `rows` of them, drawn
+ * from nothing but their number, so that it is the same one for every seed,
+ * peer and world; 0, or as many as there are: all. KITH_ENOMEM, with a line as
+ * above. score_part measures on it, score goes on measuring on all.
+ * Test: unit/test_curve.c */
+KITH_MUST_CHECK enum kith_err
+kith_evaluator_part(struct kith_evaluator *evaluator, size_t rows, char *error);
+KITH_MUST_CHECK enum kith_err
+kith_evaluator_score_part(struct kith_evaluator *evaluator, const double *z,
+                          struct kith_score *score, char *error);
 /* How alike the models of n peers are: the correlation of two of them, pooled
  * over all pairs,
  *   (v - D^2 / (n - 1)) / (v + D^2),   v = |mean - its own average|^2,
@@ -52,6 +62,8 @@ kith_evaluate(const struct kith_experiment *experiment,
  * stream, with `train.augment`: the same at every call.
  * Test: unit/test_estimate.c */
 #define KITH_ESTIMATE_BATCHES 20u
+/* Of a batch at least: fewer rows say little about a variance. */
+#define KITH_ESTIMATE_ROWS 64u
 KITH_MUST_CHECK enum kith_err
 kith_estimate(const struct kith_experiment *experiment,
               const struct kith_backend *backend,

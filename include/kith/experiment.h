@@ -67,6 +67,15 @@ struct kith_check {
 
 enum kith_best { KITH_BEST_LOSS, KITH_BEST_ACCURACY };
 
+/* When a run is evaluated on its way. At its end it always is, on all of the
+ * test set. */
+enum kith_evaluations {
+    KITH_EVALUATE_CURVE, /* 20 times within a share of it: kith/curve.h */
+    KITH_EVALUATE_FULL,  /* as often on all of the test set, at any cost */
+    KITH_EVALUATE_END,   /* never */
+    KITH_EVALUATE_EVERY, /* evaluate_ns or, in kith train, evaluate_steps */
+};
+
 struct kith_experiment {
     char name[KITH_NAME_MAX];
     uint64_t seed;
@@ -144,11 +153,10 @@ struct kith_experiment {
         double core_peak; /* with one thread: of a lab's peers */
     } compute;
 
-    kith_ns save_period_ns;  /* default 5 s */
-    kith_ns evaluate_ns;     /* how often the averaged model is evaluated;
-                                0: only at the end */
+    kith_ns save_period_ns; /* default 5 s */
+    enum kith_evaluations evaluations;
+    kith_ns evaluate_ns;     /* EVERY: between two evaluations; else 0 */
     uint64_t evaluate_steps; /* the same in steps, `kith train` alone; 0: no */
-    bool evaluate_end;       /* the file says so: kith train, too, only then */
 
     struct kith_atom *atoms; /* (atom_count), sorted */
     uint32_t atom_count;

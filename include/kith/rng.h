@@ -45,7 +45,8 @@ KITH_BEGIN_DECLS
     X(SWARM)                                                                   \
     X(GUARD)                                                                   \
     X(LIE)                                                                     \
-    X(SKETCH)
+    X(SKETCH)                                                                  \
+    X(TEST_PART)
 
 enum kith_stream {
 #define KITH_X(name) KITH_STREAM_##name,

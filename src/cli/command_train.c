@@ -177,7 +177,7 @@ static void set_evaluations(const struct kith_experiment *experiment,
     config->evaluate_steps = experiment->evaluate_steps;
     config->evaluate_ns = experiment->evaluate_ns;
     if (config->evaluate_steps == 0 && config->evaluate_ns == 0 &&
-        !experiment->evaluate_end)
+        experiment->evaluations != KITH_EVALUATE_END)
         config->evaluate_steps = steps == UINT64_MAX   ? EVALUATE_STEPS
                                  : steps < EVALUATIONS ? 1
                                                        : steps / EVALUATIONS;

@@ -115,8 +115,8 @@ const char *kith_world_name(enum kith_world world)
 #define REFUSE(...)                                                            \
     kith_text_fail(error, KITH_EXPERIMENT_ERROR_BYTES, KITH_EINVAL, __VA_ARGS__)
 
-/* An early stop needs evaluations and somebody who sees them; `kith train`
- * evaluates every epoch where nothing else is said. */
+/* An early stop needs evaluations and somebody who sees them: those of the
+ * lab's launcher come with a time alone. */
 enum kith_err
 kith_experiment_check_world(const struct kith_experiment *experiment,
                             enum kith_world world, char *error)
@@ -126,9 +126,9 @@ kith_experiment_check_world(const struct kith_experiment *experiment,
     const bool is_sim = world == KITH_WORLD_SIM;
     const bool is_lab = world == KITH_WORLD_LAB;
     const bool is_patient = experiment->stop.patience > 0;
-    const bool evaluates_once = world == KITH_WORLD_TRAIN
-                                    ? experiment->evaluate_end
-                                    : experiment->evaluate_ns == 0;
+    const bool evaluates_once =
+        world == KITH_WORLD_TRAIN ? experiment->evaluations == KITH_EVALUATE_END
+                                  : experiment->evaluate_ns == 0;
     if (world != KITH_WORLD_TRAIN && experiment->evaluate_steps > 0)
         return REFUSE("evaluate: found %" PRIu64 " steps, which kith train "
                       "alone counts; give a time, such as --set evaluate=5s",

@@ -45,7 +45,7 @@ static enum kith_err parse_save(const char *text, void *field)
     return time_or(text, "never", 0, field);
 }
 
-/* A time, "end", or "500 steps", which the next field counts. */
+/* A time, "full", "end", or "500 steps", which the next field counts. */
 static enum kith_err parse_evaluate(const char *text, void *field)
 {
     struct kith_experiment *experiment =
@@ -53,10 +53,13 @@ static enum kith_err parse_evaluate(const char *text, void *field)
     char number[24];
     const size_t digits = strspn(text, "0123456789");
     const char *unit = text + digits + strspn(text + digits, " ");
+    const bool full = strcmp(text, "full") == 0;
     experiment->evaluate_steps = 0;
-    experiment->evaluate_end = strcmp(text, "end") == 0;
+    experiment->evaluations = full                       ? KITH_EVALUATE_FULL
+                              : strcmp(text, "end") == 0 ? KITH_EVALUATE_END
+                                                         : KITH_EVALUATE_EVERY;
     if (digits == 0 || digits >= sizeof number || strcmp(unit, "steps") != 0)
-        return time_or(text, "end", 0, field);
+        return time_or(text, full ? "full" : "end", 0, field);
     memcpy(number, text, digits);
     number[digits] = '\0';
     experiment->evaluate_ns = 0;
@@ -477,11 +480,11 @@ const struct key kith_experiment_keys[] = {
      .initial = "5s", .help = "how often a peer writes its model to disk"},
     {"evaluate", KEY_PARSED, KEY_LOCAL, AT(evaluate_ns),
      .parse = parse_evaluate,
-     .allowed = "a time of at least 1ms with its unit, end, or, for kith train "
-                "alone, a number of steps such as 500 steps",
-     .help =
-         "how often the averaged model is tested; where nothing is said, at "
-         "the end, in kith train twenty times"},
+     .allowed = "full, end, a time of at least 1ms with its unit, or, for kith "
+                "train alone, a number of steps such as 500 steps",
+     .help = "when a run is tested on its way; where nothing is said, 20 times "
+             "on a fixed part of the test set, within 3 % of the run; full: "
+             "on all of it at any cost. The end is tested on all of it"},
     CHOICE("best", KEY_LOCAL, best, "loss",
            "train: the checkpoint with the best test loss or accuracy is "
            "kept"),

@@ -172,6 +172,7 @@ libkith_worker_a_SOURCES = \
   src/training/checkpoint/weights.h \
   src/training/evaluation/baseline.c \
   src/training/evaluation/batch_statistics.c \
+  src/training/evaluation/curve.c \
   src/training/evaluation/evaluate.c \
   src/training/evaluation/evaluator.h \
   src/training/text/sample.c \

@@ -271,7 +271,7 @@ static void test_evaluations(void **state)
         KITH_EINVAL);
     assert_non_null(strstr(world_error, "stop.patience"));
     assert_non_null(strstr(world_error, "one alone"));
-    experiment.evaluate_end = false;
+    experiment.evaluations = KITH_EVALUATE_CURVE;
     assert_int_equal(
         kith_experiment_check_world(&experiment, KITH_WORLD_TRAIN, world_error),
         KITH_OK);

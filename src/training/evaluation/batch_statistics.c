@@ -8,9 +8,6 @@
 
 #include <stdlib.h>
 
-/* Smaller batches than that say little about a variance. */
-enum { ROWS_MIN = 64 };
-
 /* sum <- sum + weight * the statistics of the next batch; `found` is scratch.
  */
 static void add_batch(const struct kith_evaluator *job, double weight,
@@ -65,8 +62,9 @@ enum kith_err kith_estimate(const struct kith_experiment *experiment,
         return KITH_OK;
     if (train == NULL || train->count == 0 || train->features != size.features)
         return KITH_EINVAL;
-    size_t rows =
-        experiment->train.batch > ROWS_MIN ? experiment->train.batch : ROWS_MIN;
+    size_t rows = experiment->train.batch > KITH_ESTIMATE_ROWS
+                      ? experiment->train.batch
+                      : KITH_ESTIMATE_ROWS;
     rows = rows < train->count ? rows : train->count;
     const struct kith_loader_config loader = {
         .examples = train,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "kith/assert.h"
+#include "kith/rng.h"
 #include "kith/text.h"
 
 /* Rows of one batch: images; sequences, whose scores are large. */
@@ -30,16 +31,18 @@ double kith_correlation(const double *mean, size_t dim,
     return (variance - apart / (double)(peers - 1)) / (variance + apart);
 }
 
-static struct kith_score score_examples(const struct kith_evaluator *job)
+/* Of the next `rows` examples of a loader, which are all it has. */
+static struct kith_score score_examples(const struct kith_evaluator *job,
+                                        struct kith_loader *loader, size_t rows)
 {
     const struct kith_examples *examples = job->examples;
     const size_t labels =
         examples->input == KITH_INPUT_TOKENS ? examples->features : 1;
     double loss = 0;
     uint64_t right = 0;
-    for (size_t at = 0; at < examples->count;) {
+    for (size_t at = 0; at < rows;) {
         struct kith_batch batch = {.rows = 0};
-        kith_loader_next(job->loader, &batch);
+        kith_loader_next(loader, &batch);
         batch.seed = job->experiment->seed;
         const struct kith_pass pass = {
             .x = job->x, .batch = &batch, .scale = 1};
@@ -49,17 +52,20 @@ static struct kith_score score_examples(const struct kith_evaluator *job)
         right += correct;
         at += batch.rows;
     }
-    const double count = (double)examples->count;
+    const double count = (double)rows;
     return (struct kith_score){loss / count,
                                (double)right / (count * (double)labels)};
 }
 
 /* Models without data: the mean over peers of their own losses. */
-static struct kith_score score_targets(const struct kith_evaluator *job)
+static struct kith_score score_targets(const struct kith_evaluator *job,
+                                       size_t rows)
 {
-    const uint32_t peers = job->experiment->peers < TARGETS_MAX
-                               ? job->experiment->peers
-                               : TARGETS_MAX;
+    uint32_t peers = job->experiment->peers < TARGETS_MAX
+                         ? job->experiment->peers
+                         : TARGETS_MAX;
+    if (rows > 0 && rows < peers)
+        peers = (uint32_t)rows;
     double loss = 0;
     for (uint32_t peer = 0; peer < peers; peer++) {
         const struct kith_batch batch = {
@@ -97,6 +103,12 @@ enum kith_err kith_evaluator_prepare(const struct kith_experiment *experiment,
                : kith_loader_open(loader, &job->loader, error);
 }
 
+static size_t batch_rows(const struct kith_examples *examples)
+{
+    return examples->input == KITH_INPUT_TOKENS ? BATCH_SEQUENCES
+                                                : BATCH_IMAGES;
+}
+
 static enum kith_err check_examples(const struct kith_experiment *experiment,
                                     const struct kith_examples *examples)
 {
@@ -116,7 +128,6 @@ enum kith_err kith_evaluator_open(const struct kith_experiment *experiment,
 {
     const struct kith_model *model = experiment->model;
     const bool data = model->input != KITH_INPUT_NONE;
-    const bool tokens = model->input == KITH_INPUT_TOKENS;
     *out = NULL;
     if (data && check_examples(experiment, examples) != KITH_OK)
         return REFUSE(KITH_EINVAL, "the test set does not fit the model");
@@ -126,9 +137,7 @@ enum kith_err kith_evaluator_open(const struct kith_experiment *experiment,
     const struct kith_loader_config loader = {
         .examples = data ? examples : NULL,
         .backend = backend,
-        .batch = !data    ? 1
-                 : tokens ? BATCH_SEQUENCES
-                          : BATCH_IMAGES,
+        .batch = data ? batch_rows(examples) : 1,
         .seed = experiment->seed};
     enum kith_err err = KITH_OK;
     if (kith_model_learns(model))
@@ -149,8 +158,10 @@ void kith_evaluator_release(struct kith_evaluator *job)
 {
     if (job->x != NULL)
         job->backend->release(job->x);
+    kith_loader_close(job->part);
     kith_loader_close(job->loader);
     kith_graph_close(job->network);
+    free(job->part_rows);
 }
 
 void kith_evaluator_close(struct kith_evaluator *job)
@@ -160,8 +171,49 @@ void kith_evaluator_close(struct kith_evaluator *job)
     free(job);
 }
 
-enum kith_err kith_evaluator_score(struct kith_evaluator *job, const double *z,
-                                   struct kith_score *score, char *error)
+/* rows (count) <- ascending places below `all`, each set of them as likely as
+ * any other: selection sampling, Knuth, TAOCP 2, 3.4.2, algorithm S. */
+static void draw_rows(size_t all, size_t count, uint32_t *rows)
+{
+    struct kith_rng rng;
+    size_t taken = 0;
+    kith_rng_init(&rng, 0, KITH_STREAM_TEST_PART, count);
+    for (size_t i = 0; taken < count; i++) {
+        KITH_ASSERT(i < all);
+        if (kith_rng_double(&rng) * (double)(all - i) < (double)(count - taken))
+            rows[taken++] = (uint32_t)i;
+    }
+}
+
+enum kith_err kith_evaluator_part(struct kith_evaluator *job, size_t rows,
+                                  char *error)
+{
+    KITH_ASSERT(job->part_count == 0);
+    const struct kith_examples *examples = job->examples;
+    if (job->network == NULL || rows == 0 ||
+        (examples != NULL && rows >= examples->count))
+        return KITH_OK;
+    job->part_count = rows;
+    if (examples == NULL)
+        return KITH_OK;
+    job->part_rows = malloc(rows * sizeof *job->part_rows);
+    if (job->part_rows == NULL)
+        return REFUSE(KITH_ENOMEM, "no memory for %zu rows", rows);
+    draw_rows(examples->count, rows, job->part_rows);
+    const size_t batch = batch_rows(examples);
+    const struct kith_loader_config loader = {.examples = examples,
+                                              .backend = job->backend,
+                                              .rows = job->part_rows,
+                                              .row_count = rows,
+                                              .batch =
+                                                  rows < batch ? rows : batch,
+                                              .seed = job->experiment->seed};
+    return kith_loader_open(&loader, &job->part, error);
+}
+
+static enum kith_err score_on(struct kith_evaluator *job, const double *z,
+                              struct kith_loader *loader, size_t rows,
+                              struct kith_score *score, char *error)
 {
     const struct kith_backend *backend = job->backend;
     const struct kith_place start = {0, 0};
@@ -169,20 +221,37 @@ enum kith_err kith_evaluator_score(struct kith_evaluator *job, const double *z,
     if (job->network == NULL) /* Nothing is learnt. */
         return KITH_OK;
     backend->write(kith_graph_layout(job->network)->dim, z, job->x);
-    if (job->loader != NULL) {
-        const enum kith_err err = kith_loader_seek(job->loader, start);
+    if (loader != NULL) {
+        const enum kith_err err = kith_loader_seek(loader, start);
         KITH_ASSERT(err == KITH_OK);
     }
-    const struct kith_score found =
-        job->examples == NULL ? score_targets(job) : score_examples(job);
+    const struct kith_score found = job->examples == NULL
+                                        ? score_targets(job, rows)
+                                        : score_examples(job, loader, rows);
     const char *failed = backend->failed == NULL ? NULL : backend->failed();
     if (failed != NULL)
         return REFUSE(KITH_EDEVICE, "%s", failed);
-    failed = job->loader == NULL ? NULL : kith_loader_failed(job->loader);
+    failed = loader == NULL ? NULL : kith_loader_failed(loader);
     if (failed != NULL)
         return REFUSE(KITH_EPARSE, "%s", failed);
     *score = found;
     return KITH_OK;
+}
+
+enum kith_err kith_evaluator_score(struct kith_evaluator *job, const double *z,
+                                   struct kith_score *score, char *error)
+{
+    const size_t all = job->examples == NULL ? 0 : job->examples->count;
+    return score_on(job, z, job->loader, all, score, error);
+}
+
+enum kith_err kith_evaluator_score_part(struct kith_evaluator *job,
+                                        const double *z,
+                                        struct kith_score *score, char *error)
+{
+    return job->part_count == 0
+               ? kith_evaluator_score(job, z, score, error)
+               : score_on(job, z, job->part, job->part_count, score, error);
 }
 
 enum kith_err kith_evaluate(const struct kith_experiment *experiment,

@@ -12,7 +12,11 @@ struct kith_evaluator {
     struct kith_graph *network;           /* NULL: nothing is learnt */
     struct kith_loader *loader;           /* NULL without data */
     const struct kith_examples *examples; /* the same */
-    void *x;                              /* (dim) */
+    /* A part of them, of so many; 0: there is none, and all stand for it. */
+    struct kith_loader *part;
+    uint32_t *part_rows; /* (part_count) ascending */
+    size_t part_count;
+    void *x; /* (dim) */
 };
 /* Opens all three, on the loader's backend, for its batches; what there is must
  * be released in either case. */
