@@ -8,6 +8,7 @@
 
 #include "kith/build.h"
 #include "kith/check.h"
+#include "kith/curve.h"
 #include "kith/err.h"
 #include "kith/experiment.h"
 #include "kith/node.h"
@@ -123,6 +124,11 @@ struct kith_summary {
     struct {
         double in_flight_mean, in_flight_max, idle_s, idle_share, passes;
     } channel;
+    /* Points of the curve, the end included, of KITH_CURVE_POINTS; rows of the
+     * test set of those before it, 0: all. points 0: no curve was asked for. */
+    struct {
+        uint32_t points, left_out, rows;
+    } curve;
     double time_to_target_s; /* kith_rundb_finish fills it in; NaN: never */
     struct kith_speed speed; /* of all peers over the whole run; mfu: of their
                                 mean, memory: of the largest */
@@ -145,6 +151,10 @@ void kith_summary_count(struct kith_summary *summary,
 void kith_values_count(struct kith_values *values, const struct kith_row *sum);
 void kith_summary_values(struct kith_summary *summary,
                          const struct kith_values *values);
+/* Nothing where no point was planned by kith/curve.h: `evaluate` a time or end.
+ */
+void kith_summary_curve(struct kith_summary *summary,
+                        const struct kith_curve *curve);
 /* Writes the summary into the store, and fills in time_to_target_s. */
 enum kith_err kith_rundb_finish(struct kith_rundb *store,
                                 const struct kith_experiment *experiment,

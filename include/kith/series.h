@@ -13,7 +13,7 @@
 /* What a database is marked with, "kith" in ASCII. The shape of its tables is
  * KITH_RUNDB_SCHEMA_VERSION; a reader refuses a later one. 1 has no speed; 1
  * and 2 hold one run, without run_id, age, runs, cells and settings; 3 has no
- * use of the channel. Reports read them all. */
+ * use of the channel, 4 no test_loss. Reports read them all. */
 #define KITH_RUNDB_APPLICATION_ID 0x6b697468
 #define KITH_RUNDB_SCHEMA_OLDEST 1
 

@@ -22,7 +22,7 @@ assert list(found) == [
     "experiment", "world", "peers", "seed", "build", "trace_hash",
     "virtual_s", "wall_s", "events", "steps", "samples", "accuracy", "loss",
     "consensus_distance", "correlation", "exchanges", "bytes", "staleness",
-    "utilisation", "channel",
+    "utilisation", "channel", "curve",
     "time_to_target_s", "speed", "compute", "faults",
     "violations", "database"], list(found)
 assert list(found["accuracy"]) == ["averaged", "mean", "worst"]
@@ -67,13 +67,6 @@ for peers in 1 2 5; do
     [ "$(json peers)" = "$peers" ] || fail "$peers peers: $(json peers)"
     [ "$(json steps)" = $((60 * peers)) ] || fail "$peers peers: steps"
     run 0 train "$file" --json --set "peers=$peers"
-done
-# kith train evaluates twenty times where the file says nothing, else as it says.
-for case in "20 seed=7" "1 evaluate=end"; do
-    run 0 train "$file" --json --set "${case#* }"
-    times=$(sql "$(json database)" "SELECT count(DISTINCT step) FROM series \
-        WHERE accuracy IS NOT NULL")
-    [ "$times" = "${case% *}" ] || fail "$case: evaluated $times times"
 done
 run 1 sim "$file" --json --set 'assert=["finally accuracy >= 1"]'
 [ "$(json violations)" = 1 ] || fail "the broken assertion is not counted"

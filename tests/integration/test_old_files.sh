@@ -53,14 +53,14 @@ import sqlite3, sys
 sqlite3.connect(sys.argv[1]).executescript(sys.argv[2])
 PY
 }
-change "$old" "PRAGMA user_version=5"
-refused 4 "schema is version 5, this kith reads 1 to 4; give a .db" \
+change "$old" "PRAGMA user_version=6"
+refused 4 "schema is version 6, this kith reads 1 to 5; give a .db" \
     report "$old" --out "$scratch/page.html"
 change "$record" "UPDATE run SET value='9' WHERE key='journal'"
 refused 3 "journal of version 9, this kith reads 4; record the run again" \
     sim --replay "$record"
-change "$record" "PRAGMA user_version=5"
-refused 3 "found schema 5, this kith reads 3 to 4; record the run again" \
+change "$record" "PRAGMA user_version=6"
+refused 3 "found schema 6, this kith reads 3 to 5; record the run again" \
     sim --replay "$record"
 
 # A checkpoint: the same weights, and a run that goes on from it.

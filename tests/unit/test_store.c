@@ -404,6 +404,7 @@ static void test_json(void **state)
              "\"channel\": {\"in_flight_mean\": null, "
              "\"in_flight_max\": null, \"idle_s\": null, "
              "\"idle_share\": null, \"passes\": null}, "
+             "\"curve\": {\"points\": 0, \"left_out\": 0, \"rows\": 0}, "
              "\"time_to_target_s\": null, "
              "\"speed\": {\"samples_per_s\": null, \"tokens_per_s\": null, "
              "\"flop_per_s\": null, \"mfu\": null, "

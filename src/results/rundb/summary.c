@@ -99,6 +99,9 @@ static json_t *collect(const struct kith_experiment *experiment,
     REAL(channel.idle_s);
     REAL(channel.idle_share);
     REAL(channel.passes);
+    COUNT(curve.points);
+    COUNT(curve.left_out);
+    COUNT(curve.rows);
     kith_json_set_real(pairs, "time_to_target_s",
                        experiment->target_loss > 0 ? summary->time_to_target_s
                                                    : (double)NAN);
@@ -293,6 +296,16 @@ void kith_summary_values(struct kith_summary *summary,
     summary->correlation.last = values->correlation;
 }
 
+void kith_summary_curve(struct kith_summary *summary,
+                        const struct kith_curve *curve)
+{
+    if (curve->done + curve->left_out == 0)
+        return;
+    summary->curve.points = curve->done + 1;
+    summary->curve.left_out = curve->left_out;
+    summary->curve.rows = curve->plan.rows;
+}
+
 /* ---- for people */
 
 static void print_percent(const char *what, double value)
@@ -441,6 +454,16 @@ static void print_checks(const struct kith_experiment *experiment,
     }
 }
 
+/* A curve with fewer points than it should have says so. */
+static void print_curve(const struct kith_summary *summary)
+{
+    if (summary->curve.left_out > 0)
+        printf("  %-22s %" PRIu32 ", %" PRIu32 " fewer than usual: they would "
+               "have cost over %.0f %% of the run; see `evaluate`\n",
+               "evaluations", summary->curve.points, summary->curve.left_out,
+               100 * KITH_CURVE_SHARE);
+}
+
 void kith_summary_print(const struct kith_experiment *experiment,
                         const struct kith_summary *summary, const char *path)
 {
@@ -463,6 +486,7 @@ void kith_summary_print(const struct kith_experiment *experiment,
         printf("  %-22s %016" PRIx64 "\n", "trace hash", summary->trace_hash);
     if (summary->faults > 0)
         printf("  %-22s %" PRIu32 "\n", "faults injected", summary->faults);
+    print_curve(summary);
     print_checks(experiment, summary);
     if (path != NULL)
         printf("  %-22s %s\n", "run database", path);
