@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kith/curve.h"
 #include "kith/data.h"
 #include "kith/err.h"
 #include "kith/experiment.h"
@@ -21,6 +22,9 @@ struct kith_baseline_row {
     uint64_t step, samples;
     double train_loss; /* mean over the batches since the last row */
     struct kith_score score;
+    /* Of a part of the test set, or not measured at all: both NaN. The last row
+     * is of all of it. */
+    bool part;
     struct kith_speed speed; /* since the row before; evaluations left out */
 };
 
@@ -29,7 +33,10 @@ struct kith_baseline_config {
     const struct kith_dataset *dataset; /* NULL where the model needs none */
     uint32_t batch;                     /* 0: the experiment's */
     uint64_t evaluate_steps; /* a row every so many steps; 0: by time */
-    kith_ns evaluate_ns;     /* a row every so often; 0: at the end only */
+    kith_ns evaluate_ns;     /* a row every so often; 0: as the curve says */
+    /* Rows on the way, on a part of the test set, which then decides what is
+     * best. Zeros: at the end only. */
+    struct kith_curve_plan curve;
     /* PATH of the checkpoint, written before the first step, every save period
      * and at the end; PATH.best is the one with the best evaluation. A save
      * takes at most a tenth of the time: after a slow one the next waits. A
@@ -51,7 +58,7 @@ struct kith_baseline_config {
     /* After every step; may be NULL. speed: of the last half second. */
     void (*progress)(void *arg, uint64_t step, uint64_t steps, double loss,
                      const struct kith_speed *speed);
-    /* After every evaluation, the last one included; may be NULL. */
+    /* At every point of the curve, the last one included; may be NULL. */
     void (*row)(void *arg, const struct kith_baseline_row *row);
 };
 
@@ -66,6 +73,7 @@ struct kith_baseline_result {
     bool
         data_lost; /* KITH_EPARSE: of a file of the data set, as `error` says */
     struct kith_standing standing;
+    struct kith_curve curve; /* as it ended */
 };
 
 /* Steps of the baseline: as many samples as all peers of the experiment see

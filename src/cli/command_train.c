@@ -8,15 +8,11 @@
 #include "kith/baseline.h"
 #include "kith/check.h"
 
-/* Evaluations in the course of a run: points of its curve. */
-#define EVALUATIONS 20u
-/* And how often where the number of steps is not known. */
-#define EVALUATE_STEPS 500u
-
 struct training {
     struct cli_run *run;
     struct kith_checks checks;
     bool began; /* a step was made */
+    bool parts; /* rows on the way are of a part of the test set */
 };
 
 static void show_progress(void *arg, uint64_t step, uint64_t steps, double loss,
@@ -58,14 +54,20 @@ static void keep_row(void *arg, const struct kith_baseline_row *baseline)
     row.step = baseline->step;
     row.samples = baseline->samples;
     row.loss = baseline->train_loss;
+    row.test_loss = baseline->score.loss;
     row.accuracy = baseline->score.accuracy;
     row.speed = baseline->speed;
     /* The store keeps its first error until it is closed. */
     (void)kith_rundb_row(training->run->store, &row);
+    if (isnan(baseline->score.loss) && baseline->part)
+        return; /* nothing was evaluated */
     row.peer = KITH_NOBODY;
     row.speed.measured = false; /* of the process, told once */
     row.loss = baseline->score.loss;
     (void)kith_rundb_row(training->run->store, &row);
+    /* A check is asked of all of the test set. */
+    if (baseline->part)
+        return;
     set_values(baseline, &values);
     (void)kith_checks_always(&training->checks, &training->run->experiment,
                              &values, baseline->time_ns);
@@ -93,7 +95,7 @@ static void feed_row(void *arg, const struct kith_row *row)
         .step = row->step,
         .score = {row->loss, row->accuracy}};
     struct kith_values values;
-    if (row->peer != KITH_NOBODY)
+    if (row->peer != KITH_NOBODY || training->parts)
         return;
     set_values(&baseline, &values);
     (void)kith_checks_always(&training->checks, &training->run->experiment,
@@ -150,6 +152,7 @@ static void summarise(struct training *training,
     summary->violations = finish_checks(training, &result->last);
     summary->completed = result->completed;
     summary->checks = training->checks;
+    kith_summary_curve(summary, &result->curve);
 }
 
 /* Where the model is, and which one was best; for people. */
@@ -170,17 +173,21 @@ static void show_saved(const struct cli_run *run, enum kith_best best,
                standing->best);
 }
 
-/* Every so many steps, every so often, at the end, or twenty times. */
-static void set_evaluations(const struct kith_experiment *experiment,
-                            uint64_t steps, struct kith_baseline_config *config)
+/* Every so many steps, every so often, or as the curve says. */
+static void set_evaluations(const struct cli_run *run,
+                            struct kith_baseline_config *config)
 {
+    const struct kith_experiment *experiment = &run->experiment;
+    const uint64_t steps = kith_baseline_steps(
+        experiment, run->has_dataset ? run->dataset.train.count : 0, 0);
+    const struct kith_curve_run curve = {
+        .experiment = experiment,
+        .test = run->has_dataset ? &run->dataset.test : NULL,
+        .steps = steps == UINT64_MAX ? 0 : (double)steps,
+        .measured = true};
     config->evaluate_steps = experiment->evaluate_steps;
     config->evaluate_ns = experiment->evaluate_ns;
-    if (config->evaluate_steps == 0 && config->evaluate_ns == 0 &&
-        experiment->evaluations != KITH_EVALUATE_END)
-        config->evaluate_steps = steps == UINT64_MAX   ? EVALUATE_STEPS
-                                 : steps < EVALUATIONS ? 1
-                                                       : steps / EVALUATIONS;
+    config->curve = kith_curve_plan(&curve);
 }
 
 int kith_cli_train(const struct cli_arguments *arguments)
@@ -213,11 +220,8 @@ int kith_cli_train(const struct cli_arguments *arguments)
         .progress = show_progress,
         .row = keep_row,
     };
-    set_evaluations(
-        &run.experiment,
-        kith_baseline_steps(&run.experiment,
-                            run.has_dataset ? run.dataset.train.count : 0, 0),
-        &config);
+    set_evaluations(&run, &config);
+    training.parts = config.curve.rows > 0;
     const enum kith_err err = kith_baseline_run(&config, &result, error);
     if (err == KITH_OK) {
         run.experiment.compute.peak = result.standing.peak;

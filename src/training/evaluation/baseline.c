@@ -47,7 +47,8 @@ struct baseline {
     struct kith_speed shown;              /* on the progress line, */
     kith_ns shown_ns;                     /* since then */
     kith_ns evaluate_due_ns, save_due_ns; /* KITH_NEVER: not by time */
-    bool finite, saved_all;               /* the last save succeeded */
+    struct kith_curve curve;
+    bool finite, saved_all; /* the last save succeeded */
     bool saved_best, data_lost;
     uint64_t kept_step;       /* of the checkpoint at `save` */
     struct kith_saver *saver; /* NULL: no checkpoints */
@@ -264,58 +265,131 @@ static void judge(struct baseline *run, const struct kith_score *score)
     save_best(run);
 }
 
-static enum kith_err measure(struct baseline *run, struct kith_score *score,
-                             char *error)
+/* On all of the test set, or on the curve's part. */
+static enum kith_err measure(struct baseline *run, bool part,
+                             struct kith_score *score, char *error)
 {
     char why[KITH_DATA_ERROR_BYTES] = "";
     kith_worker_read(run->worker, run->z);
     const enum kith_err err =
-        kith_evaluator_score(run->evaluator, run->z, score, why);
+        part ? kith_evaluator_score_part(run->evaluator, run->z, score, why)
+             : kith_evaluator_score(run->evaluator, run->z, score, why);
     if (kith_worker_failed(run->worker) != NULL)
         return lost(run, kith_worker_failed(run->worker), error);
     return err == KITH_OK ? err : lost(run, why, error);
 }
 
-/* One of the run's own evaluations is a row and counts towards the best; that
- * of an interrupted run is a row alone. */
-static enum kith_err evaluate(struct baseline *run, bool own,
-                              struct kith_baseline_row *row, char *error)
+/* On the way a row is of the curve's part, or counts alone; the last one is of
+ * all of the test set. An evaluation that an interruption causes is a row that
+ * decides nothing. */
+enum moment { NOT_NOW, COUNTED, ON_THE_WAY, AT_THE_END, INTERRUPTED };
+
+/* The next row's are of the batches after this one. */
+static void forget_losses(struct baseline *run)
+{
+    run->standing.loss_sum = 0;
+    run->standing.loss_count = 0;
+}
+
+/* The best model is found on the same rows at every evaluation. */
+static enum kith_err judge_if(struct baseline *run, enum moment moment,
+                              const struct kith_score *score, char *error)
+{
+    struct kith_score part = *score;
+    enum kith_err err = KITH_OK;
+    if (moment == INTERRUPTED)
+        return err;
+    forget_losses(run);
+    if (moment == AT_THE_END && run->curve.plan.rows > 0)
+        err = measure(run, true, &part, error);
+    judge(run, &part);
+    return err;
+}
+
+static enum kith_err score(struct baseline *run, enum moment moment,
+                           struct kith_baseline_row *row, char *error)
+{
+    const kith_ns before_ns = kith_host_now();
+    enum kith_err err = measure(run, row->part, &row->score, error);
+    if (moment == ON_THE_WAY) /* A save of the best is no evaluation. */
+        kith_curve_took(&run->curve, kith_host_now() - before_ns);
+    if (err == KITH_OK)
+        err = judge_if(run, moment, &row->score, error);
+    run->evaluating_ns += kith_host_now() - before_ns;
+    return err;
+}
+
+static enum kith_err put_row(struct baseline *run, enum moment moment,
+                             struct kith_baseline_row *row, char *error)
 {
     const struct kith_baseline_config *config = run->config;
     struct kith_standing *standing = &run->standing;
-    const kith_ns before_ns = kith_host_now();
+    const kith_ns now_ns = kith_host_now();
     const double count = (double)standing->loss_count;
     *row = (struct kith_baseline_row){
-        .time_ns = before_ns - run->start_ns,
+        .time_ns = now_ns - run->start_ns,
         .step = standing->step,
         .samples = standing->step * run->alone.train.batch,
-        .train_loss = count > 0 ? standing->loss_sum / count : 0};
-    look(run, before_ns, &run->rows, &row->speed);
-    const enum kith_err err = measure(run, &row->score, error);
-    if (err == KITH_OK && own) {
-        standing->loss_sum = 0;
-        standing->loss_count = 0;
-        judge(run, &row->score);
-    }
-    run->evaluating_ns += kith_host_now() - before_ns;
+        .train_loss = count > 0   ? standing->loss_sum / count
+                      : row->part ? row->train_loss
+                                  : 0,
+        .score = {NAN, NAN},
+        .part = moment == COUNTED ||
+                (moment == ON_THE_WAY && run->curve.plan.rows > 0)};
+    look(run, now_ns, &run->rows, &row->speed);
+    enum kith_err err = KITH_OK;
+    if (moment != COUNTED)
+        err = score(run, moment, row, error);
+    if (moment == COUNTED)
+        forget_losses(run);
     if (err == KITH_OK && config->row != NULL)
         config->row(config->arg, row);
     return err;
 }
 
-static bool evaluation_due(struct baseline *run)
+static struct kith_progress progress_of(const struct baseline *run)
+{
+    return (struct kith_progress){
+        .steps = (double)run->standing.step,
+        .steps_total = run->steps == UINT64_MAX ? 0 : (double)run->steps,
+        .time_ns = kith_host_now() - run->start_ns,
+        .time_total_ns = run->alone.stop.time_ns};
+}
+
+static enum moment look_at_curve(struct baseline *run)
+{
+    const struct kith_progress progress = progress_of(run);
+    if (run->standing.step >= run->steps)
+        return NOT_NOW;
+    switch (kith_curve_look(&run->curve, &progress,
+                            kith_host_now() - run->began_ns)) {
+    case KITH_CURVE_NOTHING:
+        break;
+    case KITH_CURVE_ROW:
+        return COUNTED;
+    case KITH_CURVE_POINT:
+        return ON_THE_WAY;
+    }
+    return NOT_NOW;
+}
+
+static enum moment what_is_due(struct baseline *run)
 {
     const struct kith_baseline_config *config = run->config;
     const uint64_t step = run->standing.step;
     if (config->evaluate_steps > 0)
-        return step % config->evaluate_steps == 0 && step < run->steps;
+        return step % config->evaluate_steps == 0 && step < run->steps
+                   ? ON_THE_WAY
+                   : NOT_NOW;
+    if (config->evaluate_ns == 0)
+        return look_at_curve(run);
     const kith_ns now = kith_host_now();
     if (now < run->evaluate_due_ns)
-        return false;
+        return NOT_NOW;
     run->evaluate_due_ns +=
         ((now - run->evaluate_due_ns) / config->evaluate_ns + 1) *
         config->evaluate_ns;
-    return true;
+    return ON_THE_WAY;
 }
 
 /* ---- the loop */
@@ -376,16 +450,16 @@ static enum kith_err finish(struct baseline *run, bool over,
     enum kith_err err = KITH_OK;
     if (!over) {
         err = final_save(run, error);
-        return err == KITH_OK ? evaluate(run, false, last, error) : err;
+        return err == KITH_OK ? put_row(run, INTERRUPTED, last, error) : err;
     }
     const uint64_t step = run->standing.step;
-    if (run->standing.loss_count > 0 || step == 0) {
-        err = evaluate(run, true, last, error);
+    if (run->standing.loss_count > 0 || step == 0 || last->part) {
+        err = put_row(run, AT_THE_END, last, error);
     } else if (last->step != step) {
         last->step = step;
         last->samples = step * run->alone.train.batch;
         last->time_ns = run->standing.elapsed_ns;
-        err = measure(run, &last->score, error);
+        err = measure(run, false, &last->score, error);
     }
     return err == KITH_OK ? final_save(run, error) : err;
 }
@@ -396,8 +470,9 @@ static enum kith_err train(struct baseline *run,
     enum kith_err err = KITH_OK;
     while (err == KITH_OK && !is_over(run) && !is_told(run)) {
         err = train_step(run, error);
-        if (err == KITH_OK && evaluation_due(run))
-            err = evaluate(run, true, &result->last, error);
+        const enum moment moment = err == KITH_OK ? what_is_due(run) : NOT_NOW;
+        if (moment != NOT_NOW)
+            err = put_row(run, moment, &result->last, error);
         if (err == KITH_OK)
             save_if_due(run);
     }
@@ -412,6 +487,7 @@ static enum kith_err train(struct baseline *run,
     result->early = is_early(run);
     result->completed = run->finite && over;
     result->standing = run->standing;
+    result->curve = run->curve;
     return err;
 }
 
@@ -482,6 +558,7 @@ enum kith_err kith_baseline_run(const struct kith_baseline_config *config,
                            .finite = true,
                            .saved_all = true,
                            .saved_best = true,
+                           .curve = kith_curve_start(&config->curve),
                            .standing = {.best = NAN}};
     /* Its checkpoints are named by the experiment as it is. */
     KITH_ASSERT(config->batch == 0 || config->save == NULL);
@@ -511,6 +588,8 @@ enum kith_err kith_baseline_run(const struct kith_baseline_config *config,
             &run.alone, run.alone.backend,
             config->dataset == NULL ? NULL : &config->dataset->test,
             &run.evaluator, error);
+    if (err == KITH_OK)
+        err = kith_evaluator_part(run.evaluator, run.curve.plan.rows, error);
     if (err == KITH_OK && config->init != NULL && !config->resume)
         err = kith_worker_init(run.worker, config->init, error);
     if (err == KITH_OK && config->save != NULL)
