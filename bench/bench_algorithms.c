@@ -441,7 +441,7 @@ static void open_bout(struct bout *bout, const struct kith_algorithm *algorithm)
     const int size = snprintf(
         text, sizeof text,
         "name: digits\nseed: 7\npeers: %d\nstop: {steps: %u}\n"
-        "model: {kind: mlp, layers: [64, 128, 10]}\n"
+        "model: {kind: mlp, layers: [64, 128, 10]}\nevaluate: end\n"
         "data: {kind: idx, path: %s/../examples/data/digits, split: iid}\n"
         "train: {learning_rate: 0.02, momentum: 0.9, batch: 16}\n"
         "gossip: {algorithm: %s, %s}\n"

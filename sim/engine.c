@@ -270,6 +270,8 @@ bool sim_loop(struct sim_world *world, bool *stalled)
         take(world, &event);
         if (watched)
             observe(world, event.peer);
+        if (sim_points_is_due(world) && !world->engine.over)
+            sim_points_take(world);
     }
     sim_link_flush(world);
     return !*stalled && sim_failure(world) == KITH_OK;

@@ -1,6 +1,8 @@
 noinst_LIBRARIES += libkith_sim.a
 libkith_sim_a_CFLAGS = $(C11)
 libkith_sim_a_SOURCES = \
+  sim/points.c \
+  sim/points.h \
   sim/delay.c \
   sim/delay.h \
   sim/delivery.c \
@@ -40,6 +42,8 @@ libkith_sim_a_SOURCES = \
   sim/replay_result.c \
   sim/same_time.c \
   sim/same_time.h \
+  sim/scores.c \
+  sim/scores.h \
   sim/sim_faults.c \
   sim/sim_faults.h \
   sim/sim_result.c \

@@ -14,19 +14,17 @@
 #include "kith/assert.h"
 #include "sim/world.h"
 
-/* Every peer's own model is evaluated at every point in time for so many
- * peers; larger runs do it once, at the end. */
+/* With `evaluate` a time every peer's own model is scored for so many peers;
+ * larger runs do it once, at the end. */
 #define SCORED_PEERS 16u
 #define SHOW_S 0.2
 
 struct sim_results {
     struct kith_checks checks;
     struct kith_values values;
-    double correlation_lowest;        /* NaN: never evaluated */
-    struct kith_row sum;              /* of all, at the last evaluation */
-    uint64_t bytes_most;              /* sent by one machine */
-    struct kith_evaluator *evaluator; /* NULL without parameters */
-    double *mean, *z;                 /* (dim) */
+    double correlation_lowest; /* NaN: never evaluated */
+    struct kith_row sum;       /* of all, at the last evaluation */
+    uint64_t bytes_most;       /* sent by one machine */
     double wall_start_s, wall_shown_s;
 };
 
@@ -36,25 +34,6 @@ static double wall(void)
     if (timespec_get(&now, TIME_UTC) != TIME_UTC)
         return 0;
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-/* One evaluator for all peers and all evaluations: what does not fit is known
- * before the run begins. */
-static enum kith_err open_evaluator(struct sim_world *world,
-                                    struct sim_results *results)
-{
-    KITH_ASSERT(world->dim > 0);
-    const struct kith_experiment *experiment = world->experiment;
-    const struct kith_dataset *dataset = world->options.dataset;
-    char text[KITH_DATA_ERROR_BYTES] = "";
-    results->mean = sim_alloc(world, world->dim, sizeof *results->mean);
-    results->z = sim_alloc(world, world->dim, sizeof *results->z);
-    if (!results->mean || !results->z)
-        return KITH_ENOMEM;
-    const enum kith_err err = kith_evaluator_open(
-        experiment, experiment->backend, dataset ? &dataset->test : NULL,
-        &results->evaluator, text);
-    return err == KITH_OK ? err : sim_fail(world, err, "%s", text);
 }
 
 /* The database writes its rows behind the run, on a thread of its own: they
@@ -72,13 +51,7 @@ enum kith_err sim_results_open(struct sim_world *world)
     kith_values_clear(&results->values);
     if (world->options.store)
         kith_rundb_start_writer(world->options.store);
-    return world->dim > 0 ? open_evaluator(world, results) : KITH_OK;
-}
-
-void sim_results_close(struct sim_world *world)
-{
-    if (world->results)
-        kith_evaluator_close(world->results->evaluator);
+    return KITH_OK;
 }
 
 /* Virtual time says nothing about how long one still has to wait: the wall
@@ -105,80 +78,10 @@ void sim_progress(struct sim_world *world)
     world->options.progress(&progress, world->options.arg);
 }
 
-/* ---- scores */
-
 struct kith_worker *sim_worker(const struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer == KITH_NOBODY || peer < world->machine_count);
     return world->protocol->worker(world, peer);
-}
-
-/* results->mean <- mean of z over live peers, of which it returns the count. */
-static uint32_t average(struct sim_world *world)
-{
-    KITH_ASSERT(world->dim > 0);
-    struct sim_results *results = world->results;
-    uint32_t live = 0;
-    memset(results->mean, 0, world->dim * sizeof *results->mean);
-    for (kith_id id = 0; id < world->peer_count; id++) {
-        if (!sim_alive(world, id))
-            continue;
-        live++;
-        kith_worker_read(sim_worker(world, id), results->z);
-        for (size_t k = 0; k < world->dim; k++)
-            results->mean[k] += results->z[k];
-    }
-    KITH_ASSERT(live <= world->peer_count);
-    for (size_t k = 0; k < world->dim; k++)
-        results->mean[k] /= live;
-    return live;
-}
-
-static double distance_squared(const struct sim_world *world)
-{
-    KITH_ASSERT(world->dim > 0);
-    const struct sim_results *results = world->results;
-    double sum = 0;
-    for (size_t k = 0; k < world->dim; k++) {
-        const double apart = results->z[k] - results->mean[k];
-        sum += apart * apart;
-    }
-    return sum;
-}
-
-/* Of the model in results->z. */
-static struct kith_score score(struct sim_world *world)
-{
-    KITH_ASSERT(world->results->evaluator != NULL);
-    struct kith_score result = {NAN, NAN};
-    char error[KITH_DATA_ERROR_BYTES];
-    const enum kith_err err = kith_evaluator_score(
-        world->results->evaluator, world->results->z, &result, error);
-    if (err != KITH_OK)
-        sim_fail(world, err, "%s", error);
-    return result;
-}
-
-/* Of the shared model, or of the mean; results->z is overwritten. */
-static struct kith_score score_averaged(struct sim_world *world)
-{
-    KITH_ASSERT(world->dim > 0);
-    const struct kith_dataset *dataset = world->options.dataset;
-    struct sim_results *results = world->results;
-    struct kith_worker *shared = sim_worker(world, KITH_NOBODY);
-    if (shared) {
-        kith_worker_read(shared, results->z);
-        return score(world);
-    }
-    memcpy(results->z, results->mean, world->dim * sizeof *results->z);
-    const enum kith_err err = kith_estimate(
-        world->experiment, world->experiment->backend,
-        dataset ? &dataset->train : NULL, KITH_ESTIMATE_BATCHES, results->z);
-    if (err != KITH_OK) {
-        sim_fail(world, err, "cannot estimate the running statistics: %s",
-                 kith_err_text(err));
-    }
-    return score(world);
 }
 
 /* ---- rows */
@@ -206,38 +109,25 @@ static struct kith_row row_of(const struct sim_world *world, kith_id peer)
 
 /* Rows are made only where somebody keeps them: counting all of a large run
  * would cost as much as its events. */
-static void put_peer(struct sim_world *world, kith_id id, double accuracy,
-                     double distance)
+static void put_peer(struct sim_world *world, const struct sim_scored *scored)
 {
+    const kith_id id = scored->peer;
     KITH_ASSERT(id < world->peer_count);
     if (!world->options.store)
         return;
     struct kith_row row = row_of(world, id);
     row.loss = row.step > 0 ? world->protocol->loss(world, id) : (double)NAN;
-    row.accuracy = accuracy;
-    row.consensus_distance = distance;
+    row.test_loss = scored->score.loss;
+    row.accuracy = scored->score.accuracy;
+    row.consensus_distance = sqrt(scored->squared);
     row.bytes_sent = sim_bytes_sent(world, id);
     (void)kith_rundb_row(world->options.store, &row); /* sticks */
 }
 
-/* One peer's own model against the test set and against the mean. */
-static void score_peer(struct sim_world *world, kith_id id, bool own)
+static void put_unscored(struct sim_world *world, kith_id id)
 {
-    KITH_ASSERT(sim_alive(world, id));
-    struct kith_values *values = &world->results->values;
-    struct kith_score result = {NAN, NAN};
-    kith_worker_read(sim_worker(world, id), world->results->z);
-    const double squared = distance_squared(world);
-    values->finite = values->finite > 0 && isfinite(squared);
-    values->consensus_distance += squared;
-    if (own) {
-        result = score(world);
-        values->accuracy_mean += result.accuracy;
-        values->loss_mean += result.loss;
-        values->accuracy_worst = fmin(values->accuracy_worst, result.accuracy);
-        values->loss_worst = fmax(values->loss_worst, result.loss);
-    }
-    put_peer(world, id, result.accuracy, sqrt(squared));
+    const struct sim_scored none = {id, NAN, {NAN, NAN}};
+    put_peer(world, &none);
 }
 
 /* Nobody has a model: rows alone. */
@@ -247,40 +137,63 @@ static void score_none(struct sim_world *world, bool last)
     KITH_ASSERT(isnan(world->results->values.consensus_distance));
     for (kith_id id = 0; id < world->peer_count && world->dim == 0; id++)
         if (rows && sim_alive(world, id))
-            put_peer(world, id, NAN, NAN);
+            put_unscored(world, id);
 }
 
-/* The averaged model is what the run is judged by; peers' own are scored where
- * there are few of them, or at the end. */
-static void score_all(struct sim_world *world, bool last)
+/* One peer's own model against the test set and against the mean. */
+static void add_peer(struct kith_values *values,
+                     const struct sim_scored *scored, bool own)
 {
-    KITH_ASSERT(world->peer_count > 0);
-    struct kith_values *values = &world->results->values;
-    kith_values_clear(values);
-    const uint32_t live = world->dim > 0 ? average(world) : 0;
-    if (live == 0) {
-        score_none(world, last);
+    values->finite = values->finite > 0 && isfinite(scored->squared);
+    values->consensus_distance += scored->squared;
+    if (!own)
         return;
-    }
-    const struct kith_score averaged = score_averaged(world);
-    const bool own = last || world->peer_count <= SCORED_PEERS;
-    values->accuracy = averaged.accuracy;
-    values->loss = averaged.loss;
-    values->finite = !world->nonfinite;
-    values->accuracy_mean = values->loss_mean = own ? 0 : (double)NAN;
+    values->accuracy_mean += scored->score.accuracy;
+    values->loss_mean += scored->score.loss;
+    values->accuracy_worst =
+        fmin(values->accuracy_worst, scored->score.accuracy);
+    values->loss_worst = fmax(values->loss_worst, scored->score.loss);
+}
+
+static void score_peers(struct sim_world *world, const struct sim_look *look,
+                        uint32_t live)
+{
+    struct kith_values *values = &world->results->values;
+    uint32_t count = 0;
+    const struct sim_scored *scored = sim_scores_peers(world, look, &count);
+    values->accuracy_mean = values->loss_mean = look->own ? 0 : (double)NAN;
     values->consensus_distance = 0;
-    for (kith_id id = 0; id < world->peer_count; id++)
-        if (sim_alive(world, id))
-            score_peer(world, id, own);
-    values->accuracy_mean /= live;
-    values->loss_mean /= live;
-    values->consensus_distance = sqrt(values->consensus_distance / live);
+    for (uint32_t i = 0; i < count; i++) {
+        add_peer(values, &scored[i], look->own);
+        put_peer(world, &scored[i]);
+    }
+    values->accuracy_mean /= count;
+    values->loss_mean /= count;
+    values->consensus_distance = sqrt(values->consensus_distance / count);
     /* A shared model is not the mean that the measure is about. */
     values->correlation =
         sim_worker(world, KITH_NOBODY)
             ? (double)NAN
-            : kith_correlation(world->results->mean, world->dim,
-                               values->consensus_distance, live);
+            : sim_scores_correlation(world, values->consensus_distance, live);
+}
+
+/* The averaged model is what the run is judged by. */
+static void score_all(struct sim_world *world, const struct sim_look *look,
+                      bool last)
+{
+    KITH_ASSERT(world->peer_count > 0);
+    struct kith_values *values = &world->results->values;
+    kith_values_clear(values);
+    const uint32_t live = world->dim > 0 ? sim_scores_average(world) : 0;
+    if (live == 0) {
+        score_none(world, last);
+        return;
+    }
+    const struct kith_score averaged = sim_scores_averaged(world, look->part);
+    values->accuracy = averaged.accuracy;
+    values->loss = averaged.loss;
+    values->finite = !world->nonfinite;
+    score_peers(world, look, live);
 }
 
 /* The row of all, with the busiest machine's bytes beside the sum: with a
@@ -293,7 +206,7 @@ static void put_sum(struct sim_world *world)
     struct kith_values *values = &results->values;
     struct kith_row *sum = &results->sum;
     *sum = row_of(world, KITH_NOBODY);
-    sum->loss = values->loss;
+    sum->loss = sum->test_loss = values->loss;
     sum->accuracy = values->accuracy;
     sum->consensus_distance = values->consensus_distance;
     sum->bytes_sent = results->bytes_most = 0;
@@ -315,13 +228,17 @@ static void put_sum(struct sim_world *world)
 
 /* Items run on threads until their virtual time is over: vectors are read when
  * all have ended. */
-static void evaluate(struct sim_world *world, bool last)
+static void evaluate(struct sim_world *world, const struct sim_look *look,
+                     bool last)
 {
     KITH_ASSERT(sim_failure(world) == KITH_OK || sim_ended(world));
-    struct sim_results *results = world->results;
     sim_work_join_all(world);
-    score_all(world, last);
+    score_all(world, look, last);
     put_sum(world);
+}
+
+static void note_correlation(struct sim_results *results)
+{
     results->correlation_lowest =
         fmin(results->correlation_lowest, results->values.correlation);
 }
@@ -330,11 +247,37 @@ static void evaluate(struct sim_world *world, bool last)
  * end alone. */
 void sim_evaluate(struct sim_world *world)
 {
-    KITH_ASSERT(world->experiment->evaluate_ns > 0);
-    evaluate(world, false);
+    KITH_ASSERT(world->experiment->evaluations != KITH_EVALUATE_END);
+    const struct sim_look look = {.peers = world->peer_count,
+                                  .own = world->peer_count <= SCORED_PEERS};
+    evaluate(world, &look, false);
+    note_correlation(world->results);
     world->results->values.live = sim_watch_live(world);
     (void)kith_checks_always(&world->results->checks, world->experiment,
                              &world->results->values, sim_time(world));
+}
+
+/* Rows alone: no check is asked of a part of the test set, or of a sample of
+ * the peers. */
+void sim_result_point(struct sim_world *world, uint32_t peers)
+{
+    KITH_ASSERT(peers > 0 && peers <= world->peer_count);
+    const struct sim_look look = {.peers = peers, .own = true, .part = true};
+    evaluate(world, &look, false);
+}
+
+/* What was counted, and the losses of training. */
+void sim_result_rows(struct sim_world *world, uint32_t peers)
+{
+    KITH_ASSERT(peers > 0 && peers <= world->peer_count);
+    sim_work_join_all(world);
+    kith_values_clear(&world->results->values);
+    for (uint64_t i = 0; i < peers; i++) {
+        const kith_id id = (kith_id)(i * world->peer_count / peers);
+        if (sim_alive(world, id))
+            put_unscored(world, id);
+    }
+    put_sum(world);
 }
 
 /* ---- the end */
@@ -346,7 +289,9 @@ void sim_summarise(struct sim_world *world, struct kith_summary *summary)
     KITH_ASSERT(!summary->has_trace_hash);
     struct sim_results *results = world->results;
     struct kith_rundb *store = world->options.store;
-    evaluate(world, true);
+    const struct sim_look all = {.peers = world->peer_count, .own = true};
+    evaluate(world, &all, true);
+    note_correlation(results);
     sim_ledger_finish(world, &results->values);
     const bool dead = sim_watch_finish(world, &results->values);
     summary->trace_hash = sim_trace_hash(world);
@@ -357,6 +302,7 @@ void sim_summarise(struct sim_world *world, struct kith_summary *summary)
     kith_summary_values(summary, &results->values);
     kith_summary_count(summary, &results->sum);
     summary->correlation.lowest = results->correlation_lowest;
+    sim_points_summary(world, summary);
     summary->bytes_per_peer_max = results->bytes_most;
     summary->nodes = world->central ? world->machine_count : 0;
     summary->cpu.train_s = summary->cpu.aead_s = NAN;

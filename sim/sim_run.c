@@ -69,7 +69,9 @@ static const struct part {
     {sim_watch_open, sim_watch_close},
     {sim_totals_open, NULL},
     {sim_work_open, sim_work_close},
-    {sim_results_open, sim_results_close},
+    {sim_points_open, NULL},
+    {sim_scores_open, sim_scores_close},
+    {sim_results_open, NULL},
     {sim_fault_open, NULL},
     {sim_trace_open, sim_trace_close},
 };

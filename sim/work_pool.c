@@ -4,8 +4,8 @@
  * its WORK_DONE is due; until then the event loop goes on. This thread belongs
  * to the pool: where it has to wait, it runs items itself, the awaited one
  * first. One item per peer at a time, so items of a peer stay in order and the
- * results do not depend on the number of threads. This is the only file of the
- * simulator that knows threads. */
+ * results do not depend on the number of threads. Beside scores.c the only
+ * file of the simulator that knows threads. */
 #include "sim/work_pool.h"
 
 #include <math.h>

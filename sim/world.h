@@ -18,7 +18,9 @@
  *   dishonest.c      peers whose word is not true
  *   watch.c          liveness after the last fault
  *   peer_totals.c    staleness and utilisation of each peer
- *   sim_result.c     evaluation, rows, summary
+ *   points.c         when a run is evaluated on its way
+ *   scores.c         how good models are, on threads
+ *   sim_result.c     rows, checks, summary
  *
  * Nothing is allocated per event: packets, model copies and links come from
  * pools that grow by doubling. What a part has for the whole run is taken with
@@ -27,6 +29,7 @@
 #ifndef KITH_SIM_WORLD_H
 #define KITH_SIM_WORLD_H
 
+#include "sim/points.h"
 #include "sim/delivery.h"
 #include "sim/dishonest.h"
 #include "sim/engine.h"
@@ -38,6 +41,7 @@
 #include "sim/packets.h"
 #include "sim/sim_peer.h"
 #include "sim/peer_totals.h"
+#include "sim/scores.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_result.h"
 #include "sim/trace.h"
@@ -72,6 +76,8 @@ struct sim_world {
     struct sim_ledger *ledger; /* NULL: nobody asked */
     struct sim_watch watch;
     struct sim_totals *totals;
+    struct sim_points points;
+    struct sim_scores *scores; /* NULL: the model has no parameters */
     struct sim_results *results;
     struct sim_central *central; /* NULL: peers gossip */
     struct sim_block *blocks;    /* sim_run.c: list of what was allocated */
@@ -90,6 +96,13 @@ void *sim_alloc(struct sim_world *world, size_t count, size_t size);
 static inline kith_ns sim_time(const struct sim_world *world)
 {
     return world->engine.clock.now_ns;
+}
+
+/* Asked after every event. */
+static inline bool sim_points_is_due(const struct sim_world *world)
+{
+    return world->steps_done >= world->points.due_step ||
+           sim_time(world) >= world->points.due_ns;
 }
 
 /* Is there anything that hears of marks, sim/watch.c? */

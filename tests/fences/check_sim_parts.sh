@@ -20,6 +20,8 @@ work work_pool
 ledger ledger
 watch watch
 totals peer_totals
+points points
+scores scores
 results sim_result'
 
 # check TREE

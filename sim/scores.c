@@ -1,0 +1,223 @@
+/* Scores of models. See scores.h.
+ *
+ * A thread has an evaluator and a vector of its own, and takes every n-th of
+ * the peers: which of them scores a model changes no bit of it. They live for
+ * one look, since there are few. */
+#include "sim/scores.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "sim/world.h"
+
+struct scorer {
+    const struct sim_world *world;
+    const struct sim_look *look;
+    struct kith_evaluator *evaluator;
+    double *z; /* (dim) */
+    uint32_t first;
+    enum kith_err err;
+    char error[KITH_DATA_ERROR_BYTES];
+};
+
+struct sim_scores {
+    double *mean;              /* (dim) */
+    struct sim_scored *scored; /* (peer_count) */
+    uint32_t count;            /* of the last look */
+    struct scorer *scorers;    /* (scorer_count) */
+    uint32_t scorer_count;
+};
+
+/* What does not fit is known before the run begins. */
+static enum kith_err open_scorer(struct sim_world *world, struct scorer *scorer)
+{
+    KITH_ASSERT(world->dim > 0);
+    const struct kith_experiment *experiment = world->experiment;
+    const struct kith_dataset *dataset = world->options.dataset;
+    scorer->world = world;
+    scorer->z = sim_alloc(world, world->dim, sizeof *scorer->z);
+    if (!scorer->z)
+        return KITH_ENOMEM;
+    enum kith_err err = kith_evaluator_open(experiment, experiment->backend,
+                                            dataset ? &dataset->test : NULL,
+                                            &scorer->evaluator, scorer->error);
+    if (err == KITH_OK)
+        err = kith_evaluator_part(scorer->evaluator, sim_points_rows(world),
+                                  scorer->error);
+    return err == KITH_OK ? err : sim_fail(world, err, "%s", scorer->error);
+}
+
+enum kith_err sim_scores_open(struct sim_world *world)
+{
+    KITH_ASSERT(world->scores == NULL);
+    const uint32_t threads =
+        world->options.threads > 0 ? world->options.threads : 1;
+    if (world->dim == 0)
+        return KITH_OK;
+    struct sim_scores *scores = sim_alloc(world, 1, sizeof *scores);
+    if (!scores)
+        return KITH_ENOMEM;
+    world->scores = scores;
+    scores->mean = sim_alloc(world, world->dim, sizeof *scores->mean);
+    scores->scored =
+        sim_alloc(world, world->peer_count, sizeof *scores->scored);
+    const uint32_t count =
+        threads < world->peer_count ? threads : world->peer_count;
+    scores->scorers = sim_alloc(world, count, sizeof *scores->scorers);
+    if (!scores->mean || !scores->scored || !scores->scorers)
+        return KITH_ENOMEM;
+    enum kith_err err = KITH_OK;
+    for (uint32_t i = 0; i < count && err == KITH_OK; i++) {
+        scores->scorers[i].first = i;
+        err = open_scorer(world, &scores->scorers[i]);
+        scores->scorer_count = i + 1;
+    }
+    return err;
+}
+
+void sim_scores_close(struct sim_world *world)
+{
+    struct sim_scores *scores = world->scores;
+    for (uint32_t i = 0; scores && i < scores->scorer_count; i++)
+        kith_evaluator_close(scores->scorers[i].evaluator);
+}
+
+uint32_t sim_scores_average(struct sim_world *world)
+{
+    KITH_ASSERT(world->dim > 0);
+    struct sim_scores *scores = world->scores;
+    double *z = scores->scorers[0].z;
+    uint32_t live = 0;
+    memset(scores->mean, 0, world->dim * sizeof *scores->mean);
+    for (kith_id id = 0; id < world->peer_count; id++) {
+        if (!sim_alive(world, id))
+            continue;
+        live++;
+        kith_worker_read(sim_worker(world, id), z);
+        for (size_t k = 0; k < world->dim; k++)
+            scores->mean[k] += z[k];
+    }
+    KITH_ASSERT(live <= world->peer_count);
+    for (size_t k = 0; k < world->dim; k++)
+        scores->mean[k] /= live;
+    return live;
+}
+
+/* Of the model in scorer->z; the first error stays. */
+static struct kith_score score(struct scorer *scorer, bool part)
+{
+    struct kith_score result = {NAN, NAN};
+    char error[KITH_DATA_ERROR_BYTES];
+    const enum kith_err err =
+        part ? kith_evaluator_score_part(scorer->evaluator, scorer->z, &result,
+                                         error)
+             : kith_evaluator_score(scorer->evaluator, scorer->z, &result,
+                                    error);
+    if (err != KITH_OK && scorer->err == KITH_OK) {
+        scorer->err = err;
+        memcpy(scorer->error, error, sizeof error);
+    }
+    return result;
+}
+
+static void check_scorer(struct sim_world *world, const struct scorer *scorer)
+{
+    if (scorer->err != KITH_OK)
+        sim_fail(world, scorer->err, "%s", scorer->error);
+}
+
+struct kith_score sim_scores_averaged(struct sim_world *world, bool part)
+{
+    KITH_ASSERT(world->dim > 0);
+    const struct kith_dataset *dataset = world->options.dataset;
+    struct scorer *scorer = &world->scores->scorers[0];
+    struct kith_worker *shared = sim_worker(world, KITH_NOBODY);
+    enum kith_err err = KITH_OK;
+    if (shared) {
+        kith_worker_read(shared, scorer->z);
+    } else {
+        memcpy(scorer->z, world->scores->mean, world->dim * sizeof *scorer->z);
+        err = kith_estimate(world->experiment, world->experiment->backend,
+                            dataset ? &dataset->train : NULL,
+                            KITH_ESTIMATE_BATCHES, scorer->z);
+    }
+    if (err != KITH_OK)
+        sim_fail(world, err, "cannot estimate the running statistics: %s",
+                 kith_err_text(err));
+    const struct kith_score result = score(scorer, part);
+    check_scorer(world, scorer);
+    return result;
+}
+
+static double distance_squared(const struct scorer *scorer)
+{
+    const struct sim_world *world = scorer->world;
+    double sum = 0;
+    for (size_t k = 0; k < world->dim; k++) {
+        const double apart = scorer->z[k] - world->scores->mean[k];
+        sum += apart * apart;
+    }
+    return sum;
+}
+
+static void *score_share(void *argument)
+{
+    struct scorer *scorer = argument;
+    const struct sim_world *world = scorer->world;
+    struct sim_scores *scores = world->scores;
+    for (uint32_t i = scorer->first; i < scores->count;
+         i += scores->scorer_count) {
+        struct sim_scored *scored = &scores->scored[i];
+        kith_worker_read(sim_worker(world, scored->peer), scorer->z);
+        scored->squared = distance_squared(scorer);
+        scored->score = scorer->look->own ? score(scorer, scorer->look->part)
+                                          : (struct kith_score){NAN, NAN};
+    }
+    return NULL;
+}
+
+/* A thread that cannot be had leaves its share to this one. */
+static void score_listed(struct sim_scores *scores)
+{
+    pthread_t threads[SIM_THREADS_MAX];
+    bool started[SIM_THREADS_MAX] = {false};
+    KITH_ASSERT(scores->scorer_count <= SIM_THREADS_MAX);
+    for (uint32_t i = 1; i < scores->scorer_count && i < scores->count; i++)
+        started[i] = pthread_create(&threads[i], NULL, score_share,
+                                    &scores->scorers[i]) == 0;
+    for (uint32_t i = 0; i < scores->scorer_count; i++)
+        if (started[i])
+            (void)pthread_join(threads[i], NULL);
+        else
+            (void)score_share(&scores->scorers[i]);
+}
+
+const struct sim_scored *sim_scores_peers(struct sim_world *world,
+                                          const struct sim_look *look,
+                                          uint32_t *count)
+{
+    KITH_ASSERT(look->peers <= world->peer_count);
+    struct sim_scores *scores = world->scores;
+    scores->count = 0;
+    for (uint64_t i = 0; i < look->peers; i++) {
+        const kith_id id = (kith_id)(i * world->peer_count / look->peers);
+        if (sim_alive(world, id))
+            scores->scored[scores->count++].peer = id;
+    }
+    for (uint32_t i = 0; i < scores->scorer_count; i++)
+        scores->scorers[i].look = look;
+    score_listed(scores);
+    for (uint32_t i = 0; i < scores->scorer_count; i++)
+        check_scorer(world, &scores->scorers[i]);
+    *count = scores->count;
+    return scores->scored;
+}
+
+double sim_scores_correlation(const struct sim_world *world,
+                              double consensus_distance, uint32_t peers)
+{
+    return kith_correlation(world->scores->mean, world->dim, consensus_distance,
+                            peers);
+}
