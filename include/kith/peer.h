@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kith/curve.h"
 #include "kith/err.h"
 #include "kith/experiment.h"
 #include "kith/node.h"
@@ -93,6 +94,10 @@ struct kith_member {
 struct kith_peer_options {
     const struct kith_experiment *experiment; /* kept for the run */
     const struct kith_examples *train; /* NULL where the model has no data */
+    /* Is the own model evaluated on its way, as `evaluate` says? On `test`;
+     * NULL where the model has no data. */
+    bool evaluates;
+    const struct kith_examples *test;
     const struct kith_identity *identity;
     const struct kith_trust *trust;
     const char *keys_folder; /* crl is read again from here; NULL: never */
@@ -155,6 +160,7 @@ struct kith_peer_report {
     struct kith_peer_cpu cpu;
     struct kith_row row;     /* the last one */
     struct kith_speed speed; /* over the run */
+    struct kith_curve curve; /* own evaluations, as it ended */
     kith_ns wall_ns;         /* from the start to the end */
     uint64_t samples;
     uint64_t bytes_sent, bytes_received; /* on the wire, handshakes included */

@@ -191,7 +191,7 @@ static double utilisation(const struct peering *peering,
                     : (double)NAN;
 }
 
-/* The last row, from the test set: what a report reads accuracy from. */
+/* The curve's last point: of all of the test set. */
 static void keep_score(struct peering *peering,
                        const struct kith_peer_report *report,
                        const struct kith_score *score)
@@ -199,7 +199,7 @@ static void keep_score(struct peering *peering,
     struct kith_row row = report->row;
     row.speed.measured = false; /* nothing was trained for this row */
     row.time_ns = report->wall_ns;
-    row.loss = score->loss;
+    row.loss = row.test_loss = score->loss;
     row.accuracy = score->accuracy;
     (void)kith_rundb_row(peering->store, &row);
 }
@@ -231,6 +231,7 @@ static void summarise(struct peering *peering,
     summary->completed = report->finished;
     summary->alone = was_alone(report);
     summary->diverged = report->diverged;
+    kith_summary_curve(summary, &report->curve);
     if (!scored)
         return;
     summary->accuracy.mean = summary->accuracy.worst = score.accuracy;
@@ -249,6 +250,8 @@ static enum kith_err run_peer(struct peering *peering, char *error)
         peering->has_dataset ? peering->dataset.train.count : 0);
     options.experiment = &member->experiment;
     options.train = peering->has_dataset ? &peering->dataset.train : NULL;
+    options.evaluates = true;
+    options.test = peering->has_dataset ? &peering->dataset.test : NULL;
     options.identity = &member->identity;
     options.trust = &member->trust;
     options.keys_folder = member->file.identity;

@@ -155,6 +155,9 @@ static void set_options(struct kith_peer_options *options,
     kith_peer_options_default(options);
     options->experiment = child->experiment;
     options->train = child->dataset == NULL ? NULL : &child->dataset->train;
+    options->test = child->dataset == NULL ? NULL : &child->dataset->test;
+    /* With `evaluate` a time the launcher does, the average. */
+    options->evaluates = child->experiment->evaluate_ns == 0;
     options->identity = &child->cluster->identities[child->self];
     options->trust = &child->cluster->trust;
     options->self = child->self;
@@ -185,6 +188,9 @@ static void send_final(struct speaker *speaker, enum kith_err err,
     final->saved = report->saved;
     final->dropped = speaker->dropped;
     final->speed = report->speed;
+    final->points = report->curve.done;
+    final->left_out = report->curve.left_out;
+    final->rows = report->curve.plan.rows;
     kith_text_copy(final->text, sizeof final->text, text);
     speak(speaker, &record, true);
 }

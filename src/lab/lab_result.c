@@ -56,6 +56,22 @@ static double utilisation(const struct lab *lab)
     return sum / lab->peer_count;
 }
 
+/* Of the peer whose curve has the fewest points. */
+static void add_curves(const struct lab *lab, struct kith_summary *summary)
+{
+    struct kith_curve least = {.done = UINT32_MAX};
+    for (uint32_t i = 0; i < lab->peer_count; i++) {
+        const struct lab_final *final = &lab->peers[i].final;
+        if (final->points >= least.done || !final->saved)
+            continue;
+        least.done = final->points;
+        least.left_out = final->left_out;
+        least.plan.rows = final->rows;
+    }
+    if (least.done < UINT32_MAX)
+        kith_summary_curve(summary, &least);
+}
+
 /* Sums of the last rows. The launcher's own time, spent on rows and the
  * database, belongs to the run: it is booked as other. */
 static void add_up(struct lab *lab, struct kith_summary *summary)
@@ -79,6 +95,7 @@ static void add_up(struct lab *lab, struct kith_summary *summary)
         summary->utilisation = utilisation(lab);
     }
     add_speeds(lab, summary);
+    add_curves(lab, summary);
     summary->faults = lab->faults;
     summary->completed = lab->signals == 0 && lab->start_ns != 0;
 }
@@ -96,11 +113,11 @@ static void put_row(struct lab *lab, kith_id peer, uint64_t step,
     if (peer != KITH_NOBODY)
         row = lab->peers[peer].last;
     else
-        row.samples = step * lab->experiment.train.batch * lab->peer_count;
+        kith_lab_count_all(lab, step, &row);
     row.speed.measured = false; /* nothing was trained for this row */
     row.time_ns = wall_ns(lab);
     row.step = step;
-    row.loss = score->loss;
+    row.loss = row.test_loss = score->loss;
     row.accuracy = score->accuracy;
     row.consensus_distance = distance;
     (void)kith_rundb_row(lab->options->store, &row);

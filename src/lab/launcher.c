@@ -289,6 +289,18 @@ void kith_lab_values(struct lab *lab)
         values->waiting_share = sum.waiting_s / wall / (double)lab->peer_count;
 }
 
+void kith_lab_count_all(const struct lab *lab, uint64_t step,
+                        struct kith_row *row)
+{
+    struct kith_row sum = {.received = 0};
+    for (uint32_t i = 0; i < lab->peer_count; i++)
+        kith_row_add_peer(&sum, &lab->peers[i].last);
+    row->samples = step * lab->experiment.train.batch * lab->peer_count;
+    row->bytes_sent = sum.bytes_sent;
+    row->bytes_received = sum.bytes_received;
+    row->done = sum.done;
+}
+
 /* As in the simulator: at evaluations, where there are any, for a value from
  * before a fault says nothing about what comes after it. */
 static void check_values(struct lab *lab, kith_ns time_ns)
@@ -308,10 +320,10 @@ static void take_score(void *user, const struct lab_record *record)
     struct kith_row row = kith_row_unknown(KITH_NOBODY);
     row.time_ns = kith_host_now() - lab->start_ns;
     row.step = score->step;
-    row.loss = score->loss;
+    row.loss = row.test_loss = score->loss;
     row.accuracy = score->accuracy;
     row.consensus_distance = score->consensus_distance;
-    row.samples = score->step * lab->experiment.train.batch * lab->peer_count;
+    kith_lab_count_all(lab, score->step, &row);
     (void)kith_rundb_row(lab->options->store, &row);
     lab->values.accuracy = score->accuracy;
     lab->values.loss = score->loss;

@@ -138,6 +138,10 @@ enum kith_err kith_lab_fail(struct lab *lab, enum kith_err err,
                             const char *format, ...) KITH_PRINTF(3, 4);
 /* Of the run database, which has its own sentence: fails unless KITH_OK. */
 enum kith_err kith_lab_stored(struct lab *lab, enum kith_err err);
+/* What the average's row counts of all peers: samples at `step`; bytes and
+ * exchanges as their latest rows say. */
+void kith_lab_count_all(const struct lab *lab, uint64_t step,
+                        struct kith_row *row);
 /* Sums of the latest rows, for progress and checks. */
 void kith_lab_values(struct lab *lab);
 

@@ -74,14 +74,19 @@ static const struct field event[] = {
     {FLAG, AT(mark.initiator)},   {WHOLE, AT(mark.value)},
     {REAL, AT(mark.sum)}};
 static const struct field line[] = {{TEXT, AT(line)}};
-static const struct field final[] = {
-    {FAILURE, AT(final.err)},      {FLAG, AT(final.finished)},
-    {FLAG, AT(final.interrupted)}, {FLAG, AT(final.saved)},
-    {COUNT, AT(final.dropped)},    {FLAG, AT(final.speed.measured)},
+static const struct field final[] = {{FAILURE, AT(final.err)},
+                                     {FLAG, AT(final.finished)},
+                                     {FLAG, AT(final.interrupted)},
+                                     {FLAG, AT(final.saved)},
+                                     {COUNT, AT(final.dropped)},
+                                     {U32, AT(final.points)},
+                                     {U32, AT(final.left_out)},
+                                     {U32, AT(final.rows)},
+                                     {FLAG, AT(final.speed.measured)},
 #define KITH_SERIES_COLUMN(place, schema, kind, name, add, chart)              \
     SPEED_##place({kind, AT(final.speed.name)})
 #include "kith/series.def"
-    {TEXT, AT(final.text)}};
+                                     {TEXT, AT(final.text)}};
 static const struct field score[] = {{COUNT, AT(score.step)},
                                      {PEERS, AT(score.peers)},
                                      {REAL, AT(score.loss)},

@@ -21,7 +21,7 @@
 #include "kith/types.h"
 
 #define LAB_RECORD_BYTES 512u
-#define LAB_RECORD_VERSION 5u
+#define LAB_RECORD_VERSION 6u
 /* Longer lines are cut; terminator included. */
 #define LAB_TEXT_BYTES 360u
 
@@ -47,6 +47,8 @@ struct lab_final {
     bool finished, interrupted, saved;
     uint64_t dropped;          /* records that found the pipe full */
     struct kith_speed speed;   /* over the run */
+    uint32_t points, left_out; /* of its curve, on the way */
+    uint32_t rows;             /* of the test set; 0: all */
     char text[LAB_TEXT_BYTES]; /* the error, "" */
 };
 

@@ -64,8 +64,10 @@ struct kith_driver {
     uv_loop_t loop;
     struct kith_transport transport;
     struct kith_thread thread;
-    struct kith_shared shared; /* the worker's vectors, where a host's peers
-                                  read them */
+    struct kith_own_curve curve; /* the thread's, until it has stopped */
+    struct kith_score score;     /* of the next row; NaN: none */
+    struct kith_shared shared;   /* the worker's vectors, where a host's peers
+                                    read them */
     struct kith_worker *worker;
     struct kith_topology topology;
     struct kith_node_config config;
@@ -170,6 +172,8 @@ void kith_rows_model(struct kith_driver *driver,
                      const struct kith_message *message);
 double kith_process_cpu(void);
 void kith_rows_send(struct kith_driver *driver);
+/* A row of its own for an evaluation: kith_thread_options.scored. */
+void kith_rows_scored(void *driver, const struct kith_score *score);
 void kith_rows_report(struct kith_driver *driver);
 
 #endif

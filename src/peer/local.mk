@@ -26,6 +26,8 @@ libkith_peer_a_SOURCES = \
   src/peer/log_limit.c \
   src/peer/log_limit.h \
   src/peer/member.c \
+  src/peer/own_curve.c \
+  src/peer/own_curve.h \
   src/peer/peer.c \
   src/peer/peer_settings.c \
   src/peer/senders.c \

@@ -294,6 +294,7 @@ static void start_timers(struct kith_driver *driver)
     driver->start_ns = options->on_ready != NULL
                            ? options->on_ready(options->user)
                            : (kith_ns)uv_hrtime();
+    driver->curve.start_ns = driver->start_ns;
     const uint64_t row_ms = (uint64_t)(options->row_ns / KITH_MS) + 1;
     uv_update_time(&driver->loop);
     uv_timer_start(&driver->rows, rows_due, row_ms, row_ms);
@@ -338,6 +339,25 @@ static enum kith_err resume(struct kith_driver *driver,
         options->on_log(options->user, line);
     }
     return err;
+}
+
+/* A peer that has no memory to evaluate trains all the same, and says so. */
+static void open_curve(struct kith_driver *driver, uint64_t steps,
+                       uint64_t step)
+{
+    const struct kith_peer_options *options = driver->options;
+    char why[KITH_DATA_ERROR_BYTES], line[KITH_DATA_ERROR_BYTES + 64];
+    driver->score = (struct kith_score){NAN, NAN};
+    if (!options->evaluates)
+        return;
+    const enum kith_err err =
+        kith_own_curve_open(&driver->curve, options->experiment, options->test,
+                            driver->worker, steps, why);
+    kith_own_curve_pass(&driver->curve, step);
+    if (err == KITH_OK || options->on_log == NULL)
+        return;
+    snprintf(line, sizeof line, "no-curve reason=\"%s\"", why);
+    options->on_log(options->user, line);
 }
 
 /* Topology, worker, save, node, in this order: each needs the one before, and
@@ -385,6 +405,7 @@ static enum kith_err open_node(struct kith_driver *driver)
     driver->node =
         kith_node_init(driver->node_memory, &driver->config, options->self,
                        options->incarnation, standing.step, options->adopt);
+    open_curve(driver, steps, standing.step);
     return KITH_OK;
 
 no_node:
@@ -457,11 +478,13 @@ static enum kith_err open_handles(struct kith_driver *driver)
     const struct kith_thread_options thread = {
         .worker = driver->worker,
         .save = options->save,
+        .curve = &driver->curve,
         .step_ns = options->experiment->compute.step_ns,
         .peak = driver->peak,
         .arg = driver,
         .done = kith_driver_worked,
         .saved = kith_driver_saved,
+        .scored = kith_rows_scored,
         .failed = backend_failed,
     };
     init_timers(driver);
@@ -535,6 +558,8 @@ enum kith_err kith_peer_run(const struct kith_peer_options *options,
     KITH_ASSERT(left == 0);
 
 no_loop:
+    report->curve = driver->curve.curve;
+    kith_own_curve_close(&driver->curve);
     free(driver->node_memory);
     kith_worker_close(driver->worker);
 no_node:

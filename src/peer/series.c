@@ -140,6 +140,9 @@ static void make_row(struct kith_driver *driver, struct kith_row *row)
     row->step = counters.steps;
     row->samples = samples_of(driver, counters.steps);
     row->loss = driver->last_loss;
+    row->test_loss = driver->score.loss;
+    row->accuracy = driver->score.accuracy;
+    driver->score = (struct kith_score){NAN, NAN};
     row->bytes_sent = transport->net.bytes_sent;
     row->bytes_received = transport->net.bytes_received;
     row->waiting_s = 1e-9 * (double)counters.waited_ns;
@@ -171,6 +174,13 @@ void kith_rows_send(struct kith_driver *driver)
     if (options->on_row != NULL)
         options->on_row(options->user, &driver->report->row);
     kith_journal_flush(driver);
+}
+
+void kith_rows_scored(void *arg, const struct kith_score *score)
+{
+    struct kith_driver *driver = arg;
+    driver->score = *score;
+    kith_rows_send(driver);
 }
 
 void kith_rows_report(struct kith_driver *driver)

@@ -40,10 +40,12 @@ static void run_item(struct kith_thread *thread)
                              &standing, true, thread->save_error);
 }
 
-/* Holds the mutex; waits out the period of a step that began at `began_ns`. */
-static void pad_step(struct kith_thread *thread, kith_ns began_ns)
+/* Holds the mutex; waits out the period of a step that began at `began_ns`, of
+ * which an evaluation is no part, but may fill the rest. */
+static void pad_step(struct kith_thread *thread, kith_ns began_ns,
+                     kith_ns evaluated_ns)
 {
-    const kith_ns took = (kith_ns)uv_hrtime() - began_ns;
+    const kith_ns took = (kith_ns)uv_hrtime() - began_ns - evaluated_ns;
     const kith_ns least = thread->options.step_ns;
     const kith_ns base = took > least ? took : least;
     while (!thread->stopping) {
@@ -54,6 +56,17 @@ static void pad_step(struct kith_thread *thread, kith_ns began_ns)
         (void)uv_cond_timedwait(&thread->changed, &thread->mutex,
                                 (uint64_t)left);
     }
+}
+
+/* A step that counts is `step` + 1 of them. */
+static kith_ns evaluate(struct kith_thread *thread,
+                        struct kith_own_score *score)
+{
+    struct kith_own_curve *curve = thread->options.curve;
+    return curve != NULL && thread->work.kind == KITH_WORK_TRAIN &&
+                   thread->result.finite
+               ? kith_own_curve_step(curve, thread->work.step + 1, score)
+               : 0;
 }
 
 /* One item at a time, so the worker needs no lock (ARCHITECTURE.md,
@@ -77,14 +90,18 @@ static void thread_main(void *arg)
         struct kith_data_counts counts = {.origin = 0};
         uint64_t data_wait_ns;
         kith_worker_data(thread->options.worker, &counts, &data_wait_ns);
+        struct kith_own_score score = {.is_new = false};
+        const kith_ns evaluated_ns =
+            failed == NULL ? evaluate(thread, &score) : 0;
 
         uv_mutex_lock(&thread->mutex);
+        thread->score = score;
         thread->spent.data_wait_ns = data_wait_ns;
         thread->failed = failed;
         if (thread->work.kind == KITH_WORK_TRAIN) {
             thread->spent.train_cpu_ns += spent_ns;
             if (failed == NULL)
-                pad_step(thread, began_ns);
+                pad_step(thread, began_ns, evaluated_ns);
         } else {
             thread->spent.merge_cpu_ns += spent_ns;
         }
@@ -125,6 +142,7 @@ static void thread_result(uv_async_t *async)
     if (thread->item == KITH_ITEM_DONE)
         thread->item = KITH_ITEM_NONE;
     const struct kith_work_result result = thread->result;
+    const struct kith_own_score score = thread->score;
     const enum kith_err save_err = thread->save_err;
     const char *failed = thread->failed;
     thread->save_err = KITH_OK;
@@ -143,6 +161,8 @@ static void thread_result(uv_async_t *async)
         options->saved(options->arg, &saved);
     }
     options->done(options->arg, &result);
+    if (score.is_new)
+        options->scored(options->arg, &score.score);
 }
 
 /* Nothing is left behind on an error but a handle that the loop closes. */

@@ -15,11 +15,13 @@
 #include "kith/saver.h"
 #include "kith/types.h"
 #include "kith/work.h"
+#include "own_curve.h"
 #include "kith/worker.h"
 
 struct kith_thread_options {
     struct kith_worker *worker;
     const char *save; /* path of SAVE items; NULL: they do nothing */
+    struct kith_own_curve *curve; /* NULL: none */
     kith_ns step_ns;
     double peak; /* FLOP/s, for checkpoints; 0: not measured */
     /* On the loop thread. */
@@ -28,6 +30,8 @@ struct kith_thread_options {
     /* A SAVE is done when the state is copied; this is when it is a file, or
      * why it is none. */
     void (*saved)(void *arg, const struct kith_saved *saved);
+    /* After it, where the step has become a point of the curve. */
+    void (*scored)(void *arg, const struct kith_score *score);
     /* In the place of both: the backend has failed for good, and what the item
      * did counts for nothing. The last call. */
     void (*failed)(void *arg, const char *why);
@@ -62,6 +66,7 @@ struct kith_thread {
     const char *failed; /* the backend's word; NULL: it is well */
     struct kith_work work;
     struct kith_work_result result;
+    struct kith_own_score score;
     double factor;
     struct kith_thread_spent spent;
     enum kith_err save_err;
