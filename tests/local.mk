@@ -228,6 +228,7 @@ INTEGRATION = \
   tests/integration/test_cli_stops.sh \
   tests/integration/test_cli_topology.sh \
   tests/integration/test_cli_usage.sh \
+  tests/integration/test_curves.sh \
   tests/integration/test_docs_algorithms.sh \
   tests/integration/test_docs_costs.sh \
   tests/integration/test_failed_counts.sh \
