@@ -321,9 +321,8 @@ EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integr
   tests/long/accept_wires.py tests/long/accept_wires_live.py \
   tests/long/accept_heal.py tests/long/byzantine.py \
   tests/long/byzantine_digits.csv tests/long/byzantine_fashion.csv \
-  tests/integration/lab_replay.py tests/integration/report_page.py tests/integration/lab_taxonomy.py docs/make_algorithms.py \
-  docs/make_manual.py
-  tests/integration/lab_replay.py tests/integration/lab_taxonomy.py docs/make_algorithms.py \
+  tests/integration/lab_replay.py tests/integration/report_page.py tests/integration/lab_taxonomy.py \
+  docs/make_algorithms.py \
   docs/make_manual.py docs/make_papers_costs.py docs/papers_costs.csv \
   docs/papers_costs.md docs/papers_costs.svg
 EXTRA_PROGRAMS += $(LONG_BUILDS)

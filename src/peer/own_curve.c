@@ -51,6 +51,7 @@ enum kith_err kith_own_curve_open(struct kith_own_curve *own,
     return err;
 }
 
+/* A resumed run has drawn the points up to there: they are not made up for. */
 void kith_own_curve_pass(struct kith_own_curve *own, uint64_t step)
 {
     own->run.steps = (double)step;
@@ -66,10 +67,13 @@ static bool is_due(struct kith_own_curve *own)
                KITH_CURVE_POINT;
     if (now_ns < own->due_ns)
         return false;
+    /* Whole periods on: those that a long step has missed are not made up. */
     own->due_ns = (now_ns / own->period_ns + 1) * own->period_ns;
     return true;
 }
 
+/* Between two steps of the training thread, which alone touches the vectors:
+ * x stands still while it is read and scored. */
 kith_ns kith_own_curve_step(struct kith_own_curve *own, uint64_t step,
                             struct kith_own_score *score)
 {
