@@ -51,6 +51,7 @@ echo "$name: page of 1000 peers, 20 evaluations: $size bytes, at most 5000000"
 python3 "$counts" hostile "$sweep" "$scratch/evil.db"
 page evil "$scratch/evil.db"
 page sweep "$sweep"
+page same "$run" "$run"
 
 chromium=$(command -v chromium || command -v chromium-browser || true)
 [ -n "$chromium" ] || {
@@ -79,9 +80,10 @@ saves() {
 
 # says PATTERN WHAT: of the document's text.
 says() {
-    python3 "$counts" text "$scratch/dom" | grep -q "$1" || {
+    python3 "$counts" text "$scratch/dom" >"$scratch/text"
+    grep -q "$1" "$scratch/text" || {
         fail "$2: no '$1'"
-        python3 "$counts" text "$scratch/dom" | head -c 600 >&2
+        head -c 600 "$scratch/text" >&2
     }
 }
 
@@ -113,6 +115,9 @@ says 'Of 2, gossip.every=[14] reached' "the answer of a sweep"
 says 'with the fewest bytes gossip.every=4' "who needs the fewest bytes"
 draws sweep 'goal=99.9'
 says 'None came to it' "a target that is out of reach"
+draws same
+says 'with the [0-9]* columns in which all are equal' "columns of equal runs"
+says 'with the [0-9]* rows in which all are equal' "rows of equal runs"
 draws evil
 grep -q '<title>OWNED</title>' "$scratch/dom" && fail "a label ran"
 for one in run evil many; do

@@ -108,26 +108,25 @@ function sortable(id, heads, rows, keys) {
         make('thead', {}, head), body));
 }
 
-function comparison() {
-    const {cells, runs: all} = report.comparison;
-    if (cells.length < 2 && all.length < 2) return null;
-    const shown = COLUMNS.filter(([key]) => cells.some(cell => cell[key].count > 0));
-    const runnable = cells.filter(cell => cell.runs > 0);
-    const lineOf = cell => runs.find(run => run.database === cell.database &&
+function cellName(cell) {
+    const line = runs.find(run => run.database === cell.database &&
         (run.cell === cell.cell || !run.isCell));
-    const nameOf = cell => {
-        const line = lineOf(cell);
-        return make('span', {}, line ? make('i', {class: 'chip', style:
-            {background: line.colour}}) : null,
-            line && !line.isCell && several ? line.letter + ' · ' : '',
-            cell.label.split(', ').map((part, at) => [at > 0 ? ', ' : '', make('span', {class: 'whole'}, part)]));
-    };
-    const rows = runnable.map(cell => make('tr', {}, make('td', {}, nameOf(cell)),
+    return make('span', {}, line ? make('i', {class: 'chip', style: {background: line.colour}}) : null,
+        line && !line.isCell && several ? line.letter + ' · ' : '',
+        cell.label.split(', ').map((part, at) => [at > 0 ? ', ' : '', make('span', {class: 'whole'}, part)]));
+}
+
+function comparisonTable(cells, shown) {
+    const rows = cells.map(cell => make('tr', {}, make('td', {}, cellName(cell)),
         make('td', {class: 'n'}, cell.runs), shown.map(([key, , format]) =>
             make('td', {class: 'n'}, spreadText(cell[key], format, cell.runs)))));
-    const keys = runnable.map(cell => [cell.label, cell.runs,
-        ...shown.map(([key]) => cell[key].mean)]);
-    const troubles = [
+    const keys = cells.map(cell => [cell.label, cell.runs, ...shown.map(([key]) => cell[key].mean)]);
+    return sortable('comparison', ['cell', 'runs', ...shown.map(([, head]) => head)], rows, keys);
+}
+
+/* Runs that came to no good end, and cells that were refused. */
+function troubles({cells, runs: all}) {
+    const rows = [
         ...all.filter(run => run.state !== 'done').map(run => [run.label, 'seed ' + run.seed,
             make('span', {class: 'broken'}, run.state), run.problem]),
         ...all.filter(run => run.state === 'done' && run.violations > 0).map(run =>
@@ -135,12 +134,24 @@ function comparison() {
              run.violations + (run.violations === 1 ? ' assertion' : ' assertions')]),
         ...cells.filter(cell => cell.refused !== null).map(cell =>
             [cell.label, '–', 'refused', cell.refused])];
+    return rows.length === 0 ? null : make('details', {open: ''}, make('summary', {}, rows.length + ' of note'),
+        table('troubles', ['cell', 'seed', 'state', 'why'], rows));
+}
+
+/* Columns in which cells differ; the others are a tick away. */
+function comparison() {
+    const {cells, runs: all} = report.comparison;
+    if (cells.length < 2 && all.length < 2) return null;
+    const able = cells.filter(cell => cell.runs > 0);
+    const known = COLUMNS.filter(([key]) => able.some(cell => cell[key].count > 0));
+    const differing = able.length < 2 ? known : known.filter(([key]) =>
+        new Set(able.map(cell => JSON.stringify(cell[key]))).size > 1);
+    const place = make('div', {}, comparisonTable(able, differing)), alike = known.length - differing.length;
     return section('Comparison',
         make('p', {class: 'hint'}, 'mean ± deviation over the seeds; steps of all nodes; click a heading to sort'),
-        sortable('comparison', ['cell', 'runs', ...shown.map(([, head]) => head)], rows, keys),
-        troubles.length === 0 ? null : make('details', {open: ''},
-            make('summary', {}, troubles.length + ' of note'),
-            table('troubles', ['cell', 'seed', 'state', 'why'], troubles)));
+        alike === 0 ? null : tick('with the ' + alike + (alike === 1 ? ' column' : ' columns') + ' in which all are equal', false,
+            on => place.replaceChildren(comparisonTable(able, on ? known : differing)), 'equal'),
+        place, troubles(report.comparison));
 }
 
 const withRun = heads => several ? ['run', ...heads] : heads;
