@@ -24,6 +24,8 @@ static uint32_t connected(const struct kith_driver *driver)
     return count;
 }
 
+/* Says how many were wanted, how many came, and whether some that came have
+ * another experiment: the likeliest reason why nobody stays. */
 static void give_up(struct kith_driver *driver, uint32_t found)
 {
     const struct kith_peer_options *options = driver->options;
@@ -38,6 +40,8 @@ static void give_up(struct kith_driver *driver, uint32_t found)
     kith_driver_alone_later(driver, why);
 }
 
+/* Enough, too late, or dial again. Dialling who is connected already, or is
+ * being dialled, does nothing, so each turn may name all. */
 static void gathering_due(uv_timer_t *timer)
 {
     struct kith_driver *driver = timer->data;
@@ -62,6 +66,8 @@ static void gathering_due(uv_timer_t *timer)
     uv_timer_start(timer, gathering_due, GATHERING_MS, 0);
 }
 
+/* The start's own timer serves: the run has not begun, so nothing else holds
+ * it. */
 void kith_gathering_start(struct kith_driver *driver)
 {
     const struct kith_peer_options *options = driver->options;

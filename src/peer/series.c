@@ -176,6 +176,8 @@ void kith_rows_send(struct kith_driver *driver)
     kith_journal_flush(driver);
 }
 
+/* On the loop thread, once the training thread has scored the model: a row of
+ * its own, so that a point stands where its step ended. */
 void kith_rows_scored(void *arg, const struct kith_score *score)
 {
     struct kith_driver *driver = arg;

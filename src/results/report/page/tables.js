@@ -219,7 +219,7 @@ function outcomes() {
 function note(run) {
     return !run.isCell && run.peersAll > run.peers.length ? make('p', {class: 'hint'},
         (several ? 'run ' + run.letter + ': ' : '') + 'each peer: the first ' + run.peers.length +
-        ' of ' + number(run.peersAll) + '; means and bands count all') : null;
+        ' of ' + number(run.peersAll) + '; means and bands count ' + (run.peersAll > 10000 ? 'more of them' : 'all')) : null;
 }
 
 /* Each fault from its begin to its end; what began and ended together is one. */
