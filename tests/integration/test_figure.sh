@@ -53,6 +53,20 @@ timeout 60 "$kith" report "$scratch/sweep.db" --figure loss:time --csv \
     --out "$scratch/no.pdf" 2>"$scratch/err" && fail "--csv beside --figure"
 one_line "both" 'give one'
 
+# A name that is no text is refused, and leaves no half of a figure.
+cp "$scratch/sweep.db" "$scratch/hostile.db"
+python3 - "$scratch/hostile.db" <<'END' || fail "no hostile database"
+import sqlite3
+import sys
+base = sqlite3.connect(sys.argv[1])
+base.execute("UPDATE settings SET value = CAST(X'ff41' AS TEXT) WHERE cell = 1")
+base.commit()
+END
+rm -f "$scratch/no.pdf"
+figure 5 accuracy:bytes "$scratch/no.pdf" "$scratch/hostile.db"
+one_line "hostile" 'no UTF-8'
+[ -e "$scratch/no.pdf" ] && fail "left a figure of a name that is no text"
+
 # Where it cannot be written, that is said.
 figure 5 accuracy:bytes "$scratch/nowhere/figure.pdf"
 finish

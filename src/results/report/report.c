@@ -132,8 +132,16 @@ static enum kith_err write_figure(const struct writing *writing, FILE *out)
                           "install libcairo2-dev and configure again, or use "
                           "--points",
                           writing->out);
-        if (err == KITH_EIO)
+        if (err == KITH_EIO && ferror(out))
             err = KITH_OK; /* the stream says it, with errno */
+        else if (err == KITH_EIO)
+            kith_text_add(writing->error, KITH_REPORT_ERROR_BYTES, 0,
+                          "drawing %s: cairo refused it; is the name of a run "
+                          "or a setting no UTF-8?",
+                          writing->out);
+        else if (err == KITH_ENOMEM)
+            kith_text_add(writing->error, KITH_REPORT_ERROR_BYTES, 0,
+                          "drawing %s: out of memory", writing->out);
     }
     free(figure);
     return err;
