@@ -92,6 +92,13 @@ for row in sqlite3.connect(sys.argv[1]).execute(sys.argv[2]):
 PY
 }
 
+# steps_below RANK: what peers of lower rank did. The summary counts who was
+# killed, too, up to its last row.
+steps_below() {
+    sql "$(json database)" "SELECT sum(step) FROM (SELECT max(step) AS step \
+        FROM series WHERE peer < $1 GROUP BY peer)"
+}
+
 # holds EXPRESSION...: python's opinion of it.
 holds() {
     python3 -c "import sys; sys.exit(0 if ($*) else 1)"

@@ -117,7 +117,7 @@ static enum kith_err ipsec_mb_open(union kith_aead_state *state,
                                    enum kith_suite suite,
                                    const struct kith_aead_text *text)
 {
-    uint8_t tag[KITH_TAG_BYTES], sent[KITH_TAG_BYTES];
+    uint8_t tag[KITH_TAG_BYTES] = {0}, sent[KITH_TAG_BYTES];
     (void)suite;
     memcpy(sent, text->in + text->bytes, sizeof sent);
     run(state, gcm.open, text, tag);
