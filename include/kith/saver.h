@@ -7,9 +7,9 @@
  * Two saves never overlap: a begin waits for the one under way. Until its
  * rename the file before it stands, whatever ends the process.
  *
- * Cost    begin: one copy of model, optimiser and algorithm vectors, into
- * memory of that size which is kept until close Test    unit/test_saver.c,
- * integration/test_resume.sh */
+ * Cost: begin makes one copy of model, optimiser and algorithm vectors, into
+ * memory of that size which is kept until close.
+ * Test: unit/test_saver.c, integration/test_resume.sh */
 #ifndef KITH_SAVER_H
 #define KITH_SAVER_H
 
@@ -36,16 +36,17 @@ KITH_MUST_CHECK enum kith_err kith_saver_open(void (*written)(void *arg),
                                               void *arg,
                                               struct kith_saver **saver);
 /* The state of the worker, which no other thread changes meanwhile, will become
- * the file `path` (kept until it has). The result of a save before it that was
- * not taken is lost. KITH_ENOMEM, KITH_EDEVICE, with a line in `error`
- * (KITH_DATA_ERROR_BYTES): nothing is written, and what was there stays. */
+ * the file `path` (kept until it has). Of saves before it whose result was not
+ * taken, the last one that failed is still told. KITH_ENOMEM, KITH_EDEVICE,
+ * with a line in `error` (KITH_DATA_ERROR_BYTES): nothing is written, and what
+ * was there stays. */
 KITH_MUST_CHECK enum kith_err
 kith_saver_begin(struct kith_saver *saver, struct kith_worker *worker,
                  const char *path, const struct kith_standing *standing,
                  bool keep_previous, char *error);
 bool kith_saver_busy(struct kith_saver *saver);
-/* The result of the last save; false: it was taken, is not there yet, or there
- * was none. */
+/* The result of a save: of one that failed first, then of the last one. False:
+ * none is left to take. */
 bool kith_saver_take(struct kith_saver *saver, struct kith_saved *saved);
 /* Until no save is under way. */
 void kith_saver_wait(struct kith_saver *saver);

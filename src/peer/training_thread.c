@@ -122,11 +122,11 @@ static void save_written(void *arg)
     uv_async_send(&thread->async);
 }
 
-/* On the loop thread: how the last save ended. */
+/* On the loop thread: how saves ended. */
 static void tell_saved(struct kith_thread *thread)
 {
     struct kith_saved saved;
-    if (thread->saver != NULL && kith_saver_take(thread->saver, &saved))
+    while (thread->saver != NULL && kith_saver_take(thread->saver, &saved))
         thread->options.saved(thread->options.arg, &saved);
 }
 

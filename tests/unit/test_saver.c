@@ -149,6 +149,21 @@ static void test_failure(void **state)
     assert_int_not_equal(saved.err, KITH_OK);
     assert_non_null(strstr(saved.error, "/proc/none/model.save"));
 
+    /* Nor is it forgotten when the next one begins before anybody asked. */
+    assert_int_equal(kith_saver_begin(saver, worker, "/proc/none/model.save",
+                                      &standing, true, error),
+                     KITH_OK);
+    begin(saver, worker, 2);
+    kith_saver_wait(saver);
+    assert_true(kith_saver_take(saver, &saved));
+    printf("expected: the failure, then step 2; measured: %s, ", saved.error);
+    assert_int_not_equal(saved.err, KITH_OK);
+    assert_true(kith_saver_take(saver, &saved));
+    printf("step %llu\n", (unsigned long long)saved.step);
+    assert_int_equal(saved.err, KITH_OK);
+    assert_int_equal(saved.step, 2);
+    assert_false(kith_saver_take(saver, &saved));
+
     /* A model that is not finite replaces nothing. */
     (void)snprintf(partial, sizeof partial, "%s.partial", path);
     size_t before_size, after_size;

@@ -20,7 +20,7 @@ struct kith_saver {
     bool ending;
     struct save_image image;
     bool keep_previous;
-    struct kith_saved saved;
+    struct kith_saved saved, untold; /* one that failed: err is not KITH_OK */
     void (*written)(void *arg);
     void *arg;
 };
@@ -90,6 +90,16 @@ no_mutex:
     return KITH_ENOMEM;
 }
 
+/* That a save failed is told, though the next one begins before anyone asked.
+ */
+static void keep_failure(struct kith_saver *saver)
+{
+    pthread_mutex_lock(&saver->mutex);
+    if (saver->state == WRITTEN && saver->saved.err != KITH_OK)
+        saver->untold = saver->saved;
+    pthread_mutex_unlock(&saver->mutex);
+}
+
 enum kith_err kith_saver_begin(struct kith_saver *saver,
                                struct kith_worker *worker, const char *path,
                                const struct kith_standing *standing,
@@ -100,6 +110,7 @@ enum kith_err kith_saver_begin(struct kith_saver *saver,
         kith_save_take(worker, path, standing, &saver->image, error);
     if (err != KITH_OK)
         return err;
+    keep_failure(saver);
     saver->keep_previous = keep_previous;
     saver->saved = (struct kith_saved){.path = path, .step = standing->step};
     pthread_mutex_lock(&saver->mutex);
@@ -121,11 +132,14 @@ bool kith_saver_busy(struct kith_saver *saver)
 bool kith_saver_take(struct kith_saver *saver, struct kith_saved *saved)
 {
     pthread_mutex_lock(&saver->mutex);
-    const bool there = saver->state == WRITTEN;
-    if (there) {
-        *saved = saver->saved;
+    const bool failed = saver->untold.err != KITH_OK;
+    const bool there = failed || saver->state == WRITTEN;
+    if (there)
+        *saved = failed ? saver->untold : saver->saved;
+    if (failed)
+        saver->untold.err = KITH_OK;
+    else if (there)
         saver->state = IDLE;
-    }
     pthread_mutex_unlock(&saver->mutex);
     return there;
 }
