@@ -171,6 +171,8 @@ libkith_worker_a_SOURCES = \
   src/training/checkpoint/weights.c \
   src/training/checkpoint/weights.h \
   src/training/evaluation/baseline.c \
+  src/training/evaluation/baseline_saves.c \
+  src/training/evaluation/baseline_saves.h \
   src/training/evaluation/batch_statistics.c \
   src/training/evaluation/curve.c \
   src/training/evaluation/evaluate.c \

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,6 +117,28 @@ static void test_stop_and_divergence(void **state)
     assert_true(result.last.step < 10);
 }
 
+/* Told to stop at the very step of a row, it puts no second one. */
+static void test_stop_at_a_row(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment = digits_experiment();
+    struct log log = {.stop_at = 14};
+    const struct kith_baseline_config config = {.experiment = &experiment,
+                                                .dataset = &set,
+                                                .evaluate_steps = 7,
+                                                .stop = &log.stop,
+                                                .arg = &log,
+                                                .row = note_row,
+                                                .progress = note_step};
+    struct kith_baseline_result result;
+    assert_int_equal(kith_baseline_run(&config, &result, error), KITH_OK);
+    printf("expected: 2 rows at step 14; measured: %u at %llu\n", log.rows,
+           (unsigned long long)result.last.step);
+    assert_int_equal(log.rows, 2);
+    assert_int_equal(result.last.step, 14);
+    assert_true(isfinite(result.last.score.loss));
+}
+
 static void test_time_limit_and_no_data(void **state)
 {
     (void)state;
@@ -152,6 +175,7 @@ int main(void)
         cmocka_unit_test(test_steps),
         cmocka_unit_test(test_digits),
         cmocka_unit_test(test_stop_and_divergence),
+        cmocka_unit_test(test_stop_at_a_row),
         cmocka_unit_test(test_time_limit_and_no_data),
     };
     kith_backend_threads(1);

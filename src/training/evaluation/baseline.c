@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "baseline_saves.h"
 #include "kith/assert.h"
-#include "kith/saver.h"
 #include "kith/text.h"
 
 uint64_t kith_baseline_steps(const struct kith_experiment *experiment,
@@ -29,9 +29,6 @@ uint64_t kith_baseline_steps(const struct kith_experiment *experiment,
     return steps < 0x1p63 ? (uint64_t)steps : UINT64_MAX - 1;
 }
 
-/* A save may take this share of the time. */
-#define SAVE_SHARE 10
-
 struct baseline {
     const struct kith_baseline_config *config;
     struct kith_experiment alone; /* one peer, no gossip */
@@ -44,15 +41,12 @@ struct baseline {
     kith_ns began_ns, evaluating_ns;
     kith_ns ended_ns; /* of training; 0: not yet */
     struct kith_meter rows, steps_shown, whole;
-    struct kith_speed shown;              /* on the progress line, */
-    kith_ns shown_ns;                     /* since then */
-    kith_ns evaluate_due_ns, save_due_ns; /* KITH_NEVER: not by time */
+    struct kith_speed shown; /* on the progress line, */
+    kith_ns shown_ns;        /* since then */
+    kith_ns evaluate_due_ns; /* KITH_NEVER: not by time */
     struct kith_curve curve;
-    bool finite, saved_all; /* the last save succeeded */
-    bool saved_best, data_lost;
-    uint64_t kept_step;       /* of the checkpoint at `save` */
-    struct kith_saver *saver; /* NULL: no checkpoints */
-    char best_path[KITH_PATH_BYTES_MAX + 8];
+    struct baseline_saves saves;
+    bool finite, data_lost;
 };
 
 static void say(const struct baseline *run, const char *line)
@@ -114,56 +108,22 @@ static void show(struct baseline *run, double loss)
 
 /* ---- checkpoints */
 
-/* Begins a save of this moment; it may wait for the one before it. */
-static enum kith_err save(struct baseline *run, const char *path,
-                          bool keep_previous, char *error)
+/* As what is saved is to say. */
+static const struct kith_standing *stands(struct baseline *run)
 {
-    if (run->config->saving != NULL)
-        run->config->saving(run->config->arg);
     run->standing.elapsed_ns = kith_host_now() - run->start_ns;
-    return kith_saver_begin(run->saver, run->worker, path, &run->standing,
-                            keep_previous, error);
-}
-
-/* Where it fails the disk may get room again. Told once in a row. A device that
- * failed ends the run with the next step. */
-static void note_saved(struct baseline *run, const struct kith_saved *saved)
-{
-    char line[KITH_DATA_ERROR_BYTES + 64];
-    const bool whole = saved->err == KITH_OK;
-    const bool best = saved->path != run->config->save;
-    bool *last = best ? &run->saved_best : &run->saved_all;
-    if (whole && !best)
-        run->kept_step = saved->step;
-    if (!whole && *last && saved->err != KITH_EDEVICE) {
-        (void)snprintf(line, sizeof line, "%s%s", saved->error,
-                       best ? "" : "; training goes on");
-        say(run, line);
-    }
-    *last = whole;
-    const kith_ns due_ns = kith_host_now() + (SAVE_SHARE - 1) * saved->took_ns;
-    if (run->save_due_ns != KITH_NEVER && run->save_due_ns < due_ns)
-        run->save_due_ns = due_ns;
-}
-
-static void collect(struct baseline *run)
-{
-    struct kith_saved saved;
-    if (run->saver != NULL && kith_saver_take(run->saver, &saved))
-        note_saved(run, &saved);
+    return &run->standing;
 }
 
 /* A device or a file of the data set; the last good state is the checkpoint. */
 static enum kith_err lost(struct baseline *run, const char *why, char *error)
 {
     char kept[96] = "no checkpoint was asked for";
-    if (run->saver != NULL)
-        kith_saver_wait(run->saver);
-    collect(run);
+    kith_baseline_saves_settle(&run->saves);
     if (run->config->save != NULL)
         (void)snprintf(kept, sizeof kept,
                        "the last checkpoint, of step %llu, is untouched",
-                       (unsigned long long)run->kept_step);
+                       (unsigned long long)run->saves.kept_step);
     (void)snprintf(error, KITH_RESUME_ERROR_BYTES,
                    "training on %s, step %llu: %s; %s",
                    run->alone.backend->name,
@@ -173,54 +133,13 @@ static enum kith_err lost(struct baseline *run, const char *why, char *error)
     return run->data_lost ? KITH_EPARSE : KITH_EDEVICE;
 }
 
-/* One that could not even be begun has ended, too. */
-static void save_aside(struct baseline *run, const char *path,
-                       bool keep_previous)
-{
-    struct kith_saved saved = {.path = path, .step = run->standing.step};
-    kith_saver_wait(run->saver);
-    collect(run);
-    saved.err = save(run, path, keep_previous, saved.error);
-    if (saved.err != KITH_OK)
-        note_saved(run, &saved);
-}
-
-static void save_if_due(struct baseline *run)
-{
-    collect(run);
-    const kith_ns now_ns = kith_host_now();
-    if (!run->finite || now_ns < run->save_due_ns ||
-        kith_saver_busy(run->saver))
-        return;
-    run->save_due_ns = now_ns + run->alone.save_period_ns;
-    save_aside(run, run->config->save, true);
-}
-
-/* And waits until it is a file. */
-static enum kith_err save_now(struct baseline *run, char *error)
-{
-    struct kith_saved saved;
-    kith_saver_wait(run->saver);
-    collect(run);
-    const enum kith_err err = save(run, run->config->save, true, error);
-    if (err != KITH_OK)
-        return err;
-    kith_saver_wait(run->saver);
-    const bool there = kith_saver_take(run->saver, &saved);
-    KITH_ASSERT(there);
-    if (saved.err == KITH_OK)
-        run->kept_step = saved.step;
-    else
-        kith_text_copy(error, KITH_DATA_ERROR_BYTES, saved.error);
-    return saved.err;
-}
-
 static enum kith_err final_save(struct baseline *run, char *error)
 {
     char why[KITH_DATA_ERROR_BYTES];
     if (run->config->save == NULL || !run->finite)
         return KITH_OK;
-    const enum kith_err err = save_now(run, why);
+    const enum kith_err err =
+        kith_baseline_saves_now(&run->saves, stands(run), why);
     if (kith_worker_failed(run->worker) != NULL)
         return lost(run, kith_worker_failed(run->worker), error);
     if (err != KITH_OK)
@@ -233,8 +152,8 @@ static enum kith_err final_save(struct baseline *run, char *error)
 
 static void save_best(struct baseline *run)
 {
-    if (run->config->save != NULL && run->finite)
-        save_aside(run, run->best_path, false);
+    if (run->finite)
+        kith_baseline_saves_best(&run->saves, stands(run));
 }
 
 /* ---- evaluations */
@@ -441,27 +360,36 @@ static enum kith_err train_step(struct baseline *run, char *error)
     return KITH_OK;
 }
 
+/* What stands at the end, of a row that was put before. */
+static enum kith_err measure_again(struct baseline *run,
+                                   struct kith_baseline_row *last, char *error)
+{
+    last->step = run->standing.step;
+    last->samples = last->step * run->alone.train.batch;
+    last->time_ns = run->standing.elapsed_ns;
+    return measure(run, false, &last->score, error);
+}
+
 /* The last row and checkpoint. A run that was told to stop saves first and as
- * it stands, so that what goes on from there is none the wiser. One that had
+ * it stands, so that what goes on from there is none the wiser; a row of the
+ * curve at this very step is the run's, and stays its only one. One that had
  * ended before only measures again. */
 static enum kith_err finish(struct baseline *run, bool over,
                             struct kith_baseline_row *last, char *error)
 {
-    enum kith_err err = KITH_OK;
-    if (!over) {
-        err = final_save(run, error);
-        return err == KITH_OK ? put_row(run, INTERRUPTED, last, error) : err;
-    }
-    const uint64_t step = run->standing.step;
-    if (run->standing.loss_count > 0 || step == 0 || last->part) {
+    const struct kith_standing *standing = &run->standing;
+    const bool is_put = standing->step > 0 && standing->loss_count == 0;
+    const bool is_last = is_put && last->step == standing->step;
+    enum kith_err err = over ? KITH_OK : final_save(run, error);
+    if (err != KITH_OK)
+        return err;
+    if (!over && !is_put)
+        return put_row(run, INTERRUPTED, last, error);
+    if (over && (!is_put || last->part))
         err = put_row(run, AT_THE_END, last, error);
-    } else if (last->step != step) {
-        last->step = step;
-        last->samples = step * run->alone.train.batch;
-        last->time_ns = run->standing.elapsed_ns;
-        err = measure(run, false, &last->score, error);
-    }
-    return err == KITH_OK ? final_save(run, error) : err;
+    else if (!is_last || last->part)
+        err = measure_again(run, last, error);
+    return err == KITH_OK && over ? final_save(run, error) : err;
 }
 
 static enum kith_err train(struct baseline *run,
@@ -473,8 +401,8 @@ static enum kith_err train(struct baseline *run,
         const enum moment moment = err == KITH_OK ? what_is_due(run) : NOT_NOW;
         if (moment != NOT_NOW)
             err = put_row(run, moment, &result->last, error);
-        if (err == KITH_OK)
-            save_if_due(run);
+        if (err == KITH_OK && run->finite)
+            kith_baseline_saves_look(&run->saves, stands(run));
     }
     const bool over = is_over(run);
     run->ended_ns = kith_host_now();
@@ -504,7 +432,6 @@ static enum kith_err begin(struct baseline *run, char *error)
         if (error[0] != '\0')
             say(run, error);
         error[0] = '\0';
-        run->kept_step = run->standing.step;
         if (config->resumed != NULL)
             config->resumed(config->arg, &run->standing);
     }
@@ -512,10 +439,8 @@ static enum kith_err begin(struct baseline *run, char *error)
     run->start_ns = run->began_ns - run->standing.elapsed_ns;
     start_meters(run);
     if (config->save != NULL && !config->resume)
-        err = save_now(run, error);
-    run->save_due_ns = config->save == NULL || run->alone.save_period_ns == 0
-                           ? KITH_NEVER
-                           : run->began_ns + run->alone.save_period_ns;
+        err = kith_baseline_saves_now(&run->saves, stands(run), error);
+    kith_baseline_saves_start(&run->saves, run->began_ns, run->standing.step);
     run->evaluate_due_ns = KITH_NEVER;
     if (config->evaluate_steps == 0 && config->evaluate_ns > 0)
         run->evaluate_due_ns =
@@ -536,17 +461,6 @@ static void cut_down(struct baseline *run)
         run->alone.train.batch = config->batch;
 }
 
-static enum kith_err open_saver(struct baseline *run, char *error)
-{
-    (void)snprintf(run->best_path, sizeof run->best_path, "%s.best",
-                   run->config->save);
-    const enum kith_err err = kith_saver_open(NULL, NULL, &run->saver);
-    if (err != KITH_OK)
-        (void)snprintf(error, KITH_DATA_ERROR_BYTES,
-                       "no memory for a thread that writes checkpoints");
-    return err;
-}
-
 enum kith_err kith_baseline_run(const struct kith_baseline_config *config,
                                 struct kith_baseline_result *result,
                                 char *error)
@@ -556,8 +470,6 @@ enum kith_err kith_baseline_run(const struct kith_baseline_config *config,
         config->dataset == NULL ? NULL : &config->dataset->train;
     struct baseline run = {.config = config,
                            .finite = true,
-                           .saved_all = true,
-                           .saved_best = true,
                            .curve = kith_curve_start(&config->curve),
                            .standing = {.best = NAN}};
     /* Its checkpoints are named by the experiment as it is. */
@@ -593,13 +505,14 @@ enum kith_err kith_baseline_run(const struct kith_baseline_config *config,
     if (err == KITH_OK && config->init != NULL && !config->resume)
         err = kith_worker_init(run.worker, config->init, error);
     if (err == KITH_OK && config->save != NULL)
-        err = open_saver(&run, error);
+        err = kith_baseline_saves_open(&run.saves, config, run.worker,
+                                       run.alone.save_period_ns, error);
     if (err == KITH_OK)
         err = begin(&run, error);
     if (err == KITH_OK)
         err = train(&run, result, error);
     result->data_lost = run.data_lost;
-    kith_saver_close(run.saver);
+    kith_baseline_saves_close(&run.saves);
     kith_evaluator_close(run.evaluator);
     free(run.z);
     kith_worker_close(run.worker);
