@@ -117,6 +117,7 @@ UNIT = \
   tests/unit/test_safetensors \
   tests/unit/test_sample \
   tests/unit/test_save \
+  tests/unit/test_outside \
   tests/unit/test_saver \
   tests/unit/test_session \
   tests/unit/test_session_provider \
@@ -486,6 +487,7 @@ EXTRA_DIST += tests/vectors/bundled.json tests/vectors/make_vectors.py \
 # Real peers, one forked process each.
 PEERS = tests/support/peers.c tests/support/peers.h
 PEER_TESTS = \
+  tests/integration/test_peer_caller \
   tests/integration/test_peer_device \
   tests/integration/test_peer_doctor \
   tests/integration/test_peer_faults \
@@ -496,6 +498,8 @@ PEER_TESTS = \
   tests/integration/test_peer_sent \
   tests/integration/test_peer_sessions
 check_PROGRAMS += $(PEER_TESTS)
+tests_integration_test_peer_caller_SOURCES = \
+  tests/integration/test_peer_caller.c $(PEERS)
 tests_integration_test_peer_device_SOURCES = \
   tests/integration/test_peer_device.c tests/unit/cuda_cases.c \
   tests/unit/cuda_cases.h $(PEERS)

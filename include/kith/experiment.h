@@ -229,7 +229,12 @@ size_t kith_experiment_slice(const struct kith_experiment *experiment,
                              size_t dim);
 /* What only one world can do (`deadline: never` and `drop_push` need virtual
  * time). KITH_EINVAL with text in `error`. */
-enum kith_world { KITH_WORLD_TRAIN, KITH_WORLD_SIM, KITH_WORLD_LAB };
+enum kith_world {
+    KITH_WORLD_TRAIN,
+    KITH_WORLD_SIM,
+    KITH_WORLD_LAB,
+    KITH_WORLD_PROGRAM /* a real peer, of a program's (kith/kith.h) */
+};
 const char *kith_world_name(enum kith_world world);
 KITH_MUST_CHECK enum kith_err
 kith_experiment_check_world(const struct kith_experiment *experiment,

@@ -91,6 +91,8 @@ struct kith_member {
     uint8_t fingerprint[KITH_FINGERPRINT_BYTES]; /* BLAKE2b-256 of its key */
 };
 
+struct kith_caller;
+
 struct kith_peer_options {
     const struct kith_experiment *experiment; /* kept for the run */
     const struct kith_examples *train; /* NULL where the model has no data */
@@ -125,6 +127,9 @@ struct kith_peer_options {
     const char *congestion; /* TCP_CONGESTION; NULL: the system's (benches) */
     const struct kith_aead *aead; /* NULL: the best for the suite */
     struct kith_peer_limits limits;
+
+    struct kith_caller *caller; /* who runs the items (kith/caller.h); NULL: a
+                                   thread of the peer's */
 
     /* All on the loop thread; any may be NULL. What they get is valid for the
      * call only; times are since the run's start. */

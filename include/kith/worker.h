@@ -155,6 +155,41 @@ void kith_worker_run(struct kith_worker *worker, struct kith_work *work,
 void kith_worker_go_back(struct kith_worker *worker, const char *path,
                          struct kith_work_result *result);
 
+/* ---- Vectors of a caller whose own loop trains (outside.c). They have the
+ * worker's parameters in order, and belong to whoever calls while the call
+ * lasts. float32 backends of the host; model `program`, whose TRAIN does
+ * nothing. */
+enum kith_outside_dtype {
+    KITH_OUTSIDE_FLOAT32,
+    KITH_OUTSIDE_BFLOAT16,
+    KITH_OUTSIDE_FLOAT16,
+    KITH_OUTSIDE_COUNT
+};
+struct kith_outside {
+    void *data;
+    size_t count; /* values */
+    enum kith_outside_dtype dtype;
+};
+size_t kith_outside_bytes(enum kith_outside_dtype dtype); /* of a value */
+size_t kith_outside_count(const struct kith_outside *vectors, uint32_t count);
+/* NULL: the algorithm works with a model that a caller's loop trains; else why
+ * not, in words. */
+const char *kith_outside_misses(const struct kith_algorithm *algorithm);
+/* x is theirs; false: a value is not finite, and nothing of x leaves until one
+ * is taken in, or adopted, that is. One pass. Test: unit/test_outside.c */
+bool kith_worker_take_in(struct kith_worker *worker,
+                         const struct kith_outside *vectors, uint32_t count);
+/* They are z, what is evaluated. One pass. */
+void kith_worker_give_out(struct kith_worker *worker,
+                          const struct kith_outside *vectors, uint32_t count);
+/* What was taken in is where this peer begins: the algorithm's vectors start
+ * from it. */
+void kith_worker_begin_outside(struct kith_worker *worker);
+/* A step of the caller's begins. Does the algorithm want to see the model then?
+ * And so it does: x is what was taken in or given out last. */
+bool kith_worker_step_begins(const struct kith_worker *worker, uint64_t step);
+void kith_worker_begin_step(struct kith_worker *worker, uint64_t step);
+
 /* From now on what SNAPSHOT fills is that lie, but for a PULL's: an insider's
  * models. While no item is out; kinds beyond HUGE for vectors of the host. */
 void kith_worker_lie(struct kith_worker *worker, const struct kith_lie *lie);

@@ -2,6 +2,7 @@
  * the checks that need a world or the data. */
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "kith/backend.h"
 #include "kith/experiment.h"
@@ -108,7 +109,8 @@ const char *kith_world_name(enum kith_world world)
 {
     static const char *const names[] = {[KITH_WORLD_TRAIN] = "train",
                                         [KITH_WORLD_SIM] = "sim",
-                                        [KITH_WORLD_LAB] = "lab"};
+                                        [KITH_WORLD_LAB] = "lab",
+                                        [KITH_WORLD_PROGRAM] = "peer"};
     return names[world];
 }
 
@@ -124,11 +126,23 @@ kith_experiment_check_world(const struct kith_experiment *experiment,
     static const char only_sim[] =
         "%s needs virtual time: run it with kith sim, or take it out";
     const bool is_sim = world == KITH_WORLD_SIM;
-    const bool is_lab = world == KITH_WORLD_LAB;
+    const bool is_program = world == KITH_WORLD_PROGRAM;
+    const bool is_lab = world == KITH_WORLD_LAB || is_program;
     const bool is_patient = experiment->stop.patience > 0;
     const bool evaluates_once =
         world == KITH_WORLD_TRAIN ? experiment->evaluations == KITH_EVALUATE_END
                                   : experiment->evaluate_ns == 0;
+    if (is_program != (strcmp(experiment->model->name, "program") == 0))
+        return is_program
+                   ? REFUSE(
+                         "model.kind: found %s, which kith trains itself, by "
+                         "kith peer; allowed for a training loop of yours: "
+                         "program",
+                         experiment->model->name)
+                   : REFUSE("model.kind: a program's own training loop opens "
+                            "its peer, by kith_open() of kith/kith.h or by "
+                            "`import kith`; this command trains built-in "
+                            "models");
     if (world != KITH_WORLD_TRAIN && experiment->evaluate_steps > 0)
         return REFUSE("evaluate: found %" PRIu64 " steps, which kith train "
                       "alone counts; give a time, such as --set evaluate=5s",

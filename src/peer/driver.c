@@ -32,6 +32,7 @@ static void apply_mark(struct kith_driver *driver, kith_ns now_ns,
     if (mark->kind != KITH_MARK_FINISHED)
         return;
     driver->report->finished = true;
+    kith_thread_finished(&driver->thread);
     kith_transport_log(&driver->transport, "finished step=%llu time_ms=%lld",
                        (unsigned long long)mark->value,
                        (long long)(now_ns / KITH_MS));

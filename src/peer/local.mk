@@ -6,6 +6,8 @@ libkith_peer_a_SOURCES = \
   src/peer/account.h \
   src/peer/address.c \
   src/peer/address.h \
+  src/peer/caller.c \
+  src/peer/caller_seat.h \
   src/peer/choose_suite.c \
   src/peer/choose_suite.h \
   src/peer/connection.c \

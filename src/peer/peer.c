@@ -375,6 +375,8 @@ static enum kith_err open_node(struct kith_driver *driver)
         experiment, steps, &driver->topology, &driver->config);
     if (err != KITH_OK)
         return fail(driver, err, "opening the topology");
+    if (options->caller != NULL) /* x is older than a step of the caller's */
+        driver->config.prepares = false;
     const struct kith_worker_config config = {
         .task = kith_experiment_task(experiment, NULL),
         .backend = experiment->backend,
@@ -477,6 +479,7 @@ static enum kith_err open_handles(struct kith_driver *driver)
     const struct kith_peer_options *options = driver->options;
     const struct kith_thread_options thread = {
         .worker = driver->worker,
+        .caller = options->caller,
         .save = options->save,
         .curve = &driver->curve,
         .step_ns = options->experiment->compute.step_ns,

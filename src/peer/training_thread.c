@@ -11,11 +11,12 @@
 #include <string.h>
 
 #include "account.h"
+#include "caller_seat.h"
 #include "kith/assert.h"
 
 /* Without the mutex: the loop thread reads nothing that an item writes until
  * it is done. A save is the driver's item, since the worker knows no path. */
-static void run_item(struct kith_thread *thread)
+void kith_thread_run_item(struct kith_thread *thread)
 {
     const struct kith_thread_options *options = &thread->options;
     struct kith_work *work = &thread->work;
@@ -48,7 +49,7 @@ static void pad_step(struct kith_thread *thread, kith_ns began_ns,
     const kith_ns took = (kith_ns)uv_hrtime() - began_ns - evaluated_ns;
     const kith_ns least = thread->options.step_ns;
     const kith_ns base = took > least ? took : least;
-    while (!thread->stopping) {
+    while (thread->stage != KITH_THREAD_STOPPING) {
         const kith_ns period = (kith_ns)((double)base * thread->factor);
         const kith_ns left = began_ns + period - (kith_ns)uv_hrtime();
         if (left <= 0)
@@ -69,6 +70,16 @@ static kith_ns evaluate(struct kith_thread *thread,
                : 0;
 }
 
+void kith_thread_item_done(struct kith_thread *thread)
+{
+    KITH_ASSERT(thread->item == KITH_ITEM_SUBMITTED);
+    thread->item = KITH_ITEM_DONE;
+    uv_mutex_unlock(&thread->mutex);
+    /* Behind the lock, or the loop would wake up to wait for it. */
+    uv_async_send(&thread->async);
+    uv_mutex_lock(&thread->mutex);
+}
+
 /* One item at a time, so the worker needs no lock (ARCHITECTURE.md,
  * ownership). */
 static void thread_main(void *arg)
@@ -76,15 +87,16 @@ static void thread_main(void *arg)
     struct kith_thread *thread = arg;
     uv_mutex_lock(&thread->mutex);
     for (;;) {
-        while (thread->item != KITH_ITEM_SUBMITTED && !thread->stopping)
+        while (thread->item != KITH_ITEM_SUBMITTED &&
+               thread->stage != KITH_THREAD_STOPPING)
             uv_cond_wait(&thread->changed, &thread->mutex);
-        if (thread->stopping)
+        if (thread->stage == KITH_THREAD_STOPPING)
             break;
         uv_mutex_unlock(&thread->mutex);
 
         const kith_ns began_ns = (kith_ns)uv_hrtime();
         const kith_ns cpu_ns = kith_thread_cpu();
-        run_item(thread);
+        kith_thread_run_item(thread);
         const char *failed = kith_worker_failed(thread->options.worker);
         const kith_ns spent_ns = kith_thread_cpu() - cpu_ns;
         struct kith_data_counts counts = {.origin = 0};
@@ -105,12 +117,7 @@ static void thread_main(void *arg)
         } else {
             thread->spent.merge_cpu_ns += spent_ns;
         }
-        KITH_ASSERT(thread->item == KITH_ITEM_SUBMITTED);
-        thread->item = KITH_ITEM_DONE;
-        uv_mutex_unlock(&thread->mutex);
-        /* Behind the lock, or the loop would wake up to wait for it. */
-        uv_async_send(&thread->async);
-        uv_mutex_lock(&thread->mutex);
+        kith_thread_item_done(thread);
     }
     uv_mutex_unlock(&thread->mutex);
 }
@@ -138,7 +145,8 @@ static void thread_result(uv_async_t *async)
     const struct kith_thread_options *options = &thread->options;
     tell_saved(thread);
     uv_mutex_lock(&thread->mutex);
-    const bool has_result = thread->item == KITH_ITEM_DONE && !thread->stopping;
+    const bool has_result =
+        thread->item == KITH_ITEM_DONE && thread->stage != KITH_THREAD_STOPPING;
     if (thread->item == KITH_ITEM_DONE)
         thread->item = KITH_ITEM_NONE;
     const struct kith_work_result result = thread->result;
@@ -182,7 +190,9 @@ enum kith_err kith_thread_start(struct kith_thread *thread, uv_loop_t *loop,
     if (options->save != NULL &&
         kith_saver_open(save_written, thread, &thread->saver) != KITH_OK)
         goto no_saver;
-    if (uv_thread_create(&thread->thread, thread_main, thread) != 0)
+    if (options->caller != NULL)
+        kith_caller_seat(options->caller, thread);
+    else if (uv_thread_create(&thread->thread, thread_main, thread) != 0)
         goto no_thread;
     thread->started = true;
     return KITH_OK;
@@ -215,6 +225,15 @@ void kith_thread_submit(struct kith_thread *thread,
     thread->item = KITH_ITEM_SUBMITTED;
     uv_mutex_unlock(&thread->mutex);
     uv_cond_signal(&thread->changed);
+}
+
+void kith_thread_finished(struct kith_thread *thread)
+{
+    uv_mutex_lock(&thread->mutex);
+    if (thread->stage == KITH_THREAD_TRAINING)
+        thread->stage = KITH_THREAD_FINISHED;
+    uv_cond_signal(&thread->changed);
+    uv_mutex_unlock(&thread->mutex);
 }
 
 /* Also wakes a step that is being padded, so that an end of the fault counts
@@ -254,10 +273,13 @@ void kith_thread_stop(struct kith_thread *thread)
         return;
     thread->started = false;
     uv_mutex_lock(&thread->mutex);
-    thread->stopping = true;
+    thread->stage = KITH_THREAD_STOPPING;
     uv_cond_signal(&thread->changed);
     uv_mutex_unlock(&thread->mutex);
-    uv_thread_join(&thread->thread);
+    if (thread->options.caller != NULL)
+        kith_caller_unseat(thread->options.caller);
+    else
+        uv_thread_join(&thread->thread);
     if (thread->saver != NULL)
         kith_saver_wait(thread->saver);
     tell_saved(thread);

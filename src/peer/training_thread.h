@@ -1,4 +1,5 @@
-/* The training thread: runs the worker's items one after another.
+/* The training thread: runs the worker's items one after another; or a caller's
+ * own thread does (kith/caller.h), whose loop is TRAIN.
  *
  * One item at a time goes in, its result comes back through uv_async. A TRAIN
  * item lasts at least `step_ns` and is stretched by the slow factor, so that
@@ -15,12 +16,13 @@
 #include "kith/saver.h"
 #include "kith/types.h"
 #include "kith/work.h"
-#include "own_curve.h"
 #include "kith/worker.h"
+#include "own_curve.h"
 
 struct kith_thread_options {
     struct kith_worker *worker;
-    const char *save; /* path of SAVE items; NULL: they do nothing */
+    struct kith_caller *caller; /* NULL: a thread is started here */
+    const char *save;           /* path of SAVE items; NULL: they do nothing */
     struct kith_own_curve *curve; /* NULL: none */
     kith_ns step_ns;
     double peak; /* FLOP/s, for checkpoints; 0: not measured */
@@ -49,6 +51,13 @@ enum kith_item_state {
     KITH_ITEM_DONE,      /* its result is to be delivered */
 };
 
+/* The own share is done: others are still answered; and nobody any more. */
+enum kith_thread_stage {
+    KITH_THREAD_TRAINING,
+    KITH_THREAD_FINISHED,
+    KITH_THREAD_STOPPING,
+};
+
 struct kith_thread {
     struct kith_thread_options options;
     uv_thread_t thread;
@@ -62,7 +71,7 @@ struct kith_thread {
     uv_mutex_t mutex; /* guards the rest */
     uv_cond_t changed;
     enum kith_item_state item;
-    bool stopping;
+    enum kith_thread_stage stage;
     const char *failed; /* the backend's word; NULL: it is well */
     struct kith_work work;
     struct kith_work_result result;
@@ -78,6 +87,8 @@ kith_thread_start(struct kith_thread *thread, uv_loop_t *loop,
                   const struct kith_thread_options *options);
 void kith_thread_submit(struct kith_thread *thread,
                         const struct kith_work *work);
+/* The own share is done: no TRAIN will follow. */
+void kith_thread_finished(struct kith_thread *thread);
 void kith_thread_slow(struct kith_thread *thread, double factor);
 void kith_thread_lie(struct kith_thread *thread, const struct kith_lie *lie);
 /* Sums over the items so far. */
@@ -86,5 +97,10 @@ struct kith_thread_spent kith_thread_spent(struct kith_thread *thread);
  * way, whose end is told, and ends. The loop must still run once for the
  * handle; no item's result is delivered any more. */
 void kith_thread_stop(struct kith_thread *thread);
+
+/* For who runs the items. An item that is SUBMITTED, without the lock; then,
+ * with the lock, which is given back for a moment, hand its result on. */
+void kith_thread_run_item(struct kith_thread *thread);
+void kith_thread_item_done(struct kith_thread *thread);
 
 #endif

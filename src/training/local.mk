@@ -82,6 +82,7 @@ libkith_model_a_SOURCES = \
   src/training/model/models.def \
   src/training/model/noise.c \
   src/training/model/none.c \
+  src/training/model/program.c \
   src/training/model/operations/attention.c \
   src/training/model/operations/conv.c \
   src/training/model/operations/dropout.c \
@@ -187,6 +188,7 @@ libkith_worker_a_SOURCES = \
   src/training/worker/packing_modular.c \
   src/training/worker/guarding.c \
   src/training/worker/lying.c \
+  src/training/worker/outside.c \
   src/training/worker/recovery.c \
   src/training/worker/snapshot.c \
   src/training/worker/speed.c \

@@ -1,0 +1,70 @@
+/* A caller's own thread runs a peer's work items: its training loop is TRAIN.
+ *
+ * kith_peer_run() with options.caller starts no training thread. The loop
+ * thread hands each item to the caller, which carries it out within step() and
+ * wait(), the only calls that touch its vectors:
+ *
+ *   caller: ... a step of its own ... step() ............. its next step ...
+ *             item TRAIN is out        TRAIN is done
+ *                                      other items: take in, run, give out
+ *                                      until TRAIN is out again
+ *
+ * Where no exchange may be due step() does not wait for the next item: what a
+ * neighbour asked for meanwhile is carried out by the next step(), a step late.
+ * Then it costs a lock and a wake-up of the loop, whatever the model's size.
+ * A method whose steps wait for their exchanges (kith_wait) is waited for, up
+ * to the caller's deadline.
+ *
+ * Threads: kith_peer_run() on one, every function here on another, one at a
+ * time. Test: integration/test_peer_caller.c */
+#ifndef KITH_CALLER_H
+#define KITH_CALLER_H
+
+#include <stdint.h>
+
+#include "kith/err.h"
+#include "kith/types.h"
+#include "kith/worker.h"
+
+struct kith_caller;
+
+enum kith_turn {
+    KITH_TURN_TRAIN, /* the next step is the caller's */
+    KITH_TURN_LATE,  /* something is still waited for: go on with wait() */
+    KITH_TURN_OVER,  /* the share of steps is done, or the run has ended */
+};
+
+/* `vectors` (kept; what they point to, too) stand for the model. KITH_ENOMEM.
+ */
+KITH_MUST_CHECK enum kith_err
+kith_caller_open(const struct kith_outside *vectors, uint32_t count,
+                 struct kith_caller **caller);
+/* After kith_peer_run() has returned. NULL is none. */
+void kith_caller_close(struct kith_caller *caller);
+
+/* On the thread of kith_peer_run(), within on_ready, while the caller waits for
+ * it elsewhere: the model is the vectors', or where the peer went on from a
+ * save they are its. false: a value is not finite. */
+bool kith_caller_ready(struct kith_caller *caller, bool resumed);
+
+/* Until TRAIN is out, up to `patience_ns`: carries out what else is. */
+enum kith_turn kith_caller_wait(struct kith_caller *caller,
+                                kith_ns patience_ns);
+/* A step of the caller's own is done, with this mean loss of its batch (NaN:
+ * not known). Then as kith_caller_wait(), where something may be due. */
+enum kith_turn kith_caller_step(struct kith_caller *caller, double loss,
+                                kith_ns patience_ns);
+/* The vectors may have changed since the last step(), and the run is about to
+ * end: its last save is of them. */
+void kith_caller_leave(struct kith_caller *caller);
+
+struct kith_caller_counts {
+    uint64_t steps;    /* own ones that counted */
+    uint64_t late;     /* calls that gave up waiting */
+    uint64_t items;    /* carried out, beside TRAIN */
+    kith_ns waited_ns; /* for the loop, in step() and wait() */
+    kith_ns worked_ns; /* taking in, carrying out, giving out */
+};
+struct kith_caller_counts kith_caller_counts(const struct kith_caller *caller);
+
+#endif

@@ -1,0 +1,249 @@
+/* See kith/caller.h.
+ *
+ * Two locks. The seat's is held for a whole call of the caller's and by the
+ * loop while a thread is seated or leaves: who stops the thread waits for the
+ * item under way. The thread's own guards the item's state, as ever. */
+#include "caller_seat.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "kith/assert.h"
+
+struct kith_caller {
+    uv_mutex_t seat;
+    struct kith_thread *thread; /* NULL: not yet, or no more */
+    const struct kith_outside *vectors;
+    uint32_t count;
+    bool is_over;    /* a thread has been here and left */
+    bool is_taken;   /* x is what the vectors hold */
+    bool is_changed; /* x is not what the vectors hold: to be given out */
+    bool is_begun;   /* the step that is out */
+    struct kith_caller_counts counts;
+};
+
+enum kith_err kith_caller_open(const struct kith_outside *vectors,
+                               uint32_t count, struct kith_caller **out)
+{
+    struct kith_caller *caller = calloc(1, sizeof *caller);
+    if (caller == NULL)
+        return KITH_ENOMEM;
+    if (uv_mutex_init(&caller->seat) != 0) {
+        free(caller);
+        return KITH_ENOMEM;
+    }
+    caller->vectors = vectors;
+    caller->count = count;
+    *out = caller;
+    return KITH_OK;
+}
+
+void kith_caller_close(struct kith_caller *caller)
+{
+    if (caller == NULL)
+        return;
+    KITH_ASSERT(caller->thread == NULL);
+    uv_mutex_destroy(&caller->seat);
+    free(caller);
+}
+
+/* By the loop, as it opens, and as it has told the thread to stop: from then on
+ * no item is handed to the caller any more. */
+void kith_caller_seat(struct kith_caller *caller, struct kith_thread *thread)
+{
+    uv_mutex_lock(&caller->seat);
+    KITH_ASSERT(caller->thread == NULL && !caller->is_over);
+    caller->thread = thread;
+    uv_mutex_unlock(&caller->seat);
+}
+
+void kith_caller_unseat(struct kith_caller *caller)
+{
+    uv_mutex_lock(&caller->seat);
+    caller->thread = NULL;
+    caller->is_over = true;
+    uv_mutex_unlock(&caller->seat);
+}
+
+/* The vectors are the caller's again when a call returns: each time that items
+ * are carried out they come in first. */
+static bool take_in(struct kith_caller *caller)
+{
+    struct kith_worker *worker = caller->thread->options.worker;
+    caller->is_taken = true;
+    return kith_worker_take_in(worker, caller->vectors, caller->count);
+}
+
+/* Nothing where no item has changed x. */
+static void give_out(struct kith_caller *caller)
+{
+    if (caller->is_changed)
+        kith_worker_give_out(caller->thread->options.worker, caller->vectors,
+                             caller->count);
+    caller->is_changed = false;
+}
+
+/* Nobody else is here: the loop has not begun, and the caller waits for it in
+ * kith_peer_run()'s other thread. */
+bool kith_caller_ready(struct kith_caller *caller, bool resumed)
+{
+    bool finite = true;
+    uv_mutex_lock(&caller->seat);
+    KITH_ASSERT(caller->thread != NULL);
+    if (resumed) {
+        caller->is_changed = caller->is_taken = true;
+        give_out(caller);
+    } else {
+        finite = take_in(caller);
+        kith_worker_begin_outside(caller->thread->options.worker);
+    }
+    uv_mutex_unlock(&caller->seat);
+    return finite;
+}
+
+/* Holds the thread's lock, whose item is TRAIN: that step, which the caller's
+ * loop has carried out. */
+static void train_done(struct kith_caller *caller, double loss)
+{
+    struct kith_thread *thread = caller->thread;
+    thread->result = (struct kith_work_result){
+        .kind = KITH_WORK_TRAIN, .loss = loss, .finite = isfinite(loss)};
+    caller->counts.steps++;
+    caller->is_begun = false;
+    kith_thread_item_done(thread);
+}
+
+/* Holds the thread's lock, and gives it back meanwhile. */
+static void carry_out(struct kith_caller *caller)
+{
+    struct kith_thread *thread = caller->thread;
+    const enum kith_work_kind kind = thread->work.kind;
+    uv_mutex_unlock(&thread->mutex);
+    const kith_ns began_ns = (kith_ns)uv_hrtime();
+    if (!caller->is_taken)
+        (void)take_in(caller);
+    kith_thread_run_item(thread);
+    if (kind == KITH_WORK_MERGE || kind == KITH_WORK_UNDO ||
+        kind == KITH_WORK_ADOPT || kind == KITH_WORK_SNAPSHOT)
+        caller->is_changed = true; /* a push splits in SNAPSHOT */
+    caller->counts.items++;
+    caller->counts.worked_ns += (kith_ns)uv_hrtime() - began_ns;
+    uv_mutex_lock(&thread->mutex);
+    kith_thread_item_done(thread);
+}
+
+/* Holds the thread's lock. What an algorithm does as a step begins: x is what
+ * the caller begins it with. */
+static void begin_step(struct kith_caller *caller)
+{
+    struct kith_thread *thread = caller->thread;
+    if (caller->is_begun)
+        return;
+    caller->is_begun = true;
+    if (kith_worker_step_begins(thread->options.worker, thread->work.step) &&
+        !caller->is_taken)
+        (void)take_in(caller);
+    kith_worker_begin_step(thread->options.worker, thread->work.step);
+}
+
+/* Holds the thread's lock. Whose share is done still serves the others. */
+static enum kith_turn until_train(struct kith_caller *caller,
+                                  kith_ns patience_ns)
+{
+    struct kith_thread *thread = caller->thread;
+    const kith_ns began_ns = (kith_ns)uv_hrtime();
+    while (thread->stage != KITH_THREAD_STOPPING) {
+        if (thread->item == KITH_ITEM_SUBMITTED) {
+            if (thread->work.kind == KITH_WORK_TRAIN) {
+                begin_step(caller);
+                return KITH_TURN_TRAIN;
+            }
+            carry_out(caller);
+            continue;
+        }
+        const kith_ns now_ns = (kith_ns)uv_hrtime();
+        const kith_ns left_ns = began_ns + patience_ns - now_ns;
+        if (left_ns <= 0)
+            return thread->stage == KITH_THREAD_FINISHED ? KITH_TURN_OVER
+                                                         : KITH_TURN_LATE;
+        (void)uv_cond_timedwait(&thread->changed, &thread->mutex,
+                                (uint64_t)left_ns);
+        caller->counts.waited_ns += (kith_ns)uv_hrtime() - now_ns;
+    }
+    return KITH_TURN_OVER;
+}
+
+/* May the loop answer this step with anything but the next one? Exchanges that
+ * exclude each other are drawn at every step. */
+static bool is_due(const struct kith_thread *thread)
+{
+    const struct kith_task *task =
+        kith_worker_content(thread->options.worker).task;
+    return task->algorithm->wait != KITH_WAIT_NO ||
+           (task->algorithm->flags & KITH_NEEDS_EXCLUSIVE_EXCHANGE) != 0 ||
+           task->every <= 1 || (thread->work.step + 1) % task->every == 0;
+}
+
+/* `steps`: the caller has come with a step of its own. */
+static enum kith_turn turn(struct kith_caller *caller, bool steps, double loss,
+                           kith_ns patience_ns)
+{
+    struct kith_thread *thread = caller->thread;
+    uv_mutex_lock(&thread->mutex);
+    enum kith_turn turn = KITH_TURN_TRAIN;
+    if (!steps || thread->item != KITH_ITEM_SUBMITTED ||
+        thread->work.kind != KITH_WORK_TRAIN)
+        turn = until_train(caller, patience_ns);
+    if (steps && turn == KITH_TURN_TRAIN) {
+        const bool due = is_due(thread);
+        train_done(caller, loss);
+        if (due)
+            turn = until_train(caller, patience_ns);
+    }
+    caller->counts.late += turn == KITH_TURN_LATE;
+    uv_mutex_unlock(&thread->mutex);
+    return turn;
+}
+
+/* A run that has not begun is waited for, one that is over is not. */
+static enum kith_turn call(struct kith_caller *caller, bool steps, double loss,
+                           kith_ns patience_ns)
+{
+    enum kith_turn result = KITH_TURN_OVER;
+    uv_mutex_lock(&caller->seat);
+    if (caller->thread != NULL) {
+        caller->is_taken = caller->is_taken && !steps;
+        result = turn(caller, steps, loss, patience_ns);
+        give_out(caller);
+    } else if (!caller->is_over) {
+        result = KITH_TURN_LATE;
+    }
+    uv_mutex_unlock(&caller->seat);
+    return result;
+}
+
+enum kith_turn kith_caller_wait(struct kith_caller *caller, kith_ns patience_ns)
+{
+    return call(caller, false, 0, patience_ns);
+}
+
+enum kith_turn kith_caller_step(struct kith_caller *caller, double loss,
+                                kith_ns patience_ns)
+{
+    return call(caller, true, loss, patience_ns);
+}
+
+/* What the caller has done since its last step() would be missing in the save
+ * that the loop writes once it has stopped. */
+void kith_caller_leave(struct kith_caller *caller)
+{
+    uv_mutex_lock(&caller->seat);
+    if (caller->thread != NULL)
+        (void)take_in(caller);
+    uv_mutex_unlock(&caller->seat);
+}
+
+struct kith_caller_counts kith_caller_counts(const struct kith_caller *caller)
+{
+    return caller->counts;
+}

@@ -1,0 +1,196 @@
+/* A caller's vectors, which stand for x while its loop computes.
+ *
+ *   take in     x <- z / factor       give out     z <- factor x
+ *
+ * Its gradients are taken at z, what it changes is z; x is where exchanges
+ * happen. Each way is one pass over the model, and none where no exchange is:
+ * see src/peer/caller.c. Halves are widened exactly and rounded to the nearest,
+ * ties to even.
+ *
+ * Test: unit/test_outside.c */
+#include <string.h>
+
+#include "kith/assert.h"
+#include "worker_state.h"
+
+#define CHUNK 1024u
+
+static float from_half(uint16_t half)
+{
+    const uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
+    const uint32_t magnitude = half & 0x7fffu;
+    float value;
+    uint32_t bits;
+    if (magnitude >= 0x7c00u) { /* infinity, NaN */
+        bits = sign | 0x7f800000u | (magnitude & 0x3ffu) << 13;
+        memcpy(&value, &bits, sizeof value);
+        return value;
+    }
+    if (magnitude >= 0x400u) {
+        bits = sign | ((magnitude << 13) + (112u << 23));
+        memcpy(&value, &bits, sizeof value);
+        return value;
+    }
+    value = (float)magnitude * 0x1p-24f; /* subnormal: exact */
+    return sign != 0 ? -value : value;
+}
+
+static uint16_t to_half(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    const uint16_t sign = (uint16_t)(bits >> 16 & 0x8000u);
+    const uint32_t magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u)
+        return (uint16_t)(sign | 0x7e00u); /* a NaN stays one */
+    if (magnitude >= 0x47800000u)          /* 2^16 and more */
+        return (uint16_t)(sign | 0x7c00u);
+    if (magnitude < 0x38800000u) { /* below 2^-14: units of 2^-24 */
+        float scaled;
+        memcpy(&scaled, &magnitude, sizeof scaled);
+        /* 2^23 more than the number of units: its sum is rounded to them. */
+        scaled = scaled * 0x1p24f + 0x1p23f;
+        memcpy(&bits, &scaled, sizeof bits);
+        return (uint16_t)(sign | (bits & 0x7fffffu));
+    }
+    const uint32_t odd = magnitude >> 13 & 1u;
+    return (uint16_t)(sign | (magnitude - (112u << 23) + 0xfffu + odd) >> 13);
+}
+
+size_t kith_outside_bytes(enum kith_outside_dtype dtype)
+{
+    return dtype == KITH_OUTSIDE_FLOAT32 ? 4 : 2;
+}
+
+/* Values [at, at + count) as float32. */
+static void widen(const struct kith_worker *worker,
+                  const struct kith_outside *from, size_t at, size_t count,
+                  float *to)
+{
+    if (from->dtype == KITH_OUTSIDE_FLOAT32) {
+        memcpy(to, (const float *)from->data + at, count * sizeof *to);
+    } else if (from->dtype == KITH_OUTSIDE_BFLOAT16) {
+        worker->backend->from_bf16(count, (const uint16_t *)from->data + at,
+                                   to);
+    } else {
+        for (size_t i = 0; i < count; i++)
+            to[i] = from_half(((const uint16_t *)from->data)[at + i]);
+    }
+}
+
+static void narrow(const struct kith_worker *worker, const float *from,
+                   size_t at, size_t count, const struct kith_outside *to)
+{
+    if (to->dtype == KITH_OUTSIDE_FLOAT32)
+        memcpy((float *)to->data + at, from, count * sizeof *from);
+    else if (to->dtype == KITH_OUTSIDE_BFLOAT16)
+        worker->backend->to_bf16(count, from, (uint16_t *)to->data + at);
+    else
+        for (size_t i = 0; i < count; i++)
+            ((uint16_t *)to->data)[at + i] = to_half(from[i]);
+}
+
+size_t kith_outside_count(const struct kith_outside *vectors, uint32_t count)
+{
+    size_t sum = 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += vectors[i].count;
+    return sum;
+}
+
+static void check(const struct kith_worker *worker,
+                  const struct kith_outside *vectors, uint32_t count)
+{
+    KITH_ASSERT(worker->backend->element_bytes == sizeof(float));
+    KITH_ASSERT(kith_worker_shares(worker));
+    KITH_ASSERT(kith_outside_count(vectors, count) == worker->dim);
+}
+
+bool kith_worker_take_in(struct kith_worker *worker,
+                         const struct kith_outside *vectors, uint32_t count)
+{
+    const double factor = kith_worker_factor(worker);
+    check(worker, vectors, count);
+    float *x = kith_worker_own_live(worker, false);
+    for (uint32_t i = 0; i < count; i++)
+        for (size_t at = 0, part; at < vectors[i].count;
+             at += part, x += part) {
+            part =
+                vectors[i].count - at < CHUNK ? vectors[i].count - at : CHUNK;
+            widen(worker, &vectors[i], at, part, x);
+            if (factor != 1)
+                worker->backend->scale(part, 1 / factor, x);
+        }
+    worker->passes++;
+    worker->not_finite =
+        !worker->backend->finite(worker->dim, worker->slots[KITH_SLOT_LIVE]);
+    return !worker->not_finite;
+}
+
+void kith_worker_give_out(struct kith_worker *worker,
+                          const struct kith_outside *vectors, uint32_t count)
+{
+    const double factor = kith_worker_factor(worker);
+    const float *x = worker->slots[KITH_SLOT_LIVE];
+    float z[CHUNK];
+    check(worker, vectors, count);
+    for (uint32_t i = 0; i < count; i++)
+        for (size_t at = 0, part; at < vectors[i].count;
+             at += part, x += part) {
+            part =
+                vectors[i].count - at < CHUNK ? vectors[i].count - at : CHUNK;
+            if (factor == 1) {
+                narrow(worker, x, at, part, &vectors[i]);
+                continue;
+            }
+            memcpy(z, x, part * sizeof *z);
+            worker->backend->scale(part, factor, z);
+            narrow(worker, z, at, part, &vectors[i]);
+        }
+    worker->passes++;
+}
+
+void kith_worker_begin_outside(struct kith_worker *worker)
+{
+    kith_worker_residues_begin(worker);
+    if (worker->algorithm->start == NULL)
+        return;
+    struct kith_algebra algebra = kith_worker_algebra(worker);
+    worker->algorithm->start(&algebra);
+}
+
+bool kith_worker_step_begins(const struct kith_worker *worker, uint64_t step)
+{
+    return worker->algorithm->before_step != NULL &&
+           step % worker->task.every == 0;
+}
+
+void kith_worker_begin_step(struct kith_worker *worker, uint64_t step)
+{
+    if (!kith_worker_step_begins(worker, step))
+        return;
+    struct kith_algebra algebra = kith_worker_algebra(worker);
+    algebra.step = step;
+    worker->algorithm->before_step(&algebra);
+}
+
+/* Exact while what the caller changes is all that a step is: no hook wants its
+ * gradient, or x as it was before. */
+const char *kith_outside_misses(const struct kith_algorithm *algorithm)
+{
+    if (algorithm->flags & KITH_SHARES_GRADIENTS)
+        return "it shares gradients, and a training loop of yours gives its "
+               "model alone";
+    if (algorithm->direction != NULL)
+        return "it changes the gradient before the optimiser sees it, and a "
+               "training loop of yours gives its model alone";
+    if (algorithm->after_step != NULL)
+        return "it changes the model after each step, which costs a training "
+               "loop of yours two passes over it";
+    if (algorithm->factor != NULL && !(algorithm->flags & KITH_STEPS_AT_Z))
+        return "it takes the gradient at z and steps at x, and a training loop "
+               "of yours has one of them";
+    if (algorithm->pattern == KITH_PATTERN_NONE)
+        return "it exchanges nothing";
+    return NULL;
+}
