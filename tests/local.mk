@@ -261,6 +261,7 @@ INTEGRATION = \
   tests/integration/test_report.sh \
   tests/integration/test_report_page.sh \
   tests/integration/test_resume.sh \
+  tests/integration/test_sim_shards.sh \
   tests/integration/test_sim_sweep.sh \
   tests/integration/test_swarm.sh \
   tests/integration/test_swarm_lab.sh

@@ -47,6 +47,10 @@ void kith_query_begin(struct kith_query *query, sqlite3 *database,
 bool kith_query_next(struct kith_query *query);
 /* Releases it; did nothing fail? */
 KITH_MUST_CHECK bool kith_query_end(struct kith_query *query);
+/* Carries `to` out with each row of `from`, whose columns are bound behind its
+ * first `behind` values, and ends both; they may be of different databases. */
+KITH_MUST_CHECK bool kith_query_copy(struct kith_query *from,
+                                     struct kith_query *to, int behind);
 /* Carries a statement out that has no rows. */
 KITH_MUST_CHECK bool kith_query_run(sqlite3 *database, const char *sql,
                                     const char *types, va_list values);

@@ -50,6 +50,16 @@ kith_report_write(const char *const *databases, unsigned count, const char *out,
                   enum kith_report_form form, double target_loss,
                   const char *figure, char *error);
 
+/* Joins shards of a sweep to the new database `out`: kith_runs_merge of
+ * kith/sweep.h, on files that are opened and distrusted as above.
+ *
+ *   error    (KITH_REPORT_ERROR_BYTES)
+ *
+ * Returns the errors of both. */
+KITH_MUST_CHECK enum kith_err kith_report_merge(const char *const *databases,
+                                                unsigned count, const char *out,
+                                                uint32_t *missing, char *error);
+
 /* What runs are compared by: kith/results.def. */
 enum kith_column {
 #define KITH_RESULT(kind, name)

@@ -9,6 +9,7 @@
 #ifndef KITH_SWEEP_H
 #define KITH_SWEEP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kith/err.h"
@@ -20,9 +21,10 @@
     X(RUNNING, "running")         /* a file with one run, being written */     \
     X(INTERRUPTED, "interrupted") /* the same, ended before its end */         \
     X(DONE, "done")                                                            \
-    X(DIVERGED, "diverged") /* it came to its end without a finite loss */     \
-    X(FAILED, "failed")     /* it did not; `problem` says why */               \
-    X(REFUSED, "refused")   /* its cell makes no sense; no row of runs */
+    X(DIVERGED, "diverged")   /* it came to its end without a finite loss */   \
+    X(FAILED, "failed")       /* it did not; `problem` says why */             \
+    X(REFUSED, "refused")     /* its cell makes no sense; no row of runs */    \
+    X(ELSEWHERE, "elsewhere") /* another shard's; no row of runs */
 enum kith_run_state {
 #define KITH_X(name, text) KITH_RUN_##name,
     KITH_RUN_STATES(KITH_X)
@@ -55,15 +57,25 @@ struct kith_cell {
 };
 
 /* Run r, from 0, is cell r % cell_count with seed number r / cell_count: more
- * seeds come behind. Its run_id is r + 1. */
+ * seeds come behind. Its run_id is r + 1.
+ *
+ * A shard is the part of a plan that one machine of several runs: cell c, from
+ * 0, is of shard c % shards + 1. Its database knows the whole plan and has the
+ * runs of its own cells, under the numbers that they have in the whole. */
 struct kith_plan {
     char name[KITH_NAME_MAX], kind[KITH_NAME_MAX]; /* NAME-KIND-N.db */
+    uint32_t shard, shards; /* 1 to shards; 0: all cells are run */
     uint32_t seeds, cell_count;
     struct kith_cell *cells; /* (cell_count), malloc'd, texts too */
 };
 /* Both together have a bound: KITH_RUNS_MAX. */
 #define KITH_RUNS_MAX 100000u
 void kith_plan_free(struct kith_plan *plan);
+/* As a plan's cells are run: PLANNED, REFUSED or ELSEWHERE. */
+enum kith_run_state kith_plan_cell(const struct kith_plan *plan, uint32_t cell);
+/* "2/4" of a shard: false where it is something else. */
+KITH_MUST_CHECK bool kith_shard_read(const char *text, uint32_t *shard,
+                                     uint32_t *shards);
 
 struct kith_runs;
 
@@ -103,5 +115,31 @@ KITH_MUST_CHECK enum kith_err kith_runs_fail(struct kith_runs *runs,
                                              char *error);
 /* Removes the parts of runs that were cut short. */
 void kith_runs_close(struct kith_runs *runs);
+
+/* Shards become the database of the whole plan: the rows that a sweep in one
+ * piece has, but for the order in which its runs came to their ends. Values are
+ * copied from one connection to the other: nothing in a foreign file can run.
+ *
+ *   databases  (count) open for reading, of the schema of today, ordinary
+ *              tables
+ *   paths      (count) what they are called in messages
+ *   out        the new file; never overwritten, and gone after an error
+ *   missing    runs that no database has at an end: they stand as planned, and
+ *              kith sim --resume goes on with them
+ *
+ * Returns KITH_OK, or
+ *   KITH_EEXIST     out is there
+ *   KITH_EMISMATCH  one has another plan, a run is in two, or a database is of
+ *                   a kith with other trace events
+ *   KITH_EPARSE     one holds no plan, or runs of none
+ *   and what writing a database returns
+ *
+ * Cost    every row is copied once; O(runs) bytes.
+ * Test    integration/test_sim_shards.sh */
+typedef struct sqlite3 sqlite3;
+KITH_MUST_CHECK enum kith_err kith_runs_merge(sqlite3 *const *databases,
+                                              const char *const *paths,
+                                              unsigned count, const char *out,
+                                              uint32_t *missing, char *error);
 
 #endif

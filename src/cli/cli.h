@@ -53,6 +53,9 @@
     X(LOG, "--log", NULL, "show what the peers log, on standard error")        \
     X(SWEEP, "--sweep", "KEY=V1,V2,...",                                       \
       "a run for each value; repeatable: each combination")                    \
+    X(SHARD, "--shard", "I/N",                                                 \
+      "of the cells every Nth from the Ith on, 1/N to N/N; see kith report "   \
+      "--merge")                                                               \
     X(SEEDS, "--seeds", "K", "seeds of each, from the file's on [1]")          \
     X(JOBS, "--jobs", "N",                                                     \
       "runs at a time [one a core; swarm --lab: 8 a core]")                    \
@@ -65,6 +68,8 @@
       "time to target is to this test loss [target_loss of the file]")         \
     X(CSV, "--csv", NULL, "a table, one row a run, in place of a page")        \
     X(POINTS, "--points", NULL, "all points of all series as CSV")             \
+    X(MERGE, "--merge", "OUT.db",                                              \
+      "join the shards of a sweep to one database, in place of a page")        \
     X(FIGURE, "--figure", "Y:X",                                               \
       "one plot for a paper, as in accuracy:bytes, loss:log(time); --out "     \
       "says .pdf, .svg or .png")                                               \

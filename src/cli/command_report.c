@@ -1,4 +1,5 @@
 /* kith report: run databases -> one page, or a table. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,8 +15,41 @@ static int refuse(const struct cli_arguments *arguments, enum kith_err err,
     return kith_cli_fail(arguments, code, "%s", error);
 }
 
+/* --merge OUT.db: what is missing can be run. */
+static int merge(const struct cli_arguments *arguments)
+{
+    static const enum cli_option others[] = {CLI_OUT, CLI_CSV, CLI_POINTS,
+                                             CLI_FIGURE, CLI_TARGET_LOSS};
+    const char *out = arguments->values[CLI_MERGE];
+    char error[KITH_REPORT_ERROR_BYTES] = "";
+    uint32_t missing;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (kith_cli_given(arguments, others[i]))
+            return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                                 "--merge writes a database and nothing else; "
+                                 "report on %s when it is there",
+                                 out);
+    const enum kith_err err = kith_report_merge(
+        arguments->words, arguments->word_count, out, &missing, error);
+    if (err == KITH_EEXIST || err == KITH_ENOSPC || err == KITH_EIO)
+        return kith_cli_fail(arguments, KITH_EXIT_WRITE, "%s", error);
+    if (err != KITH_OK)
+        return refuse(arguments, err == KITH_EMISMATCH ? KITH_EPARSE : err,
+                      error);
+    printf("wrote %s\n", out);
+    if (missing > 0)
+        return kith_cli_fail(arguments, KITH_EXIT_FAILED,
+                             "%" PRIu32 " runs are missing; merge their "
+                             "shards, too, or run them with: kith sim --resume "
+                             "%s",
+                             missing, out);
+    return kith_cli_flush(arguments, KITH_EXIT_OK);
+}
+
 int kith_cli_report(const struct cli_arguments *arguments)
 {
+    if (kith_cli_given(arguments, CLI_MERGE))
+        return merge(arguments);
     char error[KITH_REPORT_ERROR_BYTES] = "", path[KITH_PATH_BYTES_MAX];
     const bool points = kith_cli_given(arguments, CLI_POINTS);
     const bool csv = points || kith_cli_given(arguments, CLI_CSV);

@@ -70,13 +70,14 @@ static bool many(const struct cli_arguments *arguments)
 /* What only many runs have a use for. */
 static int check_one(const struct cli_arguments *arguments)
 {
-    static const enum cli_option only[] = {CLI_JOBS, CLI_CELLS,
+    static const enum cli_option only[] = {CLI_JOBS, CLI_CELLS, CLI_SHARD,
                                            CLI_TARGET_LOSS};
     for (size_t i = 0; i < sizeof only / sizeof *only; i++)
         if (kith_cli_given(arguments, only[i]))
-            return kith_cli_fail(arguments, KITH_EXIT_USAGE,
-                                 "--jobs, --cells and --target-loss go with "
-                                 "--sweep, --seeds or --all-cells");
+            return kith_cli_fail(
+                arguments, KITH_EXIT_USAGE,
+                "--jobs, --cells, --shard and --target-loss go "
+                "with --sweep, --seeds or --all-cells");
     if (arguments->word_count != 1)
         return kith_cli_fail(
             arguments, KITH_EXIT_USAGE,

@@ -79,7 +79,7 @@ static const struct cli_command commands[] = {
         .summary = "simulate an experiment in virtual time",
         .usage = "EXPERIMENT.yaml [--seed N] [--set KEY=VALUE] [--json]\n"
                  "                [--sweep KEY=V1,V2,...]... [--seeds K] "
-                 "[--jobs N] |\n"
+                 "[--jobs N] [--shard I/N] |\n"
                  "                --all-cells [--cells DIR] [--seeds K] "
                  "[--jobs N] | --resume RUNS.db |\n"
                  "                --replay RUN.db [--json]",
@@ -90,7 +90,9 @@ static const struct cli_command commands[] = {
             "one database, and\nprint mean and deviation of each cell. "
             "Interrupted, the same command goes on: runs in\nthe database are "
             "not run again. More --seeds are added to what is there. kith "
-            "report\nplots it.\n\n"
+            "report\nplots it. --shard 2/4 runs a quarter of the cells, for a "
+            "batch system; kith report\n--merge joins the four "
+            "databases.\n\n"
             "--replay carries out again what a kith lab --record wrote down, "
             "event for event,\nwithout a socket, and says how far its final "
             "models are from the lab's.\n\n"
@@ -99,9 +101,10 @@ static const struct cli_command commands[] = {
             "--seeds 3",
         .options = RUN_OPTIONS | CLI_BIT(THREADS) | CLI_BIT(QUEUE) |
                    CLI_BIT(WIRE) | CLI_BIT(TRACE) | CLI_BIT(CALIBRATE) |
-                   CLI_BIT(SWEEP) | CLI_BIT(SEEDS) | CLI_BIT(JOBS) |
-                   CLI_BIT(ALL_CELLS) | CLI_BIT(CELLS) | CLI_BIT(RESUME) |
-                   CLI_BIT(TARGET_LOSS) | CLI_BIT(REPLAY) | CLI_BIT(DISHONEST),
+                   CLI_BIT(SWEEP) | CLI_BIT(SHARD) | CLI_BIT(SEEDS) |
+                   CLI_BIT(JOBS) | CLI_BIT(ALL_CELLS) | CLI_BIT(CELLS) |
+                   CLI_BIT(RESUME) | CLI_BIT(TARGET_LOSS) | CLI_BIT(REPLAY) |
+                   CLI_BIT(DISHONEST),
     },
     {
         COMMAND(swarm, 0, 1),
@@ -193,7 +196,8 @@ static const struct cli_command commands[] = {
         COMMAND(report, 1, CLI_WORDS_MAX),
         .summary = "make one page with plots out of run databases",
         .usage = "RUN.db... [--csv | --points | --figure Y:X] "
-                 "[--target-loss X] [--out FILE]",
+                 "[--target-loss X] [--out FILE] |\n"
+                 "                   --merge OUT.db SHARD.db...",
         .details =
             "The page loads nothing from elsewhere. Several runs, and "
             "the cells of a sweep, are\ncompared: on the page, and in "
@@ -205,7 +209,7 @@ static const struct cli_command commands[] = {
             "figure.pdf",
         .out = "the page or table [beside the first database]",
         .options = CLI_BIT(OUT) | CLI_BIT(CSV) | CLI_BIT(POINTS) |
-                   CLI_BIT(FIGURE) | CLI_BIT(TARGET_LOSS),
+                   CLI_BIT(MERGE) | CLI_BIT(FIGURE) | CLI_BIT(TARGET_LOSS),
     },
     {
         COMMAND(list, 0, 3),

@@ -421,6 +421,12 @@ static int fill(struct grid *grid, struct kith_plan *plan)
         grid->file_count = grid->files[0] != NULL;
     }
     plan->seeds = (uint32_t)seeds;
+    const char *shard = arguments->values[CLI_SHARD];
+    if (shard != NULL && !kith_shard_read(shard, &plan->shard, &plan->shards))
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--shard: found \"%.60s\"; allowed: I/N with I "
+                             "from 1 to N, such as 1/4",
+                             shard);
     return grid->file_count > 0
                ? make_cells(grid, plan)
                : kith_cli_fail(arguments, KITH_EXIT_RESOURCES, "out of memory");

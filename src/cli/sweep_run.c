@@ -354,7 +354,8 @@ static int open_named(struct sweep *sweep)
         return code;
     if (arguments->word_count > 0 || arguments->sweep_count > 0 ||
         arguments->set_count > 0 || kith_cli_given(arguments, CLI_ALL_CELLS) ||
-        kith_cli_given(arguments, CLI_SEED))
+        kith_cli_given(arguments, CLI_SEED) ||
+        kith_cli_given(arguments, CLI_SHARD))
         return kith_cli_fail(arguments, KITH_EXIT_USAGE,
                              "--resume RUNS.db names its experiment and cells; "
                              "allowed beside it: --seeds, --jobs, --json");

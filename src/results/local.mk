@@ -18,6 +18,7 @@ libkith_rundb_a_SOURCES = \
   src/results/rundb/series_columns.c \
   src/results/rundb/sql.c \
   src/results/rundb/summary.c \
+  src/results/rundb/sweep_merge.c \
   src/results/rundb/sweep_plan.c \
   src/results/rundb/sweep_plan.h \
   src/results/rundb/sweep_runs.c
@@ -47,6 +48,7 @@ libkith_report_a_SOURCES = \
   src/results/report/figure.h \
   src/results/report/figure_draw.c \
   src/results/report/figure_lines.c \
+  src/results/report/merge.c \
   src/results/report/page.c \
   src/results/report/page.h \
   src/results/report/report.c \

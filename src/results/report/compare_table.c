@@ -155,8 +155,8 @@ void kith_comparison_print(const struct kith_comparison *comparison, FILE *out)
     fputc('\n', out);
     for (uint32_t i = 0; i < comparison->cell_count; i++) {
         const struct kith_cell_outcome *cell = &comparison->cells[i];
-        if (cell->refused[0] != '\0')
-            continue; /* told below */
+        if (cell->refused[0] != '\0' || cell->runs == 0)
+            continue; /* told below, or another shard's */
         fprintf(out, "%s%*s  %4" PRIu32, cell->label,
                 label - width(cell->label), "", cell->runs);
         for (unsigned k = 0; k < KITH_COLUMN_COUNT; k++) {

@@ -56,31 +56,16 @@ bool kith_join_read(sqlite3 *database, struct kith_join_part *part)
     return true;
 }
 
-/* One row, behind the rank. */
-static bool copy_row(const struct kith_query *from, struct kith_query *to)
-{
-    const int columns = sqlite3_column_count(from->statement);
-    for (int i = 0; i < columns; i++)
-        sqlite3_bind_value(to->statement, i + 2,
-                           sqlite3_column_value(from->statement, i));
-    to->code = sqlite3_step(to->statement);
-    return sqlite3_reset(to->statement) == SQLITE_OK;
-}
-
 static bool copy_table(sqlite3 *database, kith_id rank, const char *name,
                        sqlite3 *joined)
 {
     char sql[KITH_SQL_BYTES];
     struct kith_query from, to;
-    bool copied = true;
     join_sql(name, ".read", sql);
     kith_query_begin(&from, database, sql, "");
     join_sql(name, ".write", sql);
     kith_query_begin(&to, joined, sql, "p", rank);
-    while (copied && to.statement != NULL && kith_query_next(&from))
-        copied = copy_row(&from, &to);
-    copied = kith_query_end(&from) && copied;
-    return kith_query_end(&to) && copied;
+    return kith_query_copy(&from, &to, 1); /* behind the rank */
 }
 
 static bool run(sqlite3 *joined, const char *file, const char *section)

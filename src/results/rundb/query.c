@@ -114,6 +114,27 @@ bool kith_query_run(sqlite3 *database, const char *sql, const char *types,
     return kith_query_end(&query);
 }
 
+/* One row. */
+static bool copy_row(const struct kith_query *from, struct kith_query *to,
+                     int behind)
+{
+    const int columns = sqlite3_column_count(from->statement);
+    for (int i = 0; i < columns; i++)
+        sqlite3_bind_value(to->statement, i + 1 + behind,
+                           sqlite3_column_value(from->statement, i));
+    to->code = sqlite3_step(to->statement);
+    return sqlite3_reset(to->statement) == SQLITE_OK;
+}
+
+bool kith_query_copy(struct kith_query *from, struct kith_query *to, int behind)
+{
+    bool copied = true;
+    while (copied && to->statement != NULL && kith_query_next(from))
+        copied = copy_row(from, to, behind);
+    copied = kith_query_end(from) && copied;
+    return kith_query_end(to) && copied;
+}
+
 double kith_query_real(const struct kith_query *query, int at)
 {
     const double value = sqlite3_column_double(query->statement, at);

@@ -17,6 +17,44 @@ void kith_plan_free(struct kith_plan *plan)
     *plan = (struct kith_plan){0};
 }
 
+enum kith_run_state kith_plan_cell(const struct kith_plan *plan, uint32_t cell)
+{
+    if (plan->cells[cell].refused[0] != '\0')
+        return KITH_RUN_REFUSED;
+    return plan->shards == 0 || cell % plan->shards + 1 == plan->shard
+               ? KITH_RUN_PLANNED
+               : KITH_RUN_ELSEWHERE;
+}
+
+bool kith_shard_read(const char *text, uint32_t *shard, uint32_t *shards)
+{
+    const char *slash = strchr(text, '/');
+    char first[16];
+    uint64_t one, all;
+    if (slash == NULL || (size_t)(slash - text) >= sizeof first)
+        return false;
+    memcpy(first, text, (size_t)(slash - text));
+    first[slash - text] = '\0';
+    if (kith_text_u64(first, &one) != KITH_OK ||
+        kith_text_u64(slash + 1, &all) != KITH_OK || one < 1 || one > all ||
+        all > KITH_RUNS_MAX)
+        return false;
+    *shard = (uint32_t)one;
+    *shards = (uint32_t)all;
+    return true;
+}
+
+void kith_sweep_plan_file_kind(const struct kith_plan *plan,
+                               char kind[KITH_FILE_KIND_BYTES])
+{
+    const size_t at =
+        kith_text_add(kind, KITH_FILE_KIND_BYTES, 0, "%s", plan->kind);
+    if (plan->shards > 0)
+        (void)kith_text_add(kind, KITH_FILE_KIND_BYTES, at,
+                            "-%" PRIu32 "of%" PRIu32, plan->shard,
+                            plan->shards);
+}
+
 static const char writing[] = "writing the plan";
 
 static void write_cell(struct kith_rundb *store, int64_t number,
@@ -46,7 +84,7 @@ void kith_sweep_plan_write_runs(struct kith_rundb *store,
     char seeds[24];
     for (uint32_t seed = first; seed < plan->seeds; seed++)
         for (uint32_t i = 0; i < plan->cell_count; i++)
-            if (plan->cells[i].refused[0] == '\0')
+            if (kith_plan_cell(plan, i) == KITH_RUN_PLANNED)
                 (void)kith_rundb_change(
                     store, writing,
                     "INSERT INTO runs(run_id, cell, seed, state) "
@@ -70,6 +108,12 @@ enum kith_err kith_sweep_plan_write(struct kith_rundb *store,
     write_fact(store, "kind", plan->kind);
     write_fact(store, "build", kith_build());
     write_fact(store, "started_utc", started);
+    if (plan->shards > 0) {
+        char shard[32];
+        snprintf(shard, sizeof shard, "%" PRIu32 "/%" PRIu32, plan->shard,
+                 plan->shards);
+        write_fact(store, "shard", shard);
+    }
     for (uint32_t i = 0; i < plan->cell_count; i++)
         write_cell(store, (int64_t)i + 1, &plan->cells[i]);
     kith_sweep_plan_write_runs(store, plan, 0);
@@ -103,7 +147,8 @@ static bool read_fact(const struct kith_query *row, struct kith_plan *plan)
     if (strcmp(key, "seeds") == 0 && kith_text_u64(value, &seeds) == KITH_OK &&
         seeds <= KITH_RUNS_MAX)
         plan->seeds = (uint32_t)seeds;
-    return true;
+    return strcmp(key, "shard") != 0 ||
+           kith_shard_read(value, &plan->shard, &plan->shards);
 }
 
 static bool read_cell(const struct kith_query *row, struct kith_plan *plan)
@@ -179,11 +224,11 @@ enum kith_err kith_sweep_plan_check(sqlite3 *database, const char *path,
     return err == KITH_OK ? err : kith_rundb_refuse(error, path, err, what);
 }
 
-static bool same_cell(const struct kith_cell *a, const struct kith_cell *b)
+bool kith_sweep_plan_same_cell(const struct kith_cell *a,
+                               const struct kith_cell *b)
 {
     const bool text = a->experiment != NULL && b->experiment != NULL;
-    return strcmp(a->label, b->label) == 0 && strcmp(a->path, b->path) == 0 &&
-           a->seed == b->seed &&
+    return strcmp(a->label, b->label) == 0 && a->seed == b->seed &&
            (text ? strcmp(a->experiment, b->experiment) == 0
                  : a->experiment == b->experiment);
 }
@@ -200,9 +245,11 @@ static bool goes_on(const char *path, const struct kith_plan *plan)
             SQLITE_OK &&
         kith_sweep_plan_check(store.database, path, error) == KITH_OK &&
         kith_sweep_plan_read(&store, &there) == KITH_OK)
-        same = there.cell_count == plan->cell_count;
+        same = there.cell_count == plan->cell_count &&
+               there.shard == plan->shard && there.shards == plan->shards;
     for (uint32_t i = 0; same && i < plan->cell_count; i++)
-        same = same_cell(&there.cells[i], &plan->cells[i]);
+        same = strcmp(there.cells[i].path, plan->cells[i].path) == 0 &&
+               kith_sweep_plan_same_cell(&there.cells[i], &plan->cells[i]);
     same = same && ((kith_query_one_whole(
                          store.database,
                          "SELECT count(*) FROM runs WHERE state = 'planned'",
@@ -220,9 +267,11 @@ enum kith_err kith_runs_find(const char *directory,
     DIR *folder = opendir(directory);
     if (folder == NULL)
         return KITH_ENOENT;
-    char prefix[2 * KITH_NAME_MAX + 4];
-    const size_t length = (size_t)snprintf(prefix, sizeof prefix, "%s-%s-",
-                                           plan->name, plan->kind);
+    char prefix[KITH_NAME_MAX + KITH_FILE_KIND_BYTES + 4];
+    char kind[KITH_FILE_KIND_BYTES];
+    kith_sweep_plan_file_kind(plan, kind);
+    const size_t length =
+        (size_t)snprintf(prefix, sizeof prefix, "%s-%s-", plan->name, kind);
     unsigned newest = 0;
     const struct dirent *entry;
     while ((entry = readdir(folder)) != NULL) {

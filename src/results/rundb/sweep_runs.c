@@ -118,8 +118,8 @@ static void read_states(struct kith_runs *runs)
         return;
     }
     for (uint32_t run = 0; run < count; run++)
-        if (runs->plan.cells[run % runs->plan.cell_count].refused[0] != '\0')
-            runs->states[run] = KITH_RUN_REFUSED;
+        runs->states[run] =
+            (uint8_t)kith_plan_cell(&runs->plan, run % runs->plan.cell_count);
     struct kith_query query;
     kith_query_begin(&query, runs->store->database,
                      "SELECT run_id, state FROM runs", "");
@@ -157,8 +157,10 @@ enum kith_err kith_runs_create(const char *directory,
                                const struct kith_plan *plan,
                                struct kith_runs **out, char *path, char *error)
 {
+    char kind[KITH_FILE_KIND_BYTES];
+    kith_sweep_plan_file_kind(plan, kind);
     enum kith_err err =
-        kith_rundb_create_file(directory, plan->kind, plan->name, path, error);
+        kith_rundb_create_file(directory, kind, plan->name, path, error);
     if (err != KITH_OK)
         return err;
     struct kith_runs *runs = runs_new();
