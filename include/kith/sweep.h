@@ -37,7 +37,7 @@ enum kith_run_state kith_run_state_find(const char *name,
                                         enum kith_run_state other);
 
 #define KITH_SETTINGS_MAX 8u
-#define KITH_SETTING_BYTES 128u
+#define KITH_SETTING_BYTES 256u
 #define KITH_LABEL_BYTES 384u
 #define KITH_PROBLEM_BYTES 1024u
 

@@ -52,7 +52,8 @@
     X(PORT, "--port", "N", "peer i listens on port N + i [any free ones]")     \
     X(LOG, "--log", NULL, "show what the peers log, on standard error")        \
     X(SWEEP, "--sweep", "KEY=V1,V2,...",                                       \
-      "a run for each value; repeatable: each combination")                    \
+      "a run for each value; repeatable: each combination; keys that go "      \
+      "together: SECTION={A: 1, B: 2}|{A: 3}")                                 \
     X(SHARD, "--shard", "I/N",                                                 \
       "of the cells every Nth from the Ith on, 1/N to N/N; see kith report "   \
       "--merge")                                                               \

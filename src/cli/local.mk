@@ -38,6 +38,7 @@ libkith_cli_a_SOURCES = \
   src/cli/swarm_lab.c \
   src/cli/swarm_one.c \
   src/cli/sweep_command.h \
+  src/cli/sweep_axes.c \
   src/cli/sweep_cells.c \
   src/cli/sweep_run.c \
   src/cli/terminal.c \

@@ -1,11 +1,11 @@
 /* What a sweep runs: files x values x seeds, each cell checked beforehand.
  *
  *   --sweep a=1,2 --sweep b=x,y   cells a=1,b=x  a=1,b=y  a=2,b=x  a=2,b=y
+ *   --sweep 'a={b: 1, c: 2}|{b: 3}'   keys of the section a that go together
  *   --all-cells                   a cell for each file of a folder, times that
  *
  * A cell that cannot run ends a sweep before it begins, for somebody chose it;
  * of all cells those that make no sense are listed and left out. */
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -17,24 +17,16 @@
 #include "kith/text.h"
 #include "sweep_command.h"
 
-#define VALUES_MAX 256u
 #define FILES_MAX 512u
 #define CELLS_MAX 10000u
 #define SEEDS_MAX 10000u
 /* What a preset of the taxonomy runs on. */
 #define CELLS_PEERS "peers=8"
 
-struct axis {
-    char key[sizeof((struct kith_setting *)0)->key];
-    char values[VALUES_MAX][KITH_SETTING_BYTES];
-    uint32_t count;
-};
-
 struct grid {
     const struct cli_arguments *arguments;
     struct cli_dataset_cache *cache;
-    struct axis *axes; /* (axis_count) */
-    uint32_t axis_count;
+    struct cli_axes *axes;
     char *files[FILES_MAX]; /* malloc'd */
     uint32_t file_count;
     bool all; /* of a folder: what makes no sense is left out */
@@ -76,100 +68,6 @@ void kith_cli_dataset_cache_close(struct cli_dataset_cache *cache)
         if (cache->entries[i].open)
             kith_dataset_close(&cache->entries[i].set);
     memset(cache, 0, sizeof *cache);
-}
-
-/* Length of the first value: up to a comma outside brackets and quotes. */
-static size_t value_length(const char *text)
-{
-    int depth = 0;
-    char quote = '\0';
-    size_t at = 0;
-    for (; text[at] != '\0'; at++) {
-        const char c = text[at];
-        if (quote != '\0')
-            quote = c == quote ? '\0' : quote;
-        else if (c == '"' || c == '\'')
-            quote = c;
-        else if (strchr("([{", c) != NULL)
-            depth++;
-        else if (strchr(")]}", c) != NULL)
-            depth--;
-        else if (c == ',' && depth <= 0)
-            break;
-    }
-    return at;
-}
-
-static int refuse_axis(const struct grid *grid, const char *text,
-                       const char *why)
-{
-    return kith_cli_fail(grid->arguments, KITH_EXIT_USAGE,
-                         "--sweep: found \"%.80s\": %s; allowed: KEY=V1,V2,... "
-                         "such as gossip.every=1,2,4",
-                         text, why);
-}
-
-static int add_value(const struct grid *grid, struct axis *axis,
-                     const char *text, const char *from, size_t length)
-{
-    while (length > 0 && isspace((unsigned char)from[0]))
-        from++, length--;
-    while (length > 0 && isspace((unsigned char)from[length - 1]))
-        length--;
-    if (length == 0)
-        return refuse_axis(grid, text, "a value is empty");
-    if (length >= KITH_SETTING_BYTES || axis->count == VALUES_MAX)
-        return refuse_axis(grid, text, "a value is too long, or too many");
-    char *value = axis->values[axis->count];
-    memcpy(value, from, length);
-    value[length] = '\0';
-    for (uint32_t i = 0; i < axis->count; i++)
-        if (strcmp(axis->values[i], value) == 0)
-            return refuse_axis(grid, text, "a value stands there twice");
-    axis->count++;
-    return KITH_EXIT_OK;
-}
-
-/* Is this key taken, by another --sweep or by --set? */
-static bool taken(const struct grid *grid, const char *key)
-{
-    const size_t length = strlen(key);
-    for (uint32_t i = 0; i < grid->axis_count; i++)
-        if (strcmp(grid->axes[i].key, key) == 0)
-            return true;
-    for (unsigned i = 0; i < grid->arguments->set_count; i++)
-        if (strncmp(grid->arguments->sets[i], key, length) == 0 &&
-            grid->arguments->sets[i][length] == '=')
-            return true;
-    return false;
-}
-
-static int add_axis(struct grid *grid, const char *text)
-{
-    struct axis *axis = &grid->axes[grid->axis_count];
-    const char *equals = strchr(text, '=');
-    if (equals == NULL || equals == text ||
-        (size_t)(equals - text) >= sizeof axis->key)
-        return refuse_axis(grid, text, "there is no key before a \"=\"");
-    memcpy(axis->key, text, (size_t)(equals - text));
-    if (strcmp(axis->key, "seed") == 0)
-        return refuse_axis(grid, text, "seeds are counted by --seeds K");
-    if (taken(grid, axis->key))
-        return refuse_axis(grid, text, "the key is given twice");
-    const char *at = equals + 1;
-    if (*at == '\0')
-        return refuse_axis(grid, text, "its list is empty");
-    for (;;) {
-        const size_t length = value_length(at);
-        const int code = add_value(grid, axis, text, at, length);
-        if (code != KITH_EXIT_OK)
-            return code;
-        if (at[length] == '\0')
-            break;
-        at += length + 1;
-    }
-    grid->axis_count++;
-    return KITH_EXIT_OK;
 }
 
 static int by_name(const void *a, const void *b)
@@ -249,9 +147,9 @@ static int add_files(struct grid *grid)
 static void set_settings(const struct grid *grid, uint32_t index,
                          struct kith_cell *cell)
 {
-    cell->setting_count = grid->axis_count;
-    for (uint32_t i = grid->axis_count; i-- > 0;) {
-        const struct axis *axis = &grid->axes[i];
+    cell->setting_count = grid->axes->count;
+    for (uint32_t i = grid->axes->count; i-- > 0;) {
+        const struct cli_axis *axis = &grid->axes->list[i];
         struct kith_setting *setting = &cell->settings[i];
         kith_text_copy(setting->key, sizeof setting->key, axis->key);
         kith_text_copy(setting->value, sizeof setting->value,
@@ -284,21 +182,23 @@ static enum kith_err load(const struct grid *grid, const char *file,
                           struct kith_experiment *experiment, char *error)
 {
     char texts[KITH_SETTINGS_MAX]
-              [sizeof cell->settings[0].key + KITH_SETTING_BYTES];
+              [sizeof cell->settings[0].key + KITH_SETTING_BYTES + 1];
     const char *sets[CLI_WORDS_MAX + KITH_SETTINGS_MAX + 2];
     char seed[64];
     uint32_t count = 0;
     /* Files of the user's own say how many peers they are about. */
-    const bool sized = !grid->all || taken(grid, "peers") ||
+    const bool fixed = !grid->all || kith_cli_axes_set(grid->axes, "peers") ||
                        kith_cli_given(grid->arguments, CLI_CELLS);
     for (unsigned i = 0; i < grid->arguments->set_count; i++)
         sets[count++] = grid->arguments->sets[i];
     for (uint32_t i = 0; i < cell->setting_count; i++) {
-        (void)kith_text_add(texts[i], sizeof texts[i], 0, "%s=%s",
-                            cell->settings[i].key, cell->settings[i].value);
+        const char *value = cell->settings[i].value;
+        (void)kith_text_add(texts[i], sizeof texts[i], 0, "%s%s=%s",
+                            cell->settings[i].key, value[0] == '{' ? "+" : "",
+                            value);
         sets[count++] = texts[i];
     }
-    if (!sized)
+    if (!fixed)
         sets[count++] = CELLS_PEERS;
     if (kith_cli_given(grid->arguments, CLI_SEED)) {
         (void)kith_text_add(seed, sizeof seed, 0, "seed=%s",
@@ -378,8 +278,8 @@ static int make_cell(const struct grid *grid, uint32_t index, char *name,
 static int make_cells(const struct grid *grid, struct kith_plan *plan)
 {
     uint64_t count = grid->file_count;
-    for (uint32_t i = 0; i < grid->axis_count && count <= CELLS_MAX; i++)
-        count *= grid->axes[i].count;
+    for (uint32_t i = 0; i < grid->axes->count && count <= CELLS_MAX; i++)
+        count *= grid->axes->list[i].count;
     if (count > CELLS_MAX || count * plan->seeds > KITH_RUNS_MAX)
         return kith_cli_fail(
             grid->arguments, KITH_EXIT_USAGE,
@@ -409,9 +309,8 @@ static int fill(struct grid *grid, struct kith_plan *plan)
     int code = kith_cli_number(arguments, CLI_SEEDS, 1, SEEDS_MAX, &seeds);
     if (code == KITH_EXIT_OK)
         code = kith_cli_number(arguments, CLI_SEED, 0, UINT64_MAX, &seed);
-    for (unsigned i = 0; i < arguments->sweep_count && code == KITH_EXIT_OK;
-         i++)
-        code = add_axis(grid, arguments->sweeps[i]);
+    if (code == KITH_EXIT_OK)
+        code = kith_cli_axes_read(arguments, grid->axes);
     if (code == KITH_EXIT_OK && grid->all)
         code = add_files(grid);
     if (code != KITH_EXIT_OK)
@@ -439,7 +338,7 @@ int kith_cli_plan_open(const struct cli_arguments *arguments,
                         .cache = cache,
                         .all = kith_cli_given(arguments, CLI_ALL_CELLS)};
     *plan = (struct kith_plan){0};
-    grid.axes = calloc(KITH_SETTINGS_MAX, sizeof *grid.axes);
+    grid.axes = calloc(1, sizeof *grid.axes);
     const int code =
         grid.axes == NULL
             ? kith_cli_fail(arguments, KITH_EXIT_RESOURCES, "out of memory")

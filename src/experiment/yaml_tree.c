@@ -464,8 +464,52 @@ static void override_replace(struct tree *tree, uint32_t target,
     *from = (struct tree_item){.kind = TREE_LIST};
 }
 
+static void item_unlink(struct tree *tree, uint32_t parent, uint32_t child)
+{
+    struct tree_item *p = &tree->items[parent];
+    uint32_t before = 0;
+    for (uint32_t i = p->first; i != child; i = tree->items[i].next)
+        before = i;
+    if (before == 0)
+        p->first = tree->items[child].next;
+    else
+        tree->items[before].next = tree->items[child].next;
+    if (p->last == child)
+        p->last = before;
+    p->count--;
+}
+
+/* The keys of items[source] go to items[target], both mappings. */
+static enum kith_err override_merge(const struct builder *builder,
+                                    uint32_t target, uint32_t source)
+{
+    struct tree *tree = builder->tree;
+    uint32_t next = tree->items[source].first;
+    while (next != 0) {
+        const uint32_t item = next;
+        struct tree_item *from = &tree->items[item];
+        const struct tree_item *there =
+            kith_yaml_child(tree, &tree->items[target], from->key);
+        const bool gone =
+            from->kind == TREE_SCALAR && strcmp(from->text, "null") == 0;
+        next = from->next;
+        if (gone && there != NULL)
+            item_unlink(tree, target, (uint32_t)(there - tree->items));
+        else if (!gone && there != NULL)
+            override_replace(tree, (uint32_t)(there - tree->items), item);
+        else if (!gone && tree->items[target].count >= TREE_KEYS_MAX)
+            return refuse(builder, "found more than %u keys in one mapping",
+                          TREE_KEYS_MAX);
+        else if (!gone) {
+            from->next = 0;
+            item_link(tree, target, item);
+        }
+    }
+    return KITH_OK;
+}
+
 static enum kith_err override_value(struct builder *builder, const char *value,
-                                    uint32_t target)
+                                    uint32_t target, bool merges)
 {
     builder->depth = 0;
     builder->has_root = false;
@@ -477,7 +521,15 @@ static enum kith_err override_value(struct builder *builder, const char *value,
                               "too long");
     else
         err = build_item(builder, TREE_SCALAR, value, &builder->root);
-    if (err == KITH_OK)
+    const struct tree_item *items = builder->tree->items;
+    if (err == KITH_OK && merges &&
+        (items[builder->root].kind != TREE_MAP ||
+         items[target].kind != TREE_MAP))
+        err = refuse(builder, "+= changes keys of a mapping; allowed: "
+                              "KEY+={KEY: VALUE, ...}");
+    else if (err == KITH_OK && merges)
+        err = override_merge(builder, target, builder->root);
+    else if (err == KITH_OK)
         override_replace(builder->tree, target, builder->root);
     return err;
 }
@@ -491,8 +543,9 @@ static enum kith_err override_one(struct tree *tree, uint32_t origin)
     if (text[length] != '=' || length == 0 || length >= sizeof path)
         return refuse(&builder, "allowed: KEY=VALUE, such as "
                                 "--set gossip.algorithm=dpsgd");
+    const bool merges = length > 1 && text[length - 1] == '+';
     memcpy(path, text, length);
-    path[length] = '\0';
+    path[length - merges] = '\0';
     uint32_t item = 0;
     char *part = path;
     for (uint32_t depth = 0; part != NULL; depth++) {
@@ -512,7 +565,7 @@ static enum kith_err override_one(struct tree *tree, uint32_t origin)
         part = dot;
         builder.base = depth + 1;
     }
-    return override_value(&builder, text + length + 1, item);
+    return override_value(&builder, text + length + 1, item, merges);
 }
 
 enum kith_err kith_yaml_override(struct tree *tree,

@@ -47,7 +47,9 @@ KITH_MUST_CHECK enum kith_err kith_yaml_open(struct tree *tree,
                                              size_t size, char *error);
 void kith_yaml_close(struct tree *tree);
 /* overrides: "a.b=value"; the value is plain text, or a list or mapping where
- * it starts with [ or {. The strings must outlive the tree. */
+ * it starts with [ or {. "a.b+={c: value, d: null}" changes keys of the mapping
+ * a.b, null taking one out, and leaves its others. The strings must outlive the
+ * tree. */
 KITH_MUST_CHECK enum kith_err kith_yaml_override(struct tree *tree,
                                                  const char *const *overrides,
                                                  uint32_t count);

@@ -162,6 +162,46 @@ PY
     "SELECT value FROM run WHERE run_id = 1 AND key = 'started_utc'")" ] ||
     fail "a run that was there was run again"
 
+# Keys that go together, files among them, and a key of one algorithm alone;
+# what the mapping does not say stays as the file has it.
+mkdir "$scratch/own"
+sed "s|path: data/digits|path: $data|; s|algorithm: adpsgd|algorithm: elastic, elasticity: 0.3|" \
+    "$digits" >"$scratch/own/own.yaml"
+printf 'from,to\n0,1\n1,2\n2,3\n' >"$scratch/own/a,1.csv"
+own=$scratch/own/own.yaml
+# shellcheck disable=SC2086
+sweep 0 "$own" $quick --sweep \
+    'gossip={topology: file, path: "a,1.csv"}|{topology: ring}|{algorithm: sgp, elasticity: null}' \
+    --json --out "$scratch/coupled"
+python3 - "$scratch/json" <<'PY' || fail "keys that go together are not"
+import json, sys
+found = json.load(open(sys.argv[1]))
+assert [cell["settings"]["gossip"] for cell in found["cells"]] == [
+    '{topology: file, path: "a,1.csv"}', "{topology: ring}",
+    "{algorithm: sgp, elasticity: null}"], found["cells"]
+assert all(run["state"] == "done" for run in found["runs"])
+PY
+coupled=$(json database)
+[ "$(sql "$coupled" "SELECT group_concat(value) FROM (SELECT value FROM run
+    WHERE key = 'topology' ORDER BY run_id)")" = file,ring,random ] ||
+    fail "the mappings' topologies did not run"
+[ "$(sql "$coupled" "SELECT group_concat(value) FROM (SELECT value FROM run
+    WHERE key = 'algorithm' ORDER BY run_id)")" = elastic,elastic,sgp ] ||
+    fail "the mappings' algorithms did not run"
+[ "$(sql "$coupled" "SELECT count(*) FROM cells WHERE experiment LIKE
+    '%every: 2%'")" = 3 ] || fail "a key that no mapping says was lost"
+# Lists of files, with commas in their names.
+cp -r "$data" "$scratch/own/b,1"
+cp -r "$data" "$scratch/own/c"
+# shellcheck disable=SC2086
+sweep 0 "$own" $quick --sweep 'data.path=b,1|c' --json --out "$scratch/files"
+python3 -c 'import json, sys
+found = json.load(open(sys.argv[1]))["cells"]
+assert [cell["label"] for cell in found] == ["data.path=b,1", "data.path=c"]' \
+    "$scratch/json" || fail "data.path=b,1|c is not two files"
+# shellcheck disable=SC2086
+sweep 0 "$own" $quick --sweep 'data.path="b,1",c' --json --out "$scratch/files"
+
 # Refused before anything runs, and by name.
 refused "an unknown key" "cell 1 (gossip.evry=1).*evry" 3 \
     "$digits" --sweep gossip.evry=1,2
@@ -173,6 +213,14 @@ refused "a value out of range" 'cell 3 (gossip.every=0).*found "0"' 3 \
 refused "seeds swept" "seeds are counted" 2 "$digits" --sweep seed=1,2
 refused "a key twice" "given twice" 2 \
     "$digits" --sweep gossip.every=1 --set gossip.every=2
+refused "a key of a mapping twice" "given twice" 2 \
+    "$digits" --sweep 'gossip={every: 1, topology: ring}|{every: 2}' --set gossip.every=2
+refused "a key of two sweeps" "given twice" 2 \
+    "$digits" --sweep 'gossip={topology: ring}|{every: 2}' --sweep gossip.every=1,2
+refused "a mapping of a key" "changes keys of a mapping" 3 \
+    "$digits" --sweep 'peers={a: 1}|{a: 2}'
+refused "an unknown key of a mapping" "cell 2 .*evry" 3 \
+    "$digits" --sweep 'gossip={every: 1}|{evry: 2}'
 refused "no key" "no key" 2 "$digits" --sweep =1
 refused "no seed" "1 to" 2 "$digits" --seeds 0
 refused "a trace" "one run" 2 "$digits" --seeds 2 --trace "$scratch/trace"
