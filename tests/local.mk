@@ -260,6 +260,7 @@ INTEGRATION = \
   tests/integration/test_peer_suites.sh \
   tests/integration/test_report.sh \
   tests/integration/test_report_page.sh \
+  tests/integration/test_report_paired.sh \
   tests/integration/test_resume.sh \
   tests/integration/test_sim_shards.sh \
   tests/integration/test_sim_sweep.sh \

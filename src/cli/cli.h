@@ -67,6 +67,14 @@
       "these files in its place, each with its own peers")                     \
     X(TARGET_LOSS, "--target-loss", "X",                                       \
       "time to target is to this test loss [target_loss of the file]")         \
+    X(TARGET, "--target", "WHAT=X",                                            \
+      "time, steps and bytes are to this, as accuracy=0.85 or loss=0.5")       \
+    X(BASELINE, "--baseline", "SETTING",                                       \
+      "differences from it, paired over seeds: KEY=VALUE or a cell's name")    \
+    X(TABLE, "--table", "COLUMNS",                                             \
+      "a row a setting for a paper, as accuracy,bytes_mean or all; --out "     \
+      "says "                                                                  \
+      ".tex or .csv [.tex]")                                                   \
     X(CSV, "--csv", NULL, "a table, one row a run, in place of a page")        \
     X(POINTS, "--points", NULL, "all points of all series as CSV")             \
     X(MERGE, "--merge", "OUT.db",                                              \
@@ -148,8 +156,10 @@ bool kith_cli_given(const struct cli_arguments *arguments,
 int kith_cli_number(const struct cli_arguments *arguments,
                     enum cli_option option, uint64_t low, uint64_t high,
                     uint64_t *value);
-/* --target-loss, NaN where it is not given; an exit code. */
-int kith_cli_target_loss(const struct cli_arguments *arguments, double *target);
+/* --target or --target-loss, NaN where neither is given; an exit code. */
+struct kith_target;
+int kith_cli_target(const struct cli_arguments *arguments,
+                    struct kith_target *target);
 /* "did you mean" for a word that is none of names[] (NULL-terminated). */
 int kith_cli_unknown(const struct cli_arguments *arguments, const char *what,
                      const char *word, const char *const *names);

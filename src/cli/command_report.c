@@ -3,7 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <jansson.h>
+
 #include "cli.h"
+#include "kith/json.h"
 #include "kith/report.h"
 
 static int refuse(const struct cli_arguments *arguments, enum kith_err err,
@@ -46,60 +49,101 @@ static int merge(const struct cli_arguments *arguments)
     return kith_cli_flush(arguments, KITH_EXIT_OK);
 }
 
+/* The one thing that is written in place of the page. */
+static int choose_form(const struct cli_arguments *arguments,
+                       enum kith_report_form *form, const char **ending,
+                       const char **what)
+{
+    static const struct {
+        enum cli_option option;
+        enum kith_report_form form;
+        const char *ending;
+    } forms[] = {{CLI_CSV, KITH_REPORT_TABLE, "csv"},
+                 {CLI_POINTS, KITH_REPORT_POINTS, "points.csv"},
+                 {CLI_FIGURE, KITH_REPORT_FIGURE, "pdf"},
+                 {CLI_TABLE, KITH_REPORT_SETTINGS, "tex"},
+                 {CLI_JSON, KITH_REPORT_PAGE, "html"}};
+    const char *first = NULL;
+    *form = KITH_REPORT_PAGE;
+    *ending = "html";
+    *what = NULL;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (!kith_cli_given(arguments, forms[i].option))
+            continue;
+        const char *name = kith_cli_option_text(forms[i].option).name;
+        if (first != NULL)
+            return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                                 "%s and %s are two files: give one of them, "
+                                 "then the other",
+                                 first, name);
+        first = name;
+        *form = forms[i].form;
+        *ending = forms[i].ending;
+        *what = arguments->values[forms[i].option];
+    }
+    return KITH_EXIT_OK;
+}
+
+/* Beside the first database. */
+static bool name_beside(const char *first, const char *ending,
+                        char path[KITH_PATH_BYTES_MAX])
+{
+    size_t length = strlen(first);
+    if (length > 3 && strcmp(first + length - 3, ".db") == 0)
+        length -= 3;
+    const int written = snprintf(path, KITH_PATH_BYTES_MAX, "%.*s.%s",
+                                 (int)length, first, ending);
+    return written >= 0 && (size_t)written < KITH_PATH_BYTES_MAX;
+}
+
+static void print_json(const struct cli_arguments *arguments,
+                       const struct kith_comparison *comparison)
+{
+    json_t *document = json_object(), *databases = json_array();
+    for (unsigned i = 0; i < arguments->word_count; i++)
+        (void)json_array_append_new(databases,
+                                    kith_json_text(arguments->words[i]));
+    (void)json_object_set_new(document, "databases", databases);
+    kith_comparison_add_to(comparison, document);
+    kith_json_print(document, 9);
+}
+
 int kith_cli_report(const struct cli_arguments *arguments)
 {
+    char error[KITH_REPORT_ERROR_BYTES] = "", path[KITH_PATH_BYTES_MAX];
+    enum kith_report_form form;
+    const char *ending, *out = arguments->values[CLI_OUT];
+    const bool json = kith_cli_given(arguments, CLI_JSON);
+    struct kith_report_options options = {.baseline =
+                                              arguments->values[CLI_BASELINE]};
     if (kith_cli_given(arguments, CLI_MERGE))
         return merge(arguments);
-    char error[KITH_REPORT_ERROR_BYTES] = "", path[KITH_PATH_BYTES_MAX];
-    const bool points = kith_cli_given(arguments, CLI_POINTS);
-    const bool csv = points || kith_cli_given(arguments, CLI_CSV);
-    if (points && kith_cli_given(arguments, CLI_CSV))
-        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
-                             "--csv and --points are two files: give one of "
-                             "them, then the other");
-    double target_loss;
-    int code = kith_cli_target_loss(arguments, &target_loss);
+    int code = choose_form(arguments, &form, &ending, &options.what);
+    if (code == KITH_EXIT_OK)
+        code = kith_cli_target(arguments, &options.target);
     if (code != KITH_EXIT_OK)
         return code;
-    const char *const figure = arguments->values[CLI_FIGURE];
-    if (figure != NULL && csv)
+    if (out == NULL && !name_beside(arguments->words[0], ending, path))
         return kith_cli_fail(arguments, KITH_EXIT_USAGE,
-                             "--figure and %s write different files: give one",
-                             points ? "--points" : "--csv");
-    const char *out = arguments->values[CLI_OUT];
-    if (out == NULL) { /* beside the first database */
-        const char *first = arguments->words[0];
-        size_t length = strlen(first);
-        if (length > 3 && strcmp(first + length - 3, ".db") == 0)
-            length -= 3;
-        const int written =
-            snprintf(path, sizeof path, "%.*s.%s", (int)length, first,
-                     figure != NULL ? "pdf"
-                     : points       ? "points.csv"
-                     : csv          ? "csv"
-                                    : "html");
-        if (written < 0 || (size_t)written >= sizeof path)
-            return kith_cli_fail(arguments, KITH_EXIT_USAGE,
-                                 "the path is too long");
-        out = path;
-    }
-    const enum kith_report_form form = figure   ? KITH_REPORT_FIGURE
-                                       : points ? KITH_REPORT_POINTS
-                                       : csv    ? KITH_REPORT_TABLE
-                                                : KITH_REPORT_PAGE;
+                             "the path is too long");
+    out = out == NULL ? path : out;
     enum kith_err err =
-        kith_report_write(arguments->words, arguments->word_count, out, form,
-                          target_loss, figure, error);
+        json ? KITH_OK
+             : kith_report_write(arguments->words, arguments->word_count, out,
+                                 form, &options, error);
     if (err != KITH_OK)
         return refuse(arguments, err, error);
     struct kith_comparison comparison;
-    err = kith_compare(arguments->words, arguments->word_count, target_loss,
+    err = kith_compare(arguments->words, arguments->word_count, &options,
                        &comparison, error);
     if (err != KITH_OK)
         return refuse(arguments, err, error);
-    if (comparison.cell_count > 1 || arguments->word_count > 1)
+    if (json)
+        print_json(arguments, &comparison);
+    else if (comparison.cell_count > 1 || arguments->word_count > 1)
         kith_comparison_print(&comparison, stdout);
     kith_comparison_close(&comparison);
-    printf("wrote %s\n", out);
+    if (!json)
+        printf("wrote %s\n", out);
     return kith_cli_flush(arguments, code);
 }

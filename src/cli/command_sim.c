@@ -5,6 +5,7 @@
 
 #include "calibrate.h"
 #include "cli.h"
+#include "kith/report.h"
 #include "kith/sim.h"
 #include "sweep_command.h"
 
@@ -71,7 +72,7 @@ static bool many(const struct cli_arguments *arguments)
 static int check_one(const struct cli_arguments *arguments)
 {
     static const enum cli_option only[] = {CLI_JOBS, CLI_CELLS, CLI_SHARD,
-                                           CLI_TARGET_LOSS};
+                                           CLI_TARGET_LOSS, CLI_TARGET};
     for (size_t i = 0; i < sizeof only / sizeof *only; i++)
         if (kith_cli_given(arguments, only[i]))
             return kith_cli_fail(
@@ -115,9 +116,9 @@ int kith_cli_sim(const struct cli_arguments *arguments)
     if (kith_cli_given(arguments, CLI_REPLAY))
         return kith_cli_replay(arguments);
     int code = parse_choices(arguments, &options);
-    double target;
+    struct kith_target target;
     if (code == KITH_EXIT_OK)
-        code = kith_cli_target_loss(arguments, &target);
+        code = kith_cli_target(arguments, &target);
     if (code == KITH_EXIT_OK && many(arguments))
         return kith_cli_sweep(arguments, &options);
     if (code == KITH_EXIT_OK)

@@ -103,8 +103,8 @@ static const struct cli_command commands[] = {
                    CLI_BIT(WIRE) | CLI_BIT(TRACE) | CLI_BIT(CALIBRATE) |
                    CLI_BIT(SWEEP) | CLI_BIT(SHARD) | CLI_BIT(SEEDS) |
                    CLI_BIT(JOBS) | CLI_BIT(ALL_CELLS) | CLI_BIT(CELLS) |
-                   CLI_BIT(RESUME) | CLI_BIT(TARGET_LOSS) | CLI_BIT(REPLAY) |
-                   CLI_BIT(DISHONEST),
+                   CLI_BIT(RESUME) | CLI_BIT(TARGET_LOSS) | CLI_BIT(TARGET) |
+                   CLI_BIT(REPLAY) | CLI_BIT(DISHONEST),
     },
     {
         COMMAND(swarm, 0, 1),
@@ -195,8 +195,9 @@ static const struct cli_command commands[] = {
     {
         COMMAND(report, 1, CLI_WORDS_MAX),
         .summary = "make one page with plots out of run databases",
-        .usage = "RUN.db... [--csv | --points | --figure Y:X] "
-                 "[--target-loss X] [--out FILE] |\n"
+        .usage = "RUN.db... [--csv | --points | --figure Y:X | --table "
+                 "COLUMNS |\n                   --json] [--baseline SETTING] "
+                 "[--target WHAT=X] [--out FILE] |\n"
                  "                   --merge OUT.db SHARD.db...",
         .details =
             "The page loads nothing from elsewhere. Several runs, and "
@@ -206,10 +207,15 @@ static const struct cli_command commands[] = {
             "Example: kith report demo-lab-1.db demo-sim-1.db --out "
             "both.html\n"
             "         kith report sweep.db --figure accuracy:bytes --out "
-            "figure.pdf",
+            "figure.pdf\n"
+            "         kith report sweep.db --baseline gossip.every=1 --target "
+            "accuracy=0.9\n"
+            "           --table accuracy,time_to_target_s --out table.tex",
         .out = "the page or table [beside the first database]",
         .options = CLI_BIT(OUT) | CLI_BIT(CSV) | CLI_BIT(POINTS) |
-                   CLI_BIT(MERGE) | CLI_BIT(FIGURE) | CLI_BIT(TARGET_LOSS),
+                   CLI_BIT(MERGE) | CLI_BIT(FIGURE) | CLI_BIT(TABLE) |
+                   CLI_BIT(JSON) | CLI_BIT(BASELINE) | CLI_BIT(TARGET) |
+                   CLI_BIT(TARGET_LOSS),
     },
     {
         COMMAND(list, 0, 3),

@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "kith/backend.h"
+#include "kith/report.h"
 #include "kith/text.h"
 
 static const struct cli_option_text options[] = {
@@ -99,16 +100,31 @@ int kith_cli_number(const struct cli_arguments *arguments,
     return KITH_EXIT_OK;
 }
 
-int kith_cli_target_loss(const struct cli_arguments *arguments, double *target)
+int kith_cli_target(const struct cli_arguments *arguments,
+                    struct kith_target *target)
 {
-    const char *text = arguments->values[CLI_TARGET_LOSS];
-    *target = NAN;
-    if (text == NULL ||
-        (kith_text_double(text, target) == KITH_OK && *target > 0))
+    const char *loss = arguments->values[CLI_TARGET_LOSS];
+    const char *text = arguments->values[CLI_TARGET];
+    *target = (struct kith_target){.value = NAN};
+    if (loss != NULL && text != NULL)
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--target-loss X is --target loss=X: give one");
+    if (loss != NULL && (kith_text_double(loss, &target->value) != KITH_OK ||
+                         target->value <= 0))
+        return kith_cli_fail(
+            arguments, KITH_EXIT_USAGE,
+            "--target-loss: found \"%.60s\"; allowed: a number above 0", loss);
+    if (text == NULL)
         return KITH_EXIT_OK;
-    return kith_cli_fail(
-        arguments, KITH_EXIT_USAGE,
-        "--target-loss: found \"%.60s\"; allowed: a number above 0", text);
+    target->is_accuracy = strncmp(text, "accuracy=", 9) == 0;
+    if ((!target->is_accuracy && strncmp(text, "loss=", 5) != 0) ||
+        kith_text_double(strchr(text, '=') + 1, &target->value) != KITH_OK ||
+        target->value <= 0 || (target->is_accuracy && target->value > 1))
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--target: found \"%.60s\"; allowed: accuracy=X, "
+                             "above 0 and up to 1, or loss=X, above 0",
+                             text);
+    return KITH_EXIT_OK;
 }
 
 /* An option that is a key of the file under a short name. */

@@ -416,12 +416,12 @@ static int show(struct sweep *sweep, const struct kith_plan *plan)
     const char *paths[] = {sweep->path};
     char error[KITH_REPORT_ERROR_BYTES] = "";
     struct kith_comparison comparison;
-    double target_loss;
-    int code = kith_cli_target_loss(arguments, &target_loss);
+    struct kith_report_options options = {.what = NULL};
+    int code = kith_cli_target(arguments, &options.target);
     if (code != KITH_EXIT_OK)
         return code;
     const enum kith_err err =
-        kith_compare(paths, 1, target_loss, &comparison, error);
+        kith_compare(paths, 1, &options, &comparison, error);
     if (err != KITH_OK)
         return kith_cli_check(arguments, err, error);
     if (kith_cli_given(arguments, CLI_JSON)) {

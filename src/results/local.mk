@@ -51,7 +51,9 @@ libkith_report_a_SOURCES = \
   src/results/report/merge.c \
   src/results/report/page.c \
   src/results/report/page.h \
+  src/results/report/paired.c \
   src/results/report/report.c \
+  src/results/report/settings_table.c \
   src/results/report/spread.c \
   src/results/report/spread.h
 REPORT_ASSETS = src/results/report/dygraphs-licence.txt \

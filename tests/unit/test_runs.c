@@ -45,6 +45,16 @@ static int tear_down(void **state)
     return rmdir(folder);
 }
 
+static const struct kith_report_options own = {.target = {.value = NAN}};
+
+static enum kith_err compare(const char *const *paths, double target_loss,
+                             struct kith_comparison *comparison, char *error)
+{
+    struct kith_report_options options = own;
+    options.target.value = target_loss;
+    return kith_compare(paths, 1, &options, comparison, error);
+}
+
 static struct kith_cell cells[3];
 
 /* Cells a, b and a refused one, with so many seeds. */
@@ -265,7 +275,7 @@ static void test_compared(void **state)
     kith_runs_close(runs);
     const char *const paths[] = {path};
     struct kith_comparison comparison;
-    if (kith_compare(paths, 1, NAN, &comparison, error) != KITH_OK)
+    if (compare(paths, NAN, &comparison, error) != KITH_OK)
         fail_msg("%s", error);
     assert_int_equal(comparison.cell_count, 3);
     assert_int_equal(comparison.outcome_count, 6);
@@ -286,7 +296,7 @@ static void test_compared(void **state)
     kith_comparison_close(&comparison);
 
     /* Another target is looked up in the series. */
-    assert_int_equal(kith_compare(paths, 1, 2.5, &comparison, error), KITH_OK);
+    assert_int_equal(compare(paths, 2.5, &comparison, error), KITH_OK);
     assert_true(
         outcome_of(&comparison, 4)->values[KITH_COLUMN_time_to_target_s] == 3);
     assert_true(
@@ -354,7 +364,7 @@ static void test_older_schemas(void **state)
         snprintf(out, sizeof out, "%s/out", folder);
         make_old(path, version);
         const char *const paths[] = {path};
-        if (kith_compare(paths, 1, 1.5, &comparison, error) != KITH_OK)
+        if (compare(paths, 1.5, &comparison, error) != KITH_OK)
             fail_msg("%s", error);
         assert_int_equal(comparison.outcome_count, 1);
         const struct kith_outcome *outcome = &comparison.outcomes[0];
@@ -371,7 +381,7 @@ static void test_older_schemas(void **state)
         static const enum kith_report_form forms[] = {
             KITH_REPORT_PAGE, KITH_REPORT_TABLE, KITH_REPORT_POINTS};
         for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-            if (kith_report_write(paths, 1, out, forms[i], NAN, NULL, error) !=
+            if (kith_report_write(paths, 1, out, forms[i], &own, error) !=
                 KITH_OK)
                 fail_msg("%s", error);
         unlink(path);

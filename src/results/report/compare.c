@@ -151,11 +151,12 @@ static bool add_outcome(struct kith_comparison *comparison,
 
 static void add_runs(struct kith_comparison *comparison,
                      struct kith_database *database, uint32_t from,
-                     double target_loss)
+                     struct kith_target target)
 {
     struct kith_query query;
     kith_database_query(database, database->version >= 3 ? "runs" : "run.1",
-                        &query, "r", target_loss);
+                        &query, "ri", target.value,
+                        (int64_t)target.is_accuracy);
     while (database->err == KITH_OK && kith_query_next(&query))
         if (cell_find(comparison, &from, whole_of(&query, "cell")) != NULL &&
             !add_outcome(comparison, &query, from))
@@ -165,14 +166,14 @@ static void add_runs(struct kith_comparison *comparison,
 
 void kith_comparison_add(struct kith_comparison *comparison,
                          struct kith_database *database, uint32_t index,
-                         double target_loss)
+                         struct kith_target target)
 {
     const uint32_t first = comparison->cell_count;
     add_cells(comparison, database, index);
     if (database->err == KITH_OK)
         add_settings(comparison, database, first);
     if (database->err == KITH_OK)
-        add_runs(comparison, database, first, target_loss);
+        add_runs(comparison, database, first, target);
 }
 
 static void spread_add(struct kith_spread *spread, double value)
@@ -195,7 +196,8 @@ void kith_comparison_finish(struct kith_comparison *comparison)
     for (uint32_t i = 0; i < comparison->outcome_count; i++) {
         const struct kith_outcome *outcome = &comparison->outcomes[i];
         struct kith_cell_outcome *cell = &comparison->cells[outcome->cell];
-        cell->runs++;
+        if (cell->runs++ == 0)
+            cell->first_run = i;
         cell->states[outcome->state]++;
         cell->violations += outcome->violations;
         for (int k = 0; k < KITH_COLUMN_COUNT; k++)
@@ -215,7 +217,7 @@ void kith_comparison_finish(struct kith_comparison *comparison)
 }
 
 enum kith_err kith_compare(const char *const *databases, unsigned count,
-                           double target_loss,
+                           const struct kith_report_options *options,
                            struct kith_comparison *comparison, char *error)
 {
     struct kith_databases open;
@@ -224,16 +226,16 @@ enum kith_err kith_compare(const char *const *databases, unsigned count,
     if (err != KITH_OK)
         return err;
     for (unsigned i = 0; i < open.count && err == KITH_OK; i++) {
-        kith_comparison_add(comparison, &open.list[i], i, target_loss);
+        kith_comparison_add(comparison, &open.list[i], i, options->target);
         err = open.list[i].err;
     }
     kith_databases_close(&open);
-    if (err != KITH_OK) {
-        kith_comparison_close(comparison);
-        return err;
-    }
     kith_comparison_finish(comparison);
-    return KITH_OK;
+    if (err == KITH_OK && options->baseline != NULL)
+        err = kith_comparison_pair(comparison, options->baseline, error);
+    if (err != KITH_OK)
+        kith_comparison_close(comparison);
+    return err;
 }
 
 void kith_comparison_close(struct kith_comparison *comparison)

@@ -9,9 +9,22 @@
  * database's. */
 void kith_comparison_add(struct kith_comparison *comparison,
                          struct kith_database *database, uint32_t index,
-                         double target_loss);
+                         struct kith_target target);
 /* Spreads of all cells, once all runs are there. */
 void kith_comparison_finish(struct kith_comparison *comparison);
+/* After that: each cell against its baseline. KITH_EINVAL: none is called so.
+ * Test: tests/integration/test_report_paired.sh. */
+KITH_MUST_CHECK enum kith_err
+kith_comparison_pair(struct kith_comparison *comparison, const char *baseline,
+                     char *error);
+/* What |T| of Student's distribution exceeds in one case of 20. */
+double kith_student_95(uint32_t degrees);
+/* A row for each setting, with its differences where `paired`. `what` as in
+ * kith_report_options; KITH_EINVAL: there is no such column. */
+KITH_MUST_CHECK enum kith_err
+kith_comparison_settings(const struct kith_comparison *comparison,
+                         const char *what, bool paired, bool latex, FILE *out,
+                         char *error);
 /* "columns" of a page: what is compared, for its table. */
 json_t *kith_comparison_heads(void);
 

@@ -17,6 +17,8 @@ const struct kith_comparison_column kith_comparison_columns[KITH_COLUMN_COUNT] =
 #define KITH_RESULT(kind, name)
 #define KITH_COMPARED(kind, name, place, heading, title, format)               \
     [place] = {#name, heading, title, KITH_FORMAT_##format},
+#define KITH_REACHED(name, place, heading, title, format)                      \
+    [place] = {#name, heading, title, KITH_FORMAT_##format},
 #include "kith/results.def"
 };
 
@@ -130,6 +132,53 @@ static int width(const char *text)
     return count;
 }
 
+/* "+0.80 ±0.31 %": the interval's half behind it where there are two pairs. */
+static void print_difference(const struct kith_difference *difference,
+                             unsigned column, FILE *out)
+{
+    const enum kith_comparison_format format =
+        kith_comparison_columns[column].format;
+    char text[CELL_BYTES] = "";
+    const char *unit = format == KITH_FORMAT_PERCENT   ? " %"
+                       : format == KITH_FORMAT_SECONDS ? " s"
+                                                       : "";
+    size_t at = kith_text_add(text, CELL_BYTES, 0, "%s",
+                              difference->mean > 0 ? "+" : "");
+    at = add_value(text, at, format, difference->mean, difference->mean, 4,
+                   &unit);
+    if (isfinite(difference->half)) {
+        at = kith_text_add(text, CELL_BYTES, at, " \u00b1");
+        (void)add_value(text, at, format, difference->half, difference->mean, 2,
+                        &unit);
+    }
+    fprintf(out, "    %-20s %s%s%s (%" PRIu32 " pair%s)\n",
+            kith_comparison_columns[column].heading, text,
+            format == KITH_FORMAT_BYTES ? " " : "", unit, difference->pairs,
+            difference->pairs == 1 ? "" : "s");
+}
+
+/* A line for each number, of each cell that has a baseline. */
+static void print_differences(const struct kith_comparison *comparison,
+                              FILE *out)
+{
+    bool first = true;
+    for (uint32_t i = 0; i < comparison->cell_count; i++) {
+        const struct kith_cell_outcome *cell = &comparison->cells[i];
+        if (cell->baseline == 0 || cell->baseline == i + 1 || cell->runs == 0)
+            continue;
+        if (first)
+            fputs("\ndifferences, paired over seeds, \u00b1 half of the 95 % "
+                  "confidence interval\n",
+                  out);
+        first = false;
+        fprintf(out, "  %s against %s\n", cell->label,
+                comparison->cells[cell->baseline - 1].label);
+        for (unsigned k = 0; k < KITH_COLUMN_COUNT; k++)
+            if (cell->differences[k].pairs > 0)
+                print_difference(&cell->differences[k], k, out);
+    }
+}
+
 void kith_comparison_print(const struct kith_comparison *comparison, FILE *out)
 {
     int widths[KITH_COLUMN_COUNT], label = 4;
@@ -166,6 +215,7 @@ void kith_comparison_print(const struct kith_comparison *comparison, FILE *out)
         }
         fputc('\n', out);
     }
+    print_differences(comparison, out);
     print_troubles(comparison, out);
 }
 
@@ -181,6 +231,26 @@ static json_t *settings_of(const struct kith_cell_outcome *cell)
         (void)json_object_set_new(settings, cell->settings[i].key,
                                   text_or_null(cell->settings[i].value));
     return settings;
+}
+
+/* "baseline", its place among the cells from 0 on, and by column. */
+static void add_differences(const struct kith_cell_outcome *cell,
+                            json_t *object)
+{
+    json_t *differences = json_object();
+    for (unsigned k = 0; k < KITH_COLUMN_COUNT; k++) {
+        const struct kith_difference *difference = &cell->differences[k];
+        if (difference->pairs > 0)
+            (void)json_object_set_new(
+                differences, kith_comparison_columns[k].name,
+                json_pack("{s:I, s:o, s:o}", "pairs",
+                          (json_int_t)difference->pairs, "mean",
+                          kith_json_real(difference->mean), "half_width",
+                          kith_json_real(difference->half)));
+    }
+    (void)json_object_set_new(object, "baseline",
+                              json_integer(cell->baseline - 1));
+    (void)json_object_set_new(object, "differences", differences);
 }
 
 static json_t *cell_object(const struct kith_cell_outcome *cell)
@@ -206,6 +276,8 @@ static json_t *cell_object(const struct kith_cell_outcome *cell)
                       kith_json_real(spread->low), "high",
                       kith_json_real(spread->high)));
     }
+    if (cell->baseline > 0)
+        add_differences(cell, object);
     return object;
 }
 

@@ -38,8 +38,9 @@ struct writing {
     struct kith_database *databases; /* (count), of runs */
     unsigned count;
     const struct kith_comparison *comparison;
-    const char *figure, *out;
-    char *error; /* of a figure */
+    const struct kith_report_options *options;
+    const char *out;
+    char *error; /* of a figure, or a table */
 };
 
 /* The first failure. */
@@ -105,13 +106,18 @@ static enum kith_err write_page(const struct writing *writing, FILE *out)
     return err;
 }
 
+static bool ends_with(const char *out, const char *end)
+{
+    const size_t length = strlen(out);
+    return length > strlen(end) && strcmp(out + length - strlen(end), end) == 0;
+}
+
 /* The kind that the end of a name says, -1: none. */
 static int kind_of(const char *out)
 {
     static const char *const ends[] = {".pdf", ".svg", ".png"};
-    const size_t length = strlen(out);
     for (int i = 0; i < 3; i++)
-        if (length > 4 && strcmp(out + length - 4, ends[i]) == 0)
+        if (ends_with(out, ends[i]))
             return i;
     return -1;
 }
@@ -121,7 +127,7 @@ static enum kith_err write_figure(const struct writing *writing, FILE *out)
     enum kith_err err = KITH_ENOMEM;
     struct kith_figure *figure = malloc(sizeof *figure);
     if (figure != NULL)
-        err = kith_figure_find(writing->figure, writing->comparison,
+        err = kith_figure_find(writing->options->what, writing->comparison,
                                writing->databases, figure, writing->error);
     if (err == KITH_OK) {
         err = kith_figure_draw(
@@ -156,6 +162,11 @@ static enum kith_err write_form(const struct writing *writing,
     case KITH_REPORT_TABLE:
         kith_comparison_csv(writing->comparison, writing->databases, out);
         break;
+    case KITH_REPORT_SETTINGS:
+        return kith_comparison_settings(
+            writing->comparison, writing->options->what,
+            writing->options->baseline != NULL, ends_with(writing->out, ".tex"),
+            out, writing->error);
     case KITH_REPORT_POINTS:
         for (unsigned i = 0; i < writing->count && failure(writing) == KITH_OK;
              i++)
@@ -190,7 +201,7 @@ static enum kith_err write_whole(const struct writing *writing, const char *out,
 
 enum kith_err kith_report_write(const char *const *databases, unsigned count,
                                 const char *out, enum kith_report_form form,
-                                double target_loss, const char *figure,
+                                const struct kith_report_options *options,
                                 char *error)
 {
     struct kith_databases open;
@@ -209,13 +220,19 @@ enum kith_err kith_report_write(const char *const *databases, unsigned count,
         return kith_text_fail(error, KITH_REPORT_ERROR_BYTES, KITH_EINVAL,
                               "drawing %s: a figure is a .pdf, .svg or .png",
                               out);
+    if (form == KITH_REPORT_SETTINGS && !ends_with(out, ".tex") &&
+        !ends_with(out, ".csv"))
+        return kith_text_fail(error, KITH_REPORT_ERROR_BYTES, KITH_EINVAL,
+                              "writing %s: a table of settings is a .tex or "
+                              ".csv",
+                              out);
     if (strlen(out) >= KITH_PATH_BYTES_MAX)
         return fail_write(out, ENAMETOOLONG, error);
     enum kith_err err = kith_databases_open(databases, count, &open, error);
     if (err != KITH_OK)
         return err;
     const struct writing writing = {open.list, open.count, &comparison,
-                                    figure,    out,        error};
+                                    options,   out,        error};
     for (unsigned i = 0; i < open.count && err == KITH_OK; i++) {
         if (form == KITH_REPORT_FIGURE && open.list[i].version < 3)
             open.list[i].err = kith_text_fail(
@@ -224,10 +241,12 @@ enum kith_err kith_report_write(const char *const *databases, unsigned count,
                 "run it again",
                 open.list[i].path);
         else
-            kith_comparison_add(&comparison, &open.list[i], i, target_loss);
+            kith_comparison_add(&comparison, &open.list[i], i, options->target);
         err = open.list[i].err;
     }
     kith_comparison_finish(&comparison);
+    if (err == KITH_OK && options->baseline != NULL)
+        err = kith_comparison_pair(&comparison, options->baseline, error);
     if (err == KITH_OK)
         err = write_whole(&writing, out, form, error);
     kith_comparison_close(&comparison);

@@ -1,12 +1,17 @@
 -- What a report asks of a run database. Every table of the page is bounded.
 
 -- :runs
--- All runs, as the table runs has them; ?1 is another target loss, or NULL.
-SELECT *, CASE WHEN ?1 IS NULL THEN time_to_target_s ELSE (
-    SELECT min(time_s) FROM series s
-    WHERE s.run_id = r.run_id AND s.peer IS NULL AND s.loss <= ?1)
-  END AS time_to_target_s
-FROM runs r ORDER BY cell, run_id
+-- All runs, as the table runs has them, and the averaged model's first row at
+-- the target; ?1 is another one, or NULL, of the accuracy where ?2 is not 0.
+SELECT r.*, CASE WHEN ?1 IS NULL THEN r.time_to_target_s ELSE hit.time_s END
+    AS time_to_target_s,
+  hit.step AS steps_to_target, hit.bytes_sent AS bytes_to_target
+FROM runs r LEFT JOIN series hit ON hit.rowid = (
+    SELECT s.rowid FROM series s
+    WHERE s.run_id = r.run_id AND s.peer IS NULL AND CASE WHEN ?2
+      THEN s.accuracy >= ?1 ELSE s.loss <= ifnull(?1, r.target_loss) END
+    ORDER BY s.time_s LIMIT 1)
+ORDER BY r.cell, r.run_id
 
 -- :run.1
 -- The one run of schema 1 or 2, which its summary tells of.
@@ -20,8 +25,8 @@ SELECT 1 AS run_id, 1 AS cell,
   (SELECT value FROM told WHERE key = 'violations') AS violations,
   (SELECT value FROM told WHERE key = 'accuracy.averaged') AS accuracy,
   (SELECT value FROM told WHERE key = 'loss.averaged') AS loss,
-  (SELECT min(time_s) FROM series WHERE peer IS NULL AND loss <= ?1)
-    AS time_to_target_s,
+  (SELECT min(time_s) FROM series WHERE peer IS NULL AND CASE WHEN ?2
+    THEN accuracy >= ?1 ELSE loss <= ?1 END) AS time_to_target_s,
   (SELECT value FROM told WHERE key = 'steps') AS steps,
   (SELECT value FROM told WHERE key = 'bytes.sent') * 1.0 /
     (SELECT value FROM facts WHERE name = 'peers') AS bytes_mean,
