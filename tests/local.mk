@@ -253,6 +253,7 @@ INTEGRATION = \
   tests/integration/test_netns_peers.sh \
   tests/integration/test_figure.sh \
   tests/integration/test_old_files.sh \
+  tests/integration/test_paper_figure.sh \
   tests/integration/test_parity.sh \
   tests/integration/test_peer_alone.sh \
   tests/integration/test_peer_report.sh \
