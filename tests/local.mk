@@ -227,6 +227,7 @@ INTEGRATION = \
   tests/integration/test_cli_runs.sh \
   tests/integration/test_cli_speed.sh \
   tests/integration/test_cli_stops.sh \
+  tests/integration/test_cli_summary.sh \
   tests/integration/test_cli_topology.sh \
   tests/integration/test_cli_usage.sh \
   tests/integration/test_curves.sh \

@@ -342,12 +342,17 @@ static void print_exchanges(const struct kith_summary *summary)
 {
     if (summary->exchanges.done == UINT64_MAX)
         return;
-    printf("  %-22s %" PRIu64 " attempted, %" PRIu64 " done, %" PRIu64
-           " failed, %" PRIu64 " refused, %" PRIu64 " skipped, %" PRIu64
-           " torn\n",
-           "exchanges", summary->exchanges.attempts, summary->exchanges.done,
-           summary->exchanges.failed, summary->exchanges.refused,
-           summary->exchanges.skipped, summary->exchanges.torn);
+    printf("  %-22s %" PRIu64 " done, %" PRIu64 " attempts\n", "exchanges",
+           summary->exchanges.done, summary->exchanges.attempts);
+    if (summary->exchanges.refused + summary->exchanges.skipped > 0)
+        printf("  %-22s %" PRIu64 " answers of a busy peer, %" PRIu64
+               " turns skipped: as usual\n",
+               "put off", summary->exchanges.refused,
+               summary->exchanges.skipped);
+    if (summary->exchanges.failed + summary->exchanges.torn > 0)
+        printf("  %-22s %" PRIu64 " given up, training went on; %" PRIu64
+               " torn (one end merged)\n",
+               "failed", summary->exchanges.failed, summary->exchanges.torn);
     char all[16], most[16];
     bytes_text(summary->bytes_sent, all);
     bytes_text(summary->bytes_per_peer_max, most);
@@ -365,11 +370,11 @@ static void print_channel(const struct kith_summary *summary)
                "bytes in flight", mean, most);
     }
     if (isfinite(summary->channel.idle_share))
-        printf("  %-22s %.4g s, %.2f %% of the time of exchanges\n",
+        printf("  %-22s %.4g s, %.2f %% of the exchanges' time\n",
                "idle channel", summary->channel.idle_s,
                100 * summary->channel.idle_share);
     print_real("passes", summary->channel.passes,
-               " over models and messages, of both ends of an exchange");
+               " over models and messages, at both ends");
 }
 
 /* CPU time by what it was spent on, over all peers. */
@@ -379,9 +384,9 @@ static void print_cpu(const struct kith_summary *summary)
                          summary->cpu.socket_s + summary->cpu.other_s;
     if (!isfinite(total) || total <= 0)
         return;
-    printf("  %-22s %.1f s: train %.1f %%, AEAD %.1f %%, socket %.1f %%, "
-           "other %.1f %%\n",
-           "CPU time", total, 100 * summary->cpu.train_s / total,
+    printf("  %-22s %.1f s\n  %-22s train %.1f %%, AEAD %.1f %%, socket "
+           "%.1f %%, other %.1f %%\n",
+           "CPU time", total, "", 100 * summary->cpu.train_s / total,
            100 * summary->cpu.aead_s / total,
            100 * summary->cpu.socket_s / total,
            100 * summary->cpu.other_s / total);
@@ -418,6 +423,7 @@ static void print_quality(const struct kith_experiment *experiment,
                experiment->peers, experiment->peers == 1 ? "" : "s");
     printf(", seed %" PRIu64 "%s\n", experiment->seed,
            summary->completed ? "" : ", NOT COMPLETED");
+    puts("result");
     if (alone) {
         print_percent("accuracy", summary->accuracy.mean);
         print_real("loss", summary->loss.mean, "");
@@ -458,10 +464,10 @@ static void print_checks(const struct kith_experiment *experiment,
 static void print_curve(const struct kith_summary *summary)
 {
     if (summary->curve.left_out > 0)
-        printf("  %-22s %" PRIu32 ", %" PRIu32 " fewer than usual: they would "
-               "have cost over %.0f %% of the run; see `evaluate`\n",
+        printf("  %-22s %" PRIu32 ", %" PRIu32 " fewer than usual, which would "
+               "have\n  %-22s cost over %.0f %% of the run; see `evaluate`\n",
                "evaluations", summary->curve.points, summary->curve.left_out,
-               100 * KITH_CURVE_SHARE);
+               "", 100 * KITH_CURVE_SHARE);
 }
 
 void kith_summary_print(const struct kith_experiment *experiment,
@@ -470,24 +476,31 @@ void kith_summary_print(const struct kith_experiment *experiment,
     print_quality(experiment, summary);
     print_real("consensus distance", summary->consensus_distance, "");
     print_real("correlation, lowest", summary->correlation.lowest, "");
-    printf("  %-22s %" PRIu64 " (%" PRIu64 " samples)\n", "steps",
-           summary->steps, summary->samples);
-    print_exchanges(summary);
-    print_staleness(summary);
-    print_percent("utilisation", summary->utilisation);
-    print_channel(summary);
-    print_cpu(summary);
-    print_speed(&summary->speed);
     if (experiment->target_loss > 0)
         print_real("time to target loss", summary->time_to_target_s, " s");
+    print_curve(summary);
+    print_checks(experiment, summary);
+
+    puts("work");
+    printf("  %-22s %" PRIu64 " (%" PRIu64 " samples)\n", "steps",
+           summary->steps, summary->samples);
+    print_percent("utilisation", summary->utilisation);
+    print_cpu(summary);
+    print_speed(&summary->speed);
+
+    if (summary->exchanges.done != UINT64_MAX)
+        puts("exchanges");
+    print_exchanges(summary);
+    print_staleness(summary);
+    print_channel(summary);
+
+    puts("run");
     print_real("virtual time", summary->virtual_s, " s");
     print_real("wall time", summary->wall_s, " s");
     if (summary->has_trace_hash)
         printf("  %-22s %016" PRIx64 "\n", "trace hash", summary->trace_hash);
     if (summary->faults > 0)
         printf("  %-22s %" PRIu32 "\n", "faults injected", summary->faults);
-    print_curve(summary);
-    print_checks(experiment, summary);
     if (path != NULL)
         printf("  %-22s %s\n", "run database", path);
 }
