@@ -42,6 +42,7 @@ struct kith_curve_run {
     double steps;      /* of all that train together; 0: not known */
     uint32_t averaged; /* models of an average, 0: one model, the own */
     bool measured;     /* time is measured, too: half of the share is planned */
+    kith_ns step_ns;   /* a step takes no less than this; 0: as it comes */
 };
 /* What the experiment's `evaluate` says: points 0 for `end` and for a time. An
  * early stop decides by evaluations: with `stop.patience` they are as with
@@ -49,11 +50,14 @@ struct kith_curve_run {
  *
  *   work of a point   a passes over averaged models of d elements, then for the
  *                     average and each of the peers rows * F FLOP forward
- *   work of the run   steps * (batch * 3 F + passes over d)
+ *   work of the run   steps * (batch * 3 F + passes over d), or what a core
+ *                     does in the time that a step takes at least, if more
  *
  * As many peers as leave a wanted number of rows, then as many rows as fit, up
  * to 1,000 examples or 64 windows of tokens; fewer points where not even the
- * least do. */
+ * least do. Where time is measured, half of the points are given for twice the
+ * rows while these are fewer than 500 examples or 16 windows: the curve of a
+ * small part ends beside the last point, which is of all. */
 struct kith_curve_plan kith_curve_plan(const struct kith_curve_run *run);
 
 /* Where a run stands. Totals 0: it does not end by that. */

@@ -90,6 +90,10 @@ enum kith_err kith_rundb_flush(struct kith_rundb *store);
 /* The summary: key and value as text; shown by --json and the report. */
 enum kith_err kith_rundb_summary(struct kith_rundb *store, const char *key,
                                  const char *value);
+/* Rows of the data set, into the summary when a run begins: `train_rows`, which
+ * are an epoch, and `test_rows`. */
+enum kith_err kith_rundb_data_rows(struct kith_rundb *store, size_t train,
+                                   size_t test);
 const char *kith_rundb_error(const struct kith_rundb *store);
 
 /* What --json prints (docs/operations.md); NaN and UINT64_MAX print as

@@ -158,6 +158,9 @@ static int open_files(struct peering *peering)
     /* Errors stick: they are told at the end. */
     (void)kith_rundb_member(peering->store, peering->member.file.rank,
                             peering->incarnation);
+    if (peering->has_dataset)
+        (void)kith_rundb_data_rows(peering->store, peering->dataset.train.count,
+                                   peering->dataset.test.count);
     return KITH_EXIT_OK;
 }
 

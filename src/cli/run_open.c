@@ -159,8 +159,7 @@ static void store_counts(const struct cli_run *run, uint64_t samples)
     const struct {
         const char *key;
         uint64_t value;
-    } rows[] = {{"train_rows", run->dataset.train.count}, /* an epoch */
-                {"data_origin", counts->origin},
+    } rows[] = {{"data_origin", counts->origin},
                 {"data_disk", counts->disk},
                 {"data_refetched", counts->refetched},
                 {"data_memory", mapped ? 0 : samples},
@@ -239,6 +238,9 @@ int kith_cli_run_open(struct cli_run *run,
     int code = open_inputs(run);
     if (code == KITH_EXIT_OK)
         code = store_open(run);
+    if (code == KITH_EXIT_OK && run->has_dataset)
+        (void)kith_rundb_data_rows(run->store, run->dataset.train.count,
+                                   run->dataset.test.count);
     if (code == KITH_EXIT_OK && world != KITH_WORLD_SIM)
         code = kith_cli_resume_name(run);
     if (code != KITH_EXIT_OK)

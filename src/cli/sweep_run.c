@@ -109,11 +109,8 @@ static enum kith_err simulate(const struct sweep *sweep, uint32_t run,
     options.arg = share;
     if (!kith_cli_given(sweep->arguments, CLI_WIRE))
         options.wire = experiment->network.wire;
-    if (set != NULL) {
-        char rows[32];
-        (void)snprintf(rows, sizeof rows, "%zu", set->train.count);
-        (void)kith_rundb_summary(store, "train_rows", rows);
-    }
+    if (set != NULL)
+        (void)kith_rundb_data_rows(store, set->train.count, set->test.count);
     err = sim_run(&options, &summary, NULL, error);
     if (err == KITH_OK)
         (void)kith_rundb_finish(store, experiment, &summary);

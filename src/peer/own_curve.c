@@ -21,7 +21,8 @@ enum kith_err kith_own_curve_open(struct kith_own_curve *own,
         .experiment = experiment,
         .test = test,
         .steps = steps == UINT64_MAX ? 0 : (double)steps,
-        .measured = true};
+        .measured = true,
+        .step_ns = experiment->compute.step_ns};
     const struct kith_curve_plan plan = kith_curve_plan(&run);
     const size_t dim = kith_worker_dim(worker);
     *own = (struct kith_own_curve){

@@ -13,7 +13,7 @@ file=$scratch/digits.yaml
 experiment 4 100 "compute: {step: 2ms}" |
     sed 's/^model:.*/model: {kind: mlp, layers: [64, 128, 10]}/' >"$file"
 # A wider one, of whose points the budget pays not all rows either.
-wide="model.layers=[64, 512, 10]"
+wide="model.layers=[64, 2048, 10]"
 
 run() {
     expect 0 "$@" --json --out "$scratch/out"

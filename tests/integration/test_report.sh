@@ -171,7 +171,11 @@ if [ -n "$chromium" ] && [ "$failures" -eq 0 ]; then
     grep -q 'broken' "$scratch/dom" || fail "the broken assertion is not shown"
     grep -q '>crash<' "$scratch/dom" || fail "the crash is not shown"
     draws two
-    grep -q 'B · averaged model' "$scratch/dom" || fail "no second run"
+    # Two seeds of one experiment are one setting, one line, one colour.
+    grep -q 'The mean of 2 seeds' "$scratch/dom" || fail "no mean of seeds"
+    grep -q 'A, B · digits' "$scratch/dom" || fail "no line of both seeds"
+    grep -o 'id="chart-accuracy"[^>]*' "$scratch/dom" |
+        grep -q 'data-lines="1"' || fail "seeds are not one line"
     draws evil
     grep -q '<title>.*OWNED.*</title>' "$scratch/dom" ||
         fail "the hostile name is not shown as text"

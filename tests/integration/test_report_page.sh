@@ -116,6 +116,7 @@ says 'with the fewest bytes gossip.every=4' "who needs the fewest bytes"
 draws sweep 'goal=99.9'
 says 'None came to it' "a target that is out of reach"
 draws same
+grep -q 'B · averaged model' "$scratch/dom" || fail "no second run"
 says 'with the [0-9]* columns in which all are equal' "columns of equal runs"
 says 'with the [0-9]* rows in which all are equal' "rows of equal runs"
 draws evil

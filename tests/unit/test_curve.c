@@ -97,6 +97,35 @@ static void test_plans(void **state)
     }
 }
 
+/* A real run of a wide model: 10 points in place of 20, of twice the rows,
+ * where these are few; what a step takes at least is counted as work. */
+static void test_larger_part(void **state)
+{
+    (void)state;
+    static const uint32_t layers[] = {64, 4096, 10};
+    const struct kith_examples test = random_images();
+    struct kith_experiment experiment = fixture_learner("adpsgd", 4);
+    fixture_layers(&experiment, layers, 3);
+    experiment.train.batch = 16;
+    struct kith_curve_run run = {
+        .experiment = &experiment, .test = &test, .steps = 2000};
+    run.measured = true;
+    const struct kith_curve_plan few = kith_curve_plan(&run);
+    run.step_ns = 100 * KITH_MS;
+    const struct kith_curve_plan more = kith_curve_plan(&run);
+    print_message("2,000 steps: %u points of %u rows; of 100 ms each: %u of "
+                  "%u\n",
+                  few.points, few.rows, more.points, more.rows);
+    assert_int_equal(few.points, 9);
+    assert_true(few.rows > 50 && few.rows < 1000);
+    assert_true(cost_of(&run, &few) <=
+                0.015 * 2000 * 16 * 3.1 * 2 * 64 * 4096 * 2);
+    assert_int_equal(more.points, 19);
+    assert_int_equal(more.rows, 1000);
+    /* 5 FLOP a nanosecond. */
+    assert_true(cost_of(&run, &more) <= 0.015 * 2000 * 5e8);
+}
+
 /* 38 million parameters and 20 steps of 4 windows: what a point costs there is
  * no share of the run, and nothing is evaluated on the way. */
 static void test_too_large(void **state)
@@ -325,6 +354,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plans),
+        cmocka_unit_test(test_larger_part),
         cmocka_unit_test(test_too_large),
         cmocka_unit_test(test_what_the_file_says),
         cmocka_unit_test(test_due),

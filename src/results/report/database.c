@@ -34,12 +34,12 @@ KITH_ASSET(report_queries, KITH_REPORT_SOURCE "/report.sql");
 
 /* The graph of peers: one node each up to NODES_MAX, else a node a group of
  * neighbouring ranks. Groups of the traffic matrix, its slots in time, and its
- * numbers on one page over all its runs. */
+ * numbers on one page over all its runs; links of single peers at a moment. */
 #define NODES_MAX 1000
 #define GROUPS_MAX 64
 #define SLOTS_MAX 24
 #define TRAFFIC_MAX 50000
-#define PAIRS_MAX 2000
+#define LINKS_MAX 1000
 
 /* Cells of one database that are drawn, the shipped presets among them; the
  * comparison has all. */
@@ -304,15 +304,16 @@ static void add_graph(struct kith_database *database, json_t *page,
         return;
     int64_t slots = least(SLOTS_MAX, TRAFFIC_MAX / runs / (groups * groups));
     slots = slots > 0 ? slots : 1;
+    const int64_t links = LINKS_MAX / runs;
     (void)json_object_set_new(
         page, "graph",
-        json_pack("{s:I, s:I, s:I, s:I}", "ranks", (json_int_t)ranks, "nodes",
-                  (json_int_t)nodes, "groups", (json_int_t)groups, "slots",
-                  (json_int_t)slots));
+        json_pack("{s:I, s:I, s:I, s:I, s:I}", "ranks", (json_int_t)ranks,
+                  "nodes", (json_int_t)nodes, "groups", (json_int_t)groups,
+                  "slots", (json_int_t)slots, "links", (json_int_t)links));
     add_table(database, page, "nodes", "nodes", ranks, nodes, slots);
     add_table(database, page, "traffic", "traffic", ranks, groups, slots);
     if (nodes > groups)
-        add_table(database, page, "pairs", "pairs", ranks, PAIRS_MAX / runs, 0);
+        add_table(database, page, "pairs", "pairs", ranks, links, slots);
 }
 
 static void add_run(struct kith_database *database, json_t *pages,

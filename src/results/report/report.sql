@@ -219,16 +219,25 @@ WHERE name IN ('done', 'failed', 'torn')
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 LIMIT 100000
 
 -- :pairs
--- The same of single peers over the whole run: the ?2 that have most; of equal
--- ones some of every rank.
-SELECT CAST(peer AS INTEGER) AS node, CAST(other AS INTEGER) AS towards,
-  count(*) FILTER (WHERE name = 'done') AS done,
-  count(*) FILTER (WHERE name <> 'done') AS failed
-FROM marks JOIN mark_kinds USING(kind)
-WHERE name IN ('done', 'failed', 'torn')
-  AND peer BETWEEN 0 AND ?1 - 1 AND other BETWEEN 0 AND ?1 - 1
-GROUP BY 1, 2 ORDER BY failed DESC, done DESC,
-  (node * 7919 + towards * 104729) % 65521, node, towards LIMIT ?2
+-- The same of single peers in each of ?3 slots, and as slot -1 of the whole run:
+-- the ?2 of each that have most; of equal ones some of every rank.
+WITH ended(at) AS (SELECT max(1e-9, max(time_s)) FROM series),
+  counted AS (
+  SELECT max(0, min(?3 - 1, CAST(time_s * ?3 / at AS INTEGER))) AS slot,
+    CAST(peer AS INTEGER) AS node, CAST(other AS INTEGER) AS towards,
+    count(*) FILTER (WHERE name = 'done') AS done,
+    count(*) FILTER (WHERE name <> 'done') AS failed
+  FROM marks JOIN mark_kinds USING(kind), ended
+  WHERE name IN ('done', 'failed', 'torn')
+    AND peer BETWEEN 0 AND ?1 - 1 AND other BETWEEN 0 AND ?1 - 1
+  GROUP BY 1, 2, 3),
+  linked AS (SELECT * FROM counted UNION ALL
+  SELECT -1, node, towards, sum(done), sum(failed) FROM counted GROUP BY 2, 3),
+  placed AS (SELECT *, row_number() OVER (PARTITION BY slot
+    ORDER BY failed DESC, done DESC,
+      (node * 7919 + towards * 104729) % 65521, node, towards) AS place
+  FROM linked)
+SELECT slot, node, towards, done, failed FROM placed WHERE place <= ?2
 
 -- :drawn
 -- The first ?1 cells that have something to draw.
@@ -244,7 +253,8 @@ WHERE cell IN (SELECT cell FROM runs WHERE state IN ('done', 'diverged'))
 WITH first(id) AS (SELECT min(run_id) FROM runs
   WHERE cell = ?1 AND state IN ('done', 'diverged'))
 SELECT key, value FROM run, first WHERE run_id = id UNION ALL
-SELECT key, value FROM summary, first WHERE run_id = id AND key = 'train_rows'
+SELECT key, value FROM summary, first
+WHERE run_id = id AND key IN ('train_rows', 'test_rows', 'curve.rows')
 LIMIT 200
 
 -- :cell.seeds

@@ -308,6 +308,17 @@ enum kith_err kith_rundb_summary(struct kith_rundb *store, const char *key,
     return kith_rundb_pair(store, SUMMARY, key, value);
 }
 
+enum kith_err kith_rundb_data_rows(struct kith_rundb *store, size_t train,
+                                   size_t test)
+{
+    char rows[2][24];
+    (void)snprintf(rows[0], sizeof rows[0], "%zu", train);
+    (void)snprintf(rows[1], sizeof rows[1], "%zu", test);
+    const enum kith_err err = kith_rundb_summary(store, "train_rows", rows[0]);
+    return err != KITH_OK ? err
+                          : kith_rundb_summary(store, "test_rows", rows[1]);
+}
+
 static double read_reached(struct kith_rundb *store, double target_loss)
 {
     struct kith_query query;

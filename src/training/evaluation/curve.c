@@ -16,13 +16,19 @@
 /* Models without data have a target for each peer. */
 #define TARGETS_MOST 4096u
 #define WAY (KITH_CURVE_POINTS - 1)
+/* FLOP that a core does in a nanosecond: half of the floor's time is for them.
+ */
+#define CORE_FLOP_PER_NS (KITH_CURVE_FLOOR_FLOP / (0.5 * KITH_CURVE_FLOOR_NS))
 
 /* Rows of a point: an accuracy of 90 % is 1, 2 and 4 points uncertain. Windows
  * of tokens have many scores each. */
 struct rows {
-    double least, wanted, most;
+    double least, wanted;
+    double enough; /* for more points instead, where time is measured */
+    double most;
 };
-static const struct rows of_images = {50, 200, 1000}, of_tokens = {4, 16, 64};
+static const struct rows of_images = {50, 200, 500, 1000},
+                         of_tokens = {4, 16, 16, 64};
 
 struct costs {
     double row;     /* of one model */
@@ -44,6 +50,7 @@ static struct costs costs_of(const struct kith_curve_run *run,
                           .rows = tokens ? of_tokens : of_images};
     costs.rows.least = fmin(costs.rows.least, all);
     costs.rows.wanted = fmin(costs.rows.wanted, all);
+    costs.rows.enough = fmin(costs.rows.enough, all);
     costs.rows.most = fmin(costs.rows.most, all);
     costs.average = costs.model * fmax(run->averaged, 1);
     if (run->averaged > 0 && size->gossiped > size->trained)
@@ -61,9 +68,12 @@ static double rows_of(const struct costs *costs, uint32_t peers, double budget)
 }
 
 static void fit(struct kith_curve_plan *plan, const struct costs *costs,
-                double budget)
+                double budget, bool measured)
 {
-    const double point = budget / WAY;
+    if (measured &&
+        rows_of(costs, plan->peers, budget / WAY) < costs->rows.enough)
+        plan->points = WAY / 2;
+    const double point = budget / plan->points;
     while (plan->peers > 1 &&
            rows_of(costs, plan->peers, point) < costs->rows.wanted)
         plan->peers /= 2;
@@ -93,14 +103,16 @@ struct kith_curve_plan kith_curve_plan(const struct kith_curve_run *run)
         experiment->stop.patience > 0)
         return plan;
     const struct costs costs = costs_of(run, &size);
-    const double step = experiment->train.batch * size.training_flops +
-                        2 * PASS_FLOP * (double)size.dim;
+    const double step = fmax(experiment->train.batch * size.training_flops +
+                                 2 * PASS_FLOP * (double)size.dim,
+                             CORE_FLOP_PER_NS * (double)run->step_ns);
     const double share =
         run->measured ? KITH_CURVE_SHARE / 2 : KITH_CURVE_SHARE;
     plan.bounded = true;
     if (run->steps > 0)
         fit(&plan, &costs,
-            fmax(share * run->steps * step, KITH_CURVE_FLOOR_FLOP));
+            fmax(share * run->steps * step, KITH_CURVE_FLOOR_FLOP),
+            run->measured);
     else
         plan.rows = (uint32_t)costs.rows.wanted;
     return plan;

@@ -1,7 +1,7 @@
 /* The answer in one line, and to what a reader asks next: who reached a target
  * first, and who with the fewest bytes. */
 const METRIC = ['accuracy', 'test_loss', 'loss'].find(key =>
-    runs.some(run => curveOf(run, key).length > 0)) || 'loss';
+    settings.some(run => curveOf(run, key).length > 0)) || 'loss';
 const rising = METRIC === 'accuracy';
 const metricName = {accuracy: 'accuracy', test_loss: 'test loss', loss: 'loss'}[METRIC];
 const metricText = rising ? percent : v => String(Number(v.toPrecision(4)));
@@ -17,7 +17,7 @@ function curveOf(run, key) {
     return own.length > 0 ? own : take(run.spread, key + '.mean');
 }
 
-const curves = runs.map(run => curveOf(run, METRIC));
+const curves = settings.map(run => curveOf(run, METRIC));
 const bestOf = curve => curve.reduce((a, b) => a === null || better(b.value, a.value) ? b : a, null);
 const strong = text => make('b', {}, text);
 
@@ -44,15 +44,17 @@ function endOf(run) {
 }
 
 function answerLine() {
-    const known = runs.map((run, at) => [run, curves[at]]).filter(([, curve]) => curve.length > 0);
+    const known = settings.map((run, at) => [run, curves[at]]).filter(([, curve]) => curve.length > 0);
     if (runs.length === 0) return 'No run has ended yet.';
     if (known.length === 0) return ['No model was evaluated: give evaluate: a time, and curves appear here. ',
                                     several ? '' : endOf(runs[0])];
-    if (!several) return [runs[0].facts.get('world') === 'train' ? 'The model'
-        : runs[0].series.has(-1) ? 'The averaged model' : 'The mean peer', reached(...known[0]), endOf(runs[0])];
+    const [alone] = settings;
+    if (!compared) return [alone.isCell ? (alone.peers.length > 1 ? 'The mean of ' + alone.peers.length + ' seeds' : 'The averaged model')
+        : alone.facts.get('world') === 'train' ? 'The model'
+        : alone.series.has(-1) ? 'The averaged model' : 'The mean peer', reached(...known[0]), alone.isCell ? '' : endOf(alone)];
     const [run, curve] = known.reduce((a, b) =>
         better(b[1][b[1].length - 1].value, a[1][a[1].length - 1].value) ? b : a);
-    return ['Of ' + runs.length + ', ', strong(run.isCell ? run.letter : run.letter + ' (' + title(run) + ')'), reached(run, curve)];
+    return ['Of ' + settings.length + ', ', strong(run.isCell ? run.letter : run.letter + ' (' + title(run) + ')'), reached(run, curve)];
 }
 
 /* --- a target ----------------------------------------------------------- */
@@ -67,7 +69,7 @@ function firstTarget() {
 /* In which columns lines are told apart, and which row has least of each. */
 function targetRows(target) {
     const goal = rising ? target / 100 : target;
-    const hits = runs.map((run, at) => ({run, hit: curves[at].find(row => !better(goal, row.value)) || null}));
+    const hits = settings.map((run, at) => ({run, hit: curves[at].find(row => !better(goal, row.value)) || null}));
     const axes = Object.keys(AXES).filter(offered);
     const least = Object.fromEntries(axes.map(axis => [axis, hits.filter(({hit}) => hit && !absent(hit[axis]))
         .reduce((a, b) => a === null || b.hit[axis] < a.hit[axis] ? b : a, null)]));
@@ -75,7 +77,7 @@ function targetRows(target) {
 }
 
 const lineLabel = run => [make('i', {class: 'chip', style: {background: run.colour}}),
-    several ? (run.isCell ? run.letter : run.letter + ' · ' + title(run)) : title(run)];
+    compared ? (run.isCell ? run.letter : run.letter + ' · ' + title(run)) : title(run)];
 
 function targetTable({hits, axes, least}) {
     return table('target', ['', ...axes.map(axis => term(AXES[axis].label))], hits.map(({run, hit}) => [
@@ -83,14 +85,14 @@ function targetTable({hits, axes, least}) {
         ...axes.map(axis => {
             if (!hit || absent(hit[axis])) return make('span', {class: 'never'}, hit ? '–' : 'never');
             const text = AXES[axis].format(hit[axis]);
-            return several && least[axis].hit[axis] === hit[axis] ? strong(text) : text;
+            return compared && least[axis].hit[axis] === hit[axis] ? strong(text) : text;
         })]));
 }
 
 function targetLine({hits, least}) {
     const count = hits.filter(({hit}) => hit).length;
     if (count === 0) return 'None came to it.';
-    if (!several) return 'First evaluation that came to it:';
+    if (!compared) return 'First evaluation that came to it:';
     const name = axis => {
         const equal = hits.filter(({hit}) => hit && hit[axis] === least[axis].hit[axis]).length - 1;
         return least[axis].run.letter + (equal > 0 ? ' and ' + equal + ' more' : '');

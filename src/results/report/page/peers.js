@@ -95,8 +95,7 @@ function moment(run, slot, mode) {
     const {nodes, groups, slots} = run.graph, each = bytesOfExchange(run);
     const bytesOf = (link, of) => link.done * each[Math.floor(link.a * groups / of)];
     const coarse = addLinks(new Map(), run.traffic, slot).map(link => ({...link, bytes: bytesOf(link, groups)}));
-    const fine = nodes > groups ? run.pairs.map(row => ({a: row.node, b: row.towards, done: row.done, failed: row.failed}))
-        .map(link => ({...link, bytes: bytesOf(link, nodes)})) : coarse;
+    const fine = nodes > groups ? addLinks(new Map(), run.pairs, slot === null ? -1 : slot).map(link => ({...link, bytes: bytesOf(link, nodes)})) : coarse;
     const rows = clock(run), end = rows.length > 0 ? rows[rows.length - 1].time_s : 0;
     const from = slot === null ? 0 : end * slot / slots, to = slot === null ? end : end * (slot + 1) / slots;
     const struck = slot === null ? [] : run.intervals.filter(one =>
@@ -234,7 +233,7 @@ function peersSection() {
         slider.value = 0;
         fill();
     }}, able.map((run, at) => make('option', {value: at}, run.letter + ' · ' + title(run))));
-    const {graph, pairs} = seen.run;
+    const {graph} = seen.run;
     const result = section('Peers', make('div', {class: 'controls'}, runChoice,
         make('span', {class: 'group'}, make('span', {class: 'name'}, 'Links by'),
             choice('links', 'bytes', 'bytes', seen.mode === 'bytes', mode => { seen.mode = mode; fill(); }),
@@ -244,7 +243,7 @@ function peersSection() {
         make('p', {class: 'hint'}, 'colour: distance from the mean; red ring: down or slow; dashed: cut. ' +
             'Bytes of a link are its peer\'s, shared out by exchanges. ' +
             (graph.nodes < graph.ranks ? number(graph.ranks) + ' peers in ' + graph.nodes + ' regions of neighbouring ranks. '
-             : graph.nodes > graph.groups ? 'The ' + number(pairs.length) + ' links with most failures and exchanges, of the whole run; the matrix, in ' +
+             : graph.nodes > graph.groups ? 'At most ' + number(graph.links) + ' links, those with most failures and exchanges; the matrix, in ' +
                graph.groups + ' regions of neighbouring ranks, has all. ' : '')));
     fill();
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', fill);

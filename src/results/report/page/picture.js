@@ -178,6 +178,7 @@ function plotPicture(plot, width) {
                 const points = line.points.filter(p => !plot.y.log || p[1] > 0).map(p => [x(p[0]), y(p[1])]);
                 if (points.length === 1) pen.dot(...points[0], 3, {fill: line.style.stroke});
                 else if (points.length > 1) pen.path(points, line.style);
+                if (line.ring) pen.dot(...points.at(-1), 5, {stroke: line.style.stroke, width: 1.5});
             }
         });
         drawLanes(pen, plot.lanes, x, left, width - right, bottom + 2, PAPER.quiet);

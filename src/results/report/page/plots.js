@@ -11,7 +11,7 @@ const visible = line => !view.hidden.has(line.name);
 
 /* Peers of one run alone get their own hues; of several runs, the run's. */
 function shade(line) {
-    if (several || line.run.isCell) return line.run.colour + '66';
+    if (compared || line.run.isCell) return line.run.colour + '66';
     const at = line.run.peers.indexOf(line.peer);
     return 'hsl(' + Math.round(360 * at / line.run.peers.length) + ' 45% 55%)';
 }
@@ -108,6 +108,19 @@ function drawMarks(lanes) {
     };
 }
 
+/* Lines whose last point alone is of the whole test set. */
+function endsInAll(entry) {
+    return !['accuracy', 'test_loss'].includes(entry.chart.key) ? [] : entry.lines.filter(line =>
+        line.kind !== 'peer' && line.run.part.rows > 0 && line.run.part.rows < line.run.part.all && line.points.length > 1);
+}
+
+/* A jump at the end is no change of the model. */
+function partText(entry) {
+    const parts = [...new Set(endsInAll(entry).map(({run: {part}}) =>
+        'on the way on the same ' + number(part.rows) + ' rows of the test set, at the ring on all ' + number(part.all)))];
+    return parts.length === 0 ? '' : parts.slice(0, 3).join('; ');
+}
+
 /* --- one plot ---------------------------------------------------------- */
 
 /* dygraphs' own ticks, kept for the picture. */
@@ -115,6 +128,22 @@ function ticker(entry, name) {
     return (a, b, pixels, options, graph, values) => {
         entry.ticks[name] = Dygraph.numericTicks(a, b, pixels, options, graph, values);
         return entry.ticks[name];
+    };
+}
+
+/* Under the curves: begins of faults, and rings at the points of all rows. */
+function underlay(entry, lanes) {
+    const marks = drawMarks(lanes);
+    return (canvas, area, graph) => {
+        marks(canvas, area, graph);
+        for (const line of endsInAll(entry).filter(visible)) {
+            const [x, y] = graph.toDomCoords(...line.points.at(-1).slice(0, 2));
+            canvas.strokeStyle = styleOf(line).stroke;
+            canvas.lineWidth = 1.5;
+            canvas.beginPath();
+            canvas.arc(x, y, 6, 0, 2 * Math.PI);
+            canvas.stroke();
+        }
     };
 }
 
@@ -134,7 +163,7 @@ function optionsOf(entry, lanes) {
         axes: {x: {valueFormatter: number, axisLabelWidth: 64, logscale: view.log,
                    axisLabelFormatter: v => AXES[view.x].tick(v), ticker: ticker(entry, 'x')},
                y: {axisLabelFormatter: v => (chart.axis || short)(v), ticker: ticker(entry, 'y')}},
-        underlayCallback: drawMarks(lanes),
+        underlayCallback: underlay(entry, lanes),
         highlightCallback: (event, x, points, row, name) => showValues(entry, x, points, name),
         unhighlightCallback: () => entry.values.replaceChildren(),
         drawCallback: (graph, initial) => {
@@ -165,6 +194,7 @@ function draw(entry) {
     }
     entry.drawn = true;
     const lanes = faultLanes();
+    entry.part.replaceChildren(partText(entry));
     entry.graph = new Dygraph(entry.plot, matrix(entry.lines), optionsOf(entry, lanes));
     showLanes(entry, lanes);
     entry.box.dataset.lines = entry.lines.length;
@@ -180,7 +210,7 @@ function pictureOf(entry, width = 720) {
     return plotPicture({name, title: chart.title, unit: chart.unit, xTitle: AXES[view.x].label + (view.smooth ? ', smoothed' : ''),
         x: {range: graph.xAxisRange(), log: view.log, ticks: entry.ticks.x},
         y: {range: graph.yAxisRange(0), log: entry.positive && entry.logBox.checked, ticks: entry.ticks.y},
-        lines: shown.map(line => ({...own(line), style: styleOf(line)})), lanes: faultLanes(),
+        lines: shown.map(line => ({...own(line), style: styleOf(line), ring: endsInAll(entry).includes(line)})), lanes: faultLanes(),
         legend: shown.filter(line => line.kind !== 'peer' || shown.length <= 12).slice(0, 18)
             .map(line => ({name: line.name, style: styleOf(line)})),
         points: [['line', view.x, chart.key, 'low', 'high'], ...rows]}, width);
@@ -194,12 +224,13 @@ function plotBox(chart) {
     entry.plot = make('div', {class: 'plot'});
     entry.lane = make('div', {class: 'lane'});
     entry.print = make('div', {class: 'print'});
+    entry.part = make('p', {class: 'hint part'});
     entry.values = make('div', {class: 'values'});
     entry.box = make('section', {class: 'chart', id: 'chart-' + chart.key},
         make('h3', {}, term(chart.title), make('small', {}, ' ' + chart.unit)),
         make('div', {class: 'tools'}, entry.values, make('label', {class: 'log'}, entry.logBox, 'log'),
              saving(() => pictureOf(entry))),
-        entry.plot, entry.lane, entry.print);
+        entry.plot, entry.lane, entry.print, entry.part);
     plots.push(entry);
     return entry.box;
 }
@@ -251,7 +282,7 @@ function legend() {
 function controls() {
     const set = (key, value) => { view[key] = value; redraw(); };
     const group = (name, ...inside) => make('span', {class: 'group'}, make('span', {class: 'name'}, name), inside);
-    const cells = single.length === 0;
+    const cells = settings.every(run => run.isCell);
     return make('div', {class: 'controls'},
         group('Against', Object.keys(AXES).filter(offered).map(axis =>
             choice('x', axis, term(AXES[axis].label), view.x === axis, x => set('x', x)))),
@@ -261,7 +292,7 @@ function controls() {
                 make('option', {value, ...(value === view.smooth ? {selected: ''} : {})}, label)))),
         group('Show', tick(cells ? 'mean of seeds' : 'averaged model', view.averaged, on => set('averaged', on)),
             tick(term('band'), view.band, on => set('band', on), 'band'),
-            tick(cells ? 'each seed' : single.length < runs.length ? 'each peer or seed' : 'each peer',
+            tick(cells ? 'each seed' : settings.some(run => run.isCell) ? 'each peer or seed' : 'each peer',
                  view.peers, on => set('peers', on), 'each')),
         make('span', {class: 'hint'}, 'drag to zoom, double click to go back, shift-drag to pan'));
 }

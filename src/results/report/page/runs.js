@@ -19,8 +19,8 @@ const view = {x: Object.keys(AXES).find(axis => asked.has(axis)) || 'time', log:
               averaged: true, band: true, peers: false, hidden: new Set()};
 
 /* More lines than PALETTE has colours: hues apart by the golden angle. */
-function colourOf(index) {
-    if (report.runs.length <= PALETTE.length) return PALETTE[index];
+function colourOf(index, count) {
+    if (count <= PALETTE.length) return PALETTE[index];
     const hue = index * 137.508 % 360, light = index % 2 ? 0.38 : 0.5, most = 0.62 * light;
     return '#' + [0, 8, 4].map(n => {
         const k = (n + hue / 30) % 12;
@@ -64,11 +64,12 @@ const runs = report.runs.map((source, index) => {
     const run = {isCell, facts, file: source.file, database: source.database, cell: source.cell,
         letter: isCell ? source.label
             : index < 26 ? String.fromCharCode(65 + index) : 'run ' + (index + 1),
+        seed: facts.get('seed'),
         results: new Map(source.summary ? source.summary.rows : []),
         nodes: Number(facts.get('peers')) || 1, batch: Number(facts.get('batch')) || 0,
         rows: 0,
         series: new Map(), /* peer, or -1 for the averaged model -> rows */
-        seeds: new Map(source.seeds ? source.seeds.rows : []), colour: colourOf(index),
+        seeds: new Map(source.seeds ? source.seeds.rows : []), colour: '',
         spread: measures(source.spread), graph: source.graph, nodesInTime: measures(source.nodes),
         traffic: measures(source.traffic), pairs: measures(source.pairs),
         faults: objects(source.faults).map(fault => ({...fault, kind: fault.kind === 'slow' &&
@@ -77,7 +78,10 @@ const runs = report.runs.map((source, index) => {
         speed: objects(source.speed), outcomes: objects(source.outcomes),
         events: objects(source.events), identities: objects(source.identities),
         eventsAll: source.events_all || 0};
-    run.rows = Number(run.results.get('train_rows') ?? facts.get('train_rows')) || 0;
+    const whole = key => Number(run.results.get(key) ?? facts.get(key)) || 0;
+    run.rows = whole('train_rows');
+    /* Points on the way are of so many rows of the test set, the last of all. */
+    run.part = {rows: whole('curve.rows'), all: isCell || whole('completed') ? whole('test_rows') : 0};
     run.sent = run.spread.map(row => [row.time_s, row['bytes_sent.mean']])
         .filter(point => point[1] !== null);
     for (const row of run.spread) place(run, Object.assign(row, {peer: 0, bytes_sent: row['bytes_sent.mean']}), source.peers_all);
@@ -94,6 +98,47 @@ const runs = report.runs.map((source, index) => {
 });
 const several = runs.length > 1;
 const single = runs.filter(run => !run.isCell); /* have peers, faults, marks */
+
+/* A run as a seed: rows of its averaged model with a peer's counters, as the
+ * cells of a sweep have them; where nobody has an average, the mean peer's. */
+function seedRows(run) {
+    const own = run.series.get(-1) || [];
+    const take = chart => own.length === 0 || chart.counter;
+    const means = run.spread.map(row => ({...row, ...Object.fromEntries(CHARTS.map(chart =>
+        [chart.key, take(chart) ? row[chart.key + '.mean'] : null]))}));
+    const counters = Object.fromEntries(CHARTS.filter(chart => chart.counter).map(chart => [chart.key, null]));
+    return [...own.map(row => ({...row, ...counters})), ...means].sort((a, b) => a.time_s - b.time_s);
+}
+
+/* Runs in files of their own that differ in nothing but their seed, as a cell. */
+function seedsCell(members) {
+    const [first] = members, letters = members.map(run => run.letter);
+    return {...first, isCell: true, members, cell: null, results: new Map(), spread: [], verdicts: [], intervals: [],
+        letter: (letters.length > 4 ? letters[0] + ' … ' + letters.at(-1) : letters.join(', ')) + ' · ' + title(first),
+        series: new Map(members.map((run, at) => [at, seedRows(run)])),
+        seeds: new Map(members.map((run, at) => [at, run.seed])),
+        peers: members.map((run, at) => at), peersAll: members.length};
+}
+
+/* What is drawn as one line in a colour of its own: a run, a cell of a sweep, or
+ * the seeds of a setting. */
+function settingsOf() {
+    const groups = new Map();
+    runs.forEach((run, index) => {
+        const text = run.isCell ? null : run.facts.get('experiment');
+        const key = absent(text) ? index
+            : run.facts.get('world') + '\n' + String(text).replace(/^seed:.*\n?/m, '');
+        /* The same seed a second time is another run. */
+        const free = groups.has(key) && groups.get(key).every(other => other.seed !== run.seed);
+        if (groups.has(key) && !free) groups.set(index, [run]);
+        else groups.set(key, [...(groups.get(key) || []), run]);
+    });
+    const all = [...groups.values()];
+    all.forEach((members, index) => members.forEach(run => { run.colour = colourOf(index, all.length); }));
+    return all.map(members => members.length > 1 ? seedsCell(members) : members[0]);
+}
+const settings = settingsOf();
+const compared = settings.length > 1;
 view.peers = asked.has('each') || (!several && single.length === 1 && runs[0].peersAll <= 16);
 
 /* An axis that no row has a place on is not offered. */
@@ -118,7 +163,7 @@ function lineName(run, peer) {
               : peer < 0 ? (alone ? 'test set' : 'averaged model')
               : alone ? 'batches' : 'peer ' + peer;
     if (who === '') return run.letter;
-    return several || run.isCell ? run.letter + ' · ' + who : who;
+    return compared || run.isCell ? run.letter + ' · ' + who : who;
 }
 
 /* Over seeds wherever one of them was evaluated, each carried forward from its
@@ -172,7 +217,7 @@ function pointsOf(rows, value, band) {
 
 function linesOf(chart) {
     const lines = [], key = chart.key;
-    for (const run of runs) {
+    for (const run of settings) {
         const add = (peer, kind, points) => {
             if (points.length > 0)
                 lines.push({run, peer, kind, name: lineName(run, peer), points});
