@@ -51,6 +51,7 @@ UNIT = \
   tests/unit/test_experiment \
   tests/unit/test_faults \
   tests/unit/test_file \
+  tests/unit/test_follow \
   tests/unit/test_formats \
   tests/unit/test_graph \
   tests/unit/test_gs_sgd \
@@ -253,6 +254,7 @@ INTEGRATION = \
   tests/integration/test_lab_wires.sh \
   tests/integration/test_netns_peers.sh \
   tests/integration/test_figure.sh \
+  tests/integration/test_follow.sh \
   tests/integration/test_old_files.sh \
   tests/integration/test_paper_figure.sh \
   tests/integration/test_parity.sh \
@@ -327,6 +329,7 @@ EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integr
   tests/long/accept_heal.py tests/long/byzantine.py \
   tests/long/byzantine_digits.csv tests/long/byzantine_fashion.csv \
   tests/integration/lab_replay.py tests/integration/report_page.py tests/integration/lab_taxonomy.py \
+  tests/integration/browser.py tests/integration/follow.py \
   docs/make_algorithms.py \
   docs/make_manual.py docs/make_papers_costs.py docs/papers_costs.csv \
   docs/papers_costs.md docs/papers_costs.svg

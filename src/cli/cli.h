@@ -82,6 +82,8 @@
     X(FIGURE, "--figure", "Y:X",                                               \
       "one plot for a paper, as in accuracy:bytes, loss:log(time); --out "     \
       "says .pdf, .svg or .png")                                               \
+    X(FOLLOW, "--follow", NULL,                                                \
+      "serve the page on this machine and add to it while the runs go on")     \
     X(NAME, "--name", "NAME", "of the peer, written into its certificate")     \
     X(AUTHORITY, "--authority", NULL, "make a cluster's authority")            \
     X(SUITE, "--suite", "NAME",                                                \

@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "cli.h"
+#include "follow_server.h"
 #include "kith/json.h"
 #include "kith/report.h"
 
@@ -108,6 +109,30 @@ static void print_json(const struct cli_arguments *arguments,
     kith_json_print(document, 9);
 }
 
+/* Until Ctrl-C; nothing is written. */
+static int follow_runs(const struct cli_arguments *arguments,
+                       struct kith_target target)
+{
+    static const enum cli_option others[] = {
+        CLI_CSV,  CLI_POINTS, CLI_FIGURE,   CLI_TABLE,
+        CLI_JSON, CLI_MERGE,  CLI_BASELINE, CLI_OUT};
+    char error[KITH_REPORT_ERROR_BYTES] = "";
+    struct kith_follow *follow;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (kith_cli_given(arguments, others[i]))
+            return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                                 "--follow serves a page and writes none: "
+                                 "leave %s out",
+                                 kith_cli_option_text(others[i]).name);
+    const enum kith_err err = kith_follow_open(
+        arguments->words, arguments->word_count, target, &follow, error);
+    if (err != KITH_OK)
+        return refuse(arguments, err, error);
+    const int code = kith_cli_follow_serve(arguments, follow);
+    kith_follow_close(follow);
+    return kith_cli_flush(arguments, code);
+}
+
 int kith_cli_report(const struct cli_arguments *arguments)
 {
     char error[KITH_REPORT_ERROR_BYTES] = "", path[KITH_PATH_BYTES_MAX];
@@ -116,13 +141,16 @@ int kith_cli_report(const struct cli_arguments *arguments)
     const bool json = kith_cli_given(arguments, CLI_JSON);
     struct kith_report_options options = {.baseline =
                                               arguments->values[CLI_BASELINE]};
-    if (kith_cli_given(arguments, CLI_MERGE))
+    if (kith_cli_given(arguments, CLI_MERGE) &&
+        !kith_cli_given(arguments, CLI_FOLLOW))
         return merge(arguments);
     int code = choose_form(arguments, &form, &ending, &options.what);
     if (code == KITH_EXIT_OK)
         code = kith_cli_target(arguments, &options.target);
     if (code != KITH_EXIT_OK)
         return code;
+    if (kith_cli_given(arguments, CLI_FOLLOW))
+        return follow_runs(arguments, options.target);
     if (out == NULL && !name_beside(arguments->words[0], ending, path))
         return kith_cli_fail(arguments, KITH_EXIT_USAGE,
                              "the path is too long");

@@ -23,6 +23,8 @@ libkith_cli_a_SOURCES = \
   src/cli/command_topology.c \
   src/cli/command_train.c \
   src/cli/compute.c \
+  src/cli/follow_server.c \
+  src/cli/follow_server.h \
   src/cli/list_balance.c \
   src/cli/list_exchanges.c \
   src/cli/message_sizes.c \

@@ -196,26 +196,29 @@ static const struct cli_command commands[] = {
         COMMAND(report, 1, CLI_WORDS_MAX),
         .summary = "make one page with plots out of run databases",
         .usage = "RUN.db... [--csv | --points | --figure Y:X | --table "
-                 "COLUMNS |\n                   --json] [--baseline SETTING] "
+                 "COLUMNS |\n                   --json | --follow] [--baseline "
+                 "SETTING] "
                  "[--target WHAT=X] [--out FILE] |\n"
                  "                   --merge OUT.db SHARD.db...",
         .details =
             "The page loads nothing from elsewhere. Several runs, and "
             "the cells of a sweep, are\ncompared: on the page, and in "
             "the table that is printed. Databases of the peers of one\n"
-            "cluster are one run.\n\n"
+            "cluster are one run. --follow also takes folders, and "
+            "files of runs that have not begun.\n\n"
             "Example: kith report demo-lab-1.db demo-sim-1.db --out "
             "both.html\n"
             "         kith report sweep.db --figure accuracy:bytes --out "
             "figure.pdf\n"
             "         kith report sweep.db --baseline gossip.every=1 --target "
             "accuracy=0.9\n"
-            "           --table accuracy,time_to_target_s --out table.tex",
+            "           --table accuracy,time_to_target_s --out table.tex\n"
+            "         kith report --follow demo-lab-1.db",
         .out = "the page or table [beside the first database]",
         .options = CLI_BIT(OUT) | CLI_BIT(CSV) | CLI_BIT(POINTS) |
-                   CLI_BIT(MERGE) | CLI_BIT(FIGURE) | CLI_BIT(TABLE) |
-                   CLI_BIT(JSON) | CLI_BIT(BASELINE) | CLI_BIT(TARGET) |
-                   CLI_BIT(TARGET_LOSS),
+                   CLI_BIT(MERGE) | CLI_BIT(FOLLOW) | CLI_BIT(FIGURE) |
+                   CLI_BIT(TABLE) | CLI_BIT(JSON) | CLI_BIT(BASELINE) |
+                   CLI_BIT(TARGET) | CLI_BIT(TARGET_LOSS),
     },
     {
         COMMAND(list, 0, 3),

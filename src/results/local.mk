@@ -45,10 +45,13 @@ libkith_report_a_SOURCES = \
   src/results/report/database.h \
   src/results/report/databases.c \
   src/results/report/databases.h \
+  src/results/report/document.h \
   src/results/report/figure.h \
   src/results/report/figure_draw.c \
   src/results/report/figure_lines.c \
   src/results/report/merge.c \
+  src/results/report/follow.c \
+  src/results/report/follow_request.c \
   src/results/report/page.c \
   src/results/report/page.h \
   src/results/report/paired.c \
@@ -59,6 +62,7 @@ libkith_report_a_SOURCES = \
 REPORT_ASSETS = src/results/report/dygraphs-licence.txt \
   src/results/report/page/answer.js \
   src/results/report/page/base.js \
+  src/results/report/page/live.js \
   src/results/report/page/page.css \
   src/results/report/page/page.js \
   src/results/report/page/peers.js \

@@ -14,6 +14,7 @@ FUZZERS = \
   tests/fuzz/fuzz_format \
   tests/fuzz/fuzz_frame \
   tests/fuzz/fuzz_handshake \
+  tests/fuzz/fuzz_http \
   tests/fuzz/fuzz_idx \
   tests/fuzz/fuzz_journal \
   tests/fuzz/fuzz_manifest \
@@ -42,6 +43,7 @@ tests_fuzz_fuzz_frame_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c $(SESSIONS)
 tests_fuzz_fuzz_handshake_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_handshake_SOURCES = tests/fuzz/fuzz_handshake.c $(SESSIONS)
+tests_fuzz_fuzz_http_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_idx_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_journal_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_manifest_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)

@@ -125,7 +125,7 @@ def hostile(database, out):
 def saving(page, out):
     text = open(page, encoding="utf-8").read()
     text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
-    head, tail = text.rsplit("})();", 1)
+    head, tail = text.rsplit("return () => plots", 1)
     probe = """
     const drawn = plots.find(entry => entry.graph);
     const leave = (id, content) => document.body.append(make('pre', {id}, content));
@@ -143,7 +143,7 @@ def saving(page, out):
     const ink = pen.root.getContext('2d').getImageData(0, 0, 720, 400).data;
     leave('saved-png', pen.root.toDataURL('image/png').slice(0, 22) + ' ' + new Set(ink).size);
     """
-    open(out, "w", encoding="utf-8").write(head + probe + "})();" + tail)
+    open(out, "w", encoding="utf-8").write(head + probe + "return () => plots" + tail)
 
 
 def saved(document):

@@ -25,20 +25,24 @@ SCRIPT(peers);
 SCRIPT(answer);
 SCRIPT(tables);
 SCRIPT(page);
+SCRIPT(live);
 
-#define PARTS 11
+#define PARTS 13
 /* The page's own script: one function around its files, which see each other's
- * names and leave none behind. */
+ * names and leave none behind; it is called by live.js, again when the runs
+ * have gone on. */
 static void own_script(struct kith_asset parts[PARTS])
 {
-    static const char before[] = "(() => {\n'use strict';\n",
-                      after[] = "})();\n";
+    static const char before[] = "(() => {\n'use strict';\n"
+                                 "const showReport = (report, kept) => {\n",
+                      between[] = "};\n", after[] = "})();\n";
     const struct kith_asset all[PARTS] = {
-        {before, sizeof before - 1}, kith_asset_page_terms(),
-        kith_asset_page_base(),      kith_asset_page_runs(),
-        kith_asset_page_picture(),   kith_asset_page_plots(),
-        kith_asset_page_peers(),     kith_asset_page_answer(),
-        kith_asset_page_tables(),    kith_asset_page_page(),
+        {before, sizeof before - 1},   kith_asset_page_terms(),
+        kith_asset_page_base(),        kith_asset_page_runs(),
+        kith_asset_page_picture(),     kith_asset_page_plots(),
+        kith_asset_page_peers(),       kith_asset_page_answer(),
+        kith_asset_page_tables(),      kith_asset_page_page(),
+        {between, sizeof between - 1}, kith_asset_page_live(),
         {after, sizeof after - 1},
     };
     memcpy(parts, all, sizeof all);
@@ -66,19 +70,25 @@ static void put_hash(FILE *out, const struct kith_asset *parts, size_t count)
     fprintf(out, " 'sha256-%s'", text);
 }
 
-void kith_page_begin(FILE *out)
+void kith_page_policy(FILE *out, bool follows)
 {
     const struct kith_asset library = kith_asset_dygraph_script();
     struct kith_asset own[PARTS];
     own_script(own);
+    fprintf(out, "default-src 'none'; style-src 'unsafe-inline'; %sscript-src",
+            follows ? "connect-src 'self'; " : "");
+    put_hash(out, &library, 1);
+    put_hash(out, own, PARTS);
+}
+
+void kith_page_begin(FILE *out, bool follows)
+{
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
           "<meta charset=\"utf-8\">\n"
           "<meta name=\"viewport\" content=\"width=device-width\">\n"
-          "<meta http-equiv=\"Content-Security-Policy\" content=\""
-          "default-src 'none'; style-src 'unsafe-inline'; script-src",
+          "<meta http-equiv=\"Content-Security-Policy\" content=\"",
           out);
-    put_hash(out, &library, 1);
-    put_hash(out, own, PARTS);
+    kith_page_policy(out, follows);
     fputs("\">\n<title>kith report</title>\n<!--\n", out);
     put(out, kith_asset_dygraph_licence());
     fputs("-->\n<style>", out);

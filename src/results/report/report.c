@@ -20,6 +20,7 @@
 #include "kith/text.h"
 #include "src/results/report/compare.h"
 #include "src/results/report/databases.h"
+#include "src/results/report/document.h"
 #include "src/results/report/figure.h"
 #include "src/results/report/page.h"
 
@@ -88,20 +89,30 @@ static json_t *charts(void)
     return charts;
 }
 
-static enum kith_err write_page(const struct writing *writing, FILE *out)
+static enum kith_err make_document(const struct writing *writing,
+                                   json_t **document)
 {
     json_t *runs = json_array(), *comparison = json_object();
     const enum kith_err err = add_runs(writing, runs);
     (void)json_object_set_new(comparison, "columns", kith_comparison_heads());
     kith_comparison_add_to(writing->comparison, comparison);
-    json_t *page = json_pack("{s:s, s:o, s:o, s:o}", "writer", WRITER, "charts",
-                             charts(), "runs", runs, "comparison", comparison);
+    *document = json_pack("{s:s, s:o, s:o, s:o}", "writer", WRITER, "charts",
+                          charts(), "runs", runs, "comparison", comparison);
+    if (err == KITH_OK)
+        return KITH_OK;
+    json_decref(*document);
+    *document = NULL;
+    return err;
+}
+
+static enum kith_err write_page(const struct writing *writing, FILE *out)
+{
+    json_t *document;
+    const enum kith_err err = make_document(writing, &document);
     if (err == KITH_OK) {
-        kith_page_begin(out);
-        kith_json_embed(out, page);
+        kith_page_begin(out, false);
+        kith_json_embed(out, document);
         kith_page_end(out);
-    } else {
-        json_decref(page);
     }
     return err;
 }
@@ -110,6 +121,43 @@ static bool ends_with(const char *out, const char *end)
 {
     const size_t length = strlen(out);
     return length > strlen(end) && strcmp(out + length - strlen(end), end) == 0;
+}
+
+static bool goes_on(const struct kith_comparison *comparison)
+{
+    for (uint32_t i = 0; i < comparison->outcome_count; i++)
+        if (comparison->outcomes[i].state == KITH_RUN_RUNNING ||
+            comparison->outcomes[i].state == KITH_RUN_PLANNED)
+            return true;
+    return false;
+}
+
+enum kith_err kith_report_document(const char *const *databases, unsigned count,
+                                   struct kith_target target, json_t **document,
+                                   bool *running, char *error)
+{
+    struct kith_databases open = {.count = 0};
+    struct kith_comparison comparison = {0};
+    enum kith_err err = KITH_OK;
+    if (count > 0)
+        err = kith_databases_open(databases, count, &open, error);
+    if (err != KITH_OK)
+        return err;
+    for (unsigned i = 0; i < open.count && err == KITH_OK; i++) {
+        kith_comparison_add(&comparison, &open.list[i], i, target);
+        err = open.list[i].err;
+    }
+    kith_comparison_finish(&comparison);
+    const struct writing writing = {.databases = open.list,
+                                    .count = open.count,
+                                    .comparison = &comparison,
+                                    .error = error};
+    if (err == KITH_OK)
+        err = make_document(&writing, document);
+    *running = goes_on(&comparison);
+    kith_comparison_close(&comparison);
+    kith_databases_close(&open);
+    return err;
 }
 
 /* The kind that the end of a name says, -1: none. */

@@ -145,7 +145,7 @@ SELECT count(*) FROM series WHERE peer IS NULL OR peer IN (
 
 -- :series
 -- The same rows, thinned: of each peer every ?2th, the first and the last, ?3 in
--- all.
+-- all; in the order of time, so that what is new stands at their end.
 WITH columns AS (SELECT peer, time_s{series} FROM series),
   numbered AS (
   SELECT *, row_number() OVER way AS place,
@@ -158,7 +158,7 @@ WITH columns AS (SELECT peer, time_s{series} FROM series),
   WINDOW way AS (PARTITION BY peer ORDER BY time_s, step))
 SELECT ifnull(peer, -1) AS peer, time_s, step, samples{series.charts}, step_s
 FROM numbered WHERE place % ?2 = 0 OR place = 1 OR place = count_
-ORDER BY 1, time_s, step LIMIT ?3
+ORDER BY time_s, step, 1 LIMIT ?3
 
 -- :spread.count
 SELECT count(*) FROM series WHERE peer IS NOT NULL
@@ -276,7 +276,7 @@ WITH columns AS (SELECT run_id, time_s{series} FROM series
   FROM columns WINDOW way AS (PARTITION BY run_id ORDER BY time_s, step))
 SELECT run_id AS peer, time_s, step, samples{series.charts}, step_s
 FROM numbered WHERE place % ?2 = 0 OR place = 1 OR place = count_
-ORDER BY 1, time_s, step LIMIT ?3
+ORDER BY time_s, step, 1 LIMIT ?3
 
 -- :points
 SELECT run_id, peer, time_s{series.csv} FROM series ORDER BY 1, peer, time_s

@@ -105,13 +105,13 @@ function target() {
     if (curves.every(curve => curve.length === 0)) return null;
     const place = make('div', {}), line = make('span', {id: 'target-line'});
     const input = make('input', {type: 'number', id: 'goal', step: 'any',
-        value: Number(asked.get('goal')) || firstTarget()});
+        value: kept.goal ?? (Number(asked.get('goal')) || firstTarget())});
     const fill = () => {
         const found = targetRows(Number(input.value));
         line.replaceChildren(...[targetLine(found)].flat(Infinity));
         place.replaceChildren(targetTable(found));
     };
-    input.addEventListener('input', fill);
+    input.addEventListener('input', () => { kept.goal = Number(input.value); fill(); });
     fill();
     return make('section', {class: 'goal'}, make('p', {}, make('label', {}, 'To ' + (rising ? 'an ' : 'a ') + metricName + ' of ', input,
         rising ? ' % ' : ' '), line), place);

@@ -1,10 +1,8 @@
-/* The page of `kith report`. All data comes from the JSON element of the page
- * and reaches the document as text nodes and attributes only; dygraphs sees
+/* The page of `kith report`, of `report`, the JSON element of the page; what a
+ * reader has chosen stands in `kept`, for the next time. All data reaches the document as text nodes and attributes only; dygraphs sees
  * labels that this script made. Files share one function: see page.c.
  *
  * This one: elements, numbers as people read them, tables of the report. */
-const report = JSON.parse(document.getElementById('kith-data').textContent);
-
 function make(tag, properties, ...children) {
     const element = document.createElement(tag);
     for (const [name, value] of Object.entries(properties || {})) {

@@ -16,11 +16,14 @@ const boxes = make('div', {class: 'charts'}, CHARTS.map(plotBox));
 const legendPlace = make('div', {});
 document.body.replaceChildren(
     make('header', {}, make('h1', {}, names.join(', ')),
-        make('p', {class: 'hint'}, told, ' · written by ' + report.writer)),
+        make('p', {class: 'hint'}, told, ' · written by ' + report.writer,
+        report.live ? make('span', {id: 'live', class: report.live.state}, ' · ' + {waiting: 'no run has begun yet',
+            running: 'the run goes on', ended: 'the run has ended'}[report.live.state]) : null)),
     make('main', {}, answer(), controls(), legendPlace, boxes, runs.map(note),
         target(), peersSection(), comparison(), verdicts(), faults(), summary(),
         speeds(), exchanges(), identities(), outcomes(), events(), sources(), glossary()));
 redraw();
 legendPlace.replaceWith(legend());
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw, {signal: kept.signal});
 document.body.dataset.ready = 'yes';
+return () => plots.forEach(entry => { if (entry.graph) entry.graph.destroy(); });

@@ -210,9 +210,9 @@ function tellMoment(now) {
 function peersSection() {
     const able = single.filter(run => run.graph && run.graph.ranks > 1 && run.nodesInTime.length + run.traffic.length > 0);
     if (able.length === 0) return null;
-    const first = Math.floor(Number(asked.get('slot'))) || 0; /* 0: the whole run */
+    const first = Math.floor(kept.slot ?? Number(asked.get('slot'))) || 0; /* 0: the whole run */
     const seen = {run: able[0], slot: first > 0 && first <= able[0].graph.slots ? first - 1 : null,
-                  mode: asked.has('failures') ? 'failures' : 'bytes'};
+                  mode: kept.mode ?? (asked.has('failures') ? 'failures' : 'bytes')};
     const place = make('div', {class: 'peers'}), told = make('p', {class: 'hint', id: 'moment'});
     const slider = make('input', {type: 'range', min: 0, max: able[0].graph.slots,
         value: seen.slot === null ? 0 : seen.slot + 1, id: 'slot', 'aria-label': 'moment of the run'});
@@ -220,6 +220,8 @@ function peersSection() {
     const fill = () => {
         slider.max = seen.run.graph.slots > 1 ? seen.run.graph.slots : 0;
         slider.parentElement.hidden = seen.run.graph.slots < 2;
+        kept.slot = seen.slot === null ? 0 : seen.slot + 1;
+        kept.mode = seen.mode;
         const seenNow = now();
         showMoment(seenNow, place);
         told.replaceChildren(...tellMoment(seenNow).flat(Infinity));
@@ -246,6 +248,6 @@ function peersSection() {
              : graph.nodes > graph.groups ? 'At most ' + number(graph.links) + ' links, those with most failures and exchanges; the matrix, in ' +
                graph.groups + ' regions of neighbouring ranks, has all. ' : '')));
     fill();
-    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', fill);
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', fill, {signal: kept.signal});
     return result;
 }

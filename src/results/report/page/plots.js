@@ -152,6 +152,7 @@ function optionsOf(entry, lanes) {
     const look = line => ({color: styleOf(line).stroke, strokeWidth: styleOf(line).width,
         strokePattern: styleOf(line).dash, drawPoints: line.points.length < 2, pointSize: 4});
     return {
+        dateWindow: kept.window || null,
         labels: ['x', ...lines.map(line => line.name)],
         series: Object.fromEntries(lines.map(line => [line.name, look(line)])),
         visibility: lines.map(visible), legend: 'never', connectSeparatedPoints: true,
@@ -169,6 +170,7 @@ function optionsOf(entry, lanes) {
         drawCallback: (graph, initial) => {
             if (!initial) showLanes(entry, lanes);
             if (syncing || initial) return;
+            kept.window = graph.isZoomed('x') ? graph.xAxisRange() : null;
             syncing = true;
             for (const other of plots) if (other.graph && other.graph !== graph)
                 other.graph.updateOptions(graph.isZoomed('x')
@@ -188,7 +190,9 @@ function draw(entry) {
     entry.positive = values.every(v => v > 0);
     entry.logBox.parentElement.hidden = !entry.positive;
     /* What diverged would flatten all the others; distances span decades. */
-    if (entry.positive && !entry.drawn) {
+    const chosen = (kept.logs ??= {})[entry.chart.key];
+    if (chosen !== undefined) entry.logBox.checked = chosen;
+    else if (entry.positive && !entry.drawn) {
         const most = values.reduce((a, b) => Math.max(a, b)), least = values.reduce((a, b) => Math.min(a, b));
         entry.logBox.checked = most > 1000 * least && ['loss', 'test_loss', 'consensus_distance'].includes(entry.chart.key);
     }
@@ -219,8 +223,10 @@ function pictureOf(entry, width = 720) {
 function plotBox(chart) {
     const entry = {chart, graph: null, all: [], lines: [], ticks: {}};
     entry.logBox = make('input', {type: 'checkbox'});
-    entry.logBox.addEventListener('change', () =>
-        entry.graph.updateOptions({logscale: entry.logBox.checked}));
+    entry.logBox.addEventListener('change', () => {
+        kept.logs[chart.key] = entry.logBox.checked;
+        entry.graph.updateOptions({logscale: entry.logBox.checked});
+    });
     entry.plot = make('div', {class: 'plot'});
     entry.lane = make('div', {class: 'lane'});
     entry.print = make('div', {class: 'print'});
@@ -251,8 +257,8 @@ addEventListener('beforeprint', () => {
         picture.draw(pen);
         entry.print.replaceChildren(pen.root);
     }
-});
-addEventListener('afterprint', () => plots.forEach(entry => entry.print.replaceChildren()));
+}, {signal: kept.signal});
+addEventListener('afterprint', () => plots.forEach(entry => entry.print.replaceChildren()), {signal: kept.signal});
 
 /* --- controls ---------------------------------------------------------- */
 
@@ -265,7 +271,7 @@ function legend() {
     const rank = {averaged: 0, mean: 1, peer: 2};
     return make('div', {class: 'legend'}, [...names.values()].sort((a, b) =>
         rank[a.kind] - rank[b.kind]).map(line => {
-        const button = make('button', {type: 'button', 'aria-pressed': 'true',
+        const button = make('button', {type: 'button', 'aria-pressed': String(visible(line)),
             title: 'show or hide'}, make('i', {class: line.kind === 'mean' ? 'chip ring' : 'chip',
             style: {background: styleOf(line).stroke, borderColor: styleOf(line).stroke}}), line.name);
         button.addEventListener('click', () => {
@@ -280,7 +286,11 @@ function legend() {
 }
 
 function controls() {
-    const set = (key, value) => { view[key] = value; redraw(); };
+    const set = (key, value) => {
+        if (key === 'x' || key === 'log') kept.window = null;
+        view[key] = value;
+        redraw();
+    };
     const group = (name, ...inside) => make('span', {class: 'group'}, make('span', {class: 'name'}, name), inside);
     const cells = settings.every(run => run.isCell);
     return make('div', {class: 'controls'},
@@ -293,6 +303,6 @@ function controls() {
         group('Show', tick(cells ? 'mean of seeds' : 'averaged model', view.averaged, on => set('averaged', on)),
             tick(term('band'), view.band, on => set('band', on), 'band'),
             tick(cells ? 'each seed' : settings.some(run => run.isCell) ? 'each peer or seed' : 'each peer',
-                 view.peers, on => set('peers', on), 'each')),
+                 view.peers, on => { view.peersChosen = true; set('peers', on); }, 'each')),
         make('span', {class: 'hint'}, 'drag to zoom, double click to go back, shift-drag to pan'));
 }

@@ -14,9 +14,9 @@ const AXES = {
 };
 /* A link may say what to show: #bytes&log&smooth=5&each&goal=85&slot=3&failures */
 const asked = new URLSearchParams(location.hash.slice(1));
-const view = {x: Object.keys(AXES).find(axis => asked.has(axis)) || 'time', log: asked.has('log'),
+const view = kept.view ??= {x: Object.keys(AXES).find(axis => asked.has(axis)) || 'time', log: asked.has('log'),
               smooth: Math.min(50, Math.max(0, Math.round(Number(asked.get('smooth'))) || 0)),
-              averaged: true, band: true, peers: false, hidden: new Set()};
+              averaged: true, band: true, peers: false, peersChosen: false, hidden: new Set()};
 
 /* More lines than PALETTE has colours: hues apart by the golden angle. */
 function colourOf(index, count) {
@@ -92,7 +92,7 @@ const runs = report.runs.map((source, index) => {
         if (!run.series.has(row.peer)) run.series.set(row.peer, []);
         run.series.get(row.peer).push(row);
     }
-    run.peers = [...run.series.keys()].filter(peer => peer >= 0);
+    run.peers = [...run.series.keys()].filter(peer => peer >= 0).sort((a, b) => a - b);
     run.peersAll = isCell ? run.peers.length : source.peers_all;
     return run;
 });
@@ -139,7 +139,7 @@ function settingsOf() {
 }
 const settings = settingsOf();
 const compared = settings.length > 1;
-view.peers = asked.has('each') || (!several && single.length === 1 && runs[0].peersAll <= 16);
+if (!view.peersChosen) view.peers = asked.has('each') || (!several && single.length === 1 && runs[0].peersAll <= 16);
 
 /* An axis that no row has a place on is not offered. */
 function offered(axis) {

@@ -54,4 +54,4 @@ function glossary() {
 }
 
 /* Nothing can be hovered on paper. */
-addEventListener('beforeprint', () => { document.getElementById('terms').open = true; });
+addEventListener('beforeprint', () => { document.getElementById('terms').open = true; }, {signal: kept.signal});
