@@ -7,7 +7,7 @@
  * random path. What a client may cost is bounded: KITH_HTTP_BYTES_MAX of
  * a request, CLIENTS_MAX connections, one answer in memory each, and a time for
  * either. The run is never waited for, and is looked at so rarely that looking
- * takes at most a hundredth of the time. */
+ * takes at most half a hundredth of the time. */
 #include "follow_server.h"
 
 #include <sodium.h>
@@ -23,7 +23,7 @@
 #define CLIENTS_MAX 32u
 #define TICK_MS 250u
 #define LOOK_MS 1000u
-#define LOOK_SHARE 100u /* of the time, one part in so many */
+#define LOOK_SHARE 200u /* of the time, one part in so many */
 #define REQUEST_MS 10000u
 #define ANSWER_MS 30000u
 #define BEAT_MS 15000u

@@ -19,10 +19,13 @@ function make(tag, properties, ...children) {
 
 const absent = value => value === null || value === undefined || value === '';
 
+/* toLocaleString() makes one of these at each call. */
+const WHOLE = new Intl.NumberFormat('en'), THOUSANDTHS = new Intl.NumberFormat('en', {maximumFractionDigits: 3});
+
 function number(value) {
     if (absent(value)) return '–';
     if (typeof value !== 'number') return String(value);
-    if (Number.isInteger(value)) return value.toLocaleString('en');
+    if (Number.isInteger(value)) return WHOLE.format(value);
     const size = Math.abs(value);
     if (size !== 0 && (size < 1e-3 || size >= 1e6)) return value.toExponential(3);
     return String(Number(value.toPrecision(5)));
@@ -54,7 +57,7 @@ function seconds(value) {
     if (size > 0 && size < 0.1) return size < 1e-4
         ? Number((value * 1e6).toPrecision(4)) + ' µs'
         : Number((value * 1e3).toPrecision(4)) + ' ms';
-    return Number(value).toLocaleString('en', {maximumFractionDigits: 3}) + ' s';
+    return THOUSANDTHS.format(Number(value)) + ' s';
 }
 
 const percent = value => (100 * value).toFixed(2) + ' %';

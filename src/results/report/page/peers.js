@@ -44,7 +44,8 @@ function nameOfNode(run, node, of = run.graph.nodes) {
 
 /* What nodes were at the end of each slot, carried forward: states[slot][node] */
 function statesOf(run) {
-    const states = [];
+    if (run.states) return run.states;
+    const states = run.states = [];
     let at = 0, state = new Array(run.graph.nodes).fill(null);
     for (let slot = 0; slot < run.graph.slots; slot++) {
         state = state.slice();
@@ -59,10 +60,11 @@ function statesOf(run) {
 /* Distances of the whole run as shares of their range, by their logarithms where
  * they span decades. */
 function distanceScale(run) {
+    if (run.scale) return run.scale;
     const all = run.nodesInTime.filter(row => row.square > 0).map(row => Math.sqrt(row.square));
     const low = all.reduce((a, b) => Math.min(a, b), Infinity), high = all.reduce((a, b) => Math.max(a, b), 0);
     const log = high > 30 * low, on = v => log ? Math.log(v) : v, from = log ? low : 0;
-    return {low: from, high, log, share: v => v <= from ? 0 : (on(v) - on(from)) / (on(high) - on(from) || 1),
+    return run.scale = {low: from, high, log, share: v => v <= from ? 0 : (on(v) - on(from)) / (on(high) - on(from) || 1),
             known: all.length > 0};
 }
 
@@ -83,7 +85,7 @@ function addLinks(links, rows, slot) {
 function bytesOfExchange(run) {
     const {nodes, groups} = run.graph, done = new Array(groups).fill(0), sent = new Array(groups).fill(0);
     for (const row of run.traffic) done[row.node] += row.done;
-    const last = statesOf(run).pop() || [];
+    const last = statesOf(run).at(-1) || [];
     last.forEach((state, node) => {
         if (state && state.bytes) sent[Math.floor(node * groups / nodes)] += state.bytes;
     });
@@ -96,7 +98,9 @@ function moment(run, slot, mode) {
     const bytesOf = (link, of) => link.done * each[Math.floor(link.a * groups / of)];
     const coarse = addLinks(new Map(), run.traffic, slot).map(link => ({...link, bytes: bytesOf(link, groups)}));
     const fine = nodes > groups ? addLinks(new Map(), run.pairs, slot === null ? -1 : slot).map(link => ({...link, bytes: bytesOf(link, nodes)})) : coarse;
-    const rows = clock(run), end = rows.length > 0 ? rows[rows.length - 1].time_s : 0;
+    /* As report.sql divides it. */
+    const end = run.end ??= [run.spread, ...run.series.values()].reduce((most, rows) =>
+        Math.max(most, rows.length > 0 ? rows.at(-1).time_s : 0), 0);
     const from = slot === null ? 0 : end * slot / slots, to = slot === null ? end : end * (slot + 1) / slots;
     const struck = slot === null ? [] : run.intervals.filter(one =>
         one.from < to && (one.to === null || one.to > from));
@@ -130,13 +134,13 @@ function drawGraph(pen, now, ink) {
         const [a, b] = [places[link.a], places[link.b]];
         const crowd = Math.min(1, 60 / Math.sqrt(now.fine.length + 1) / 4);
         pen.path([a, b], {stroke: tint, width: 0.5 + 2.5 * share * crowd, opacity: (0.1 + 0.6 * share) * Math.max(0.35, crowd)},
-                 false, now.fine.length <= 600 ? linkText(now, link, now.run.graph.nodes) : '');
+                 false, now.fine.length <= 600 ? () => linkText(now, link, now.run.graph.nodes) : null);
     }
     for (const [a, b] of cut.slice(0, 2000))
         pen.path([places[a], places[b]], {stroke: FAULT_COLOURS.cut, width: 1, dash: [2, 4], opacity: 0.8});
     places.forEach(([x, y, r], node) => {
         const state = now.state[node], distance = state && !absent(state.square) ? Math.sqrt(state.square) : null;
-        const hint = nameOfNode(now.run, node) + (distance === null ? '' : ': |x − mean| ' + number(distance)) +
+        const hint = () => nameOfNode(now.run, node) + (distance === null ? '' : ': |x − mean| ' + number(distance)) +
             (state && !absent(state.bytes) ? ', ' + bytes(state.bytes) + ' sent, ' + number(state.done) + ' exchanges done, ' + number(state.failed) + ' failed' : '') +
             (down.get(node) || '');
         pen.dot(x, y, r, {fill: distance === null ? '#9aa5ad' : heat(now.scale.share(distance)),
@@ -154,7 +158,7 @@ function drawMatrix(pen, now, left, ink) {
     for (const link of now.coarse) if (linkValue(now, link) > 0)
         pen.rect(left + link.b * cell, top + link.a * cell, Math.max(1, cell - 0.5), Math.max(1, cell - 0.5),
                  {fill: now.mode === 'bytes' ? '#2b7bb9' : '#c62828', opacity: 0.12 + 0.88 * linkValue(now, link) / most},
-                 linkText(now, link, groups));
+                 () => linkText(now, link, groups));
     const every = Math.ceil(groups / 16);
     for (let i = 0; i < groups; i += every) {
         const first = Math.ceil(i * now.run.graph.ranks / groups);
@@ -190,15 +194,20 @@ function peersPicture(now, light) {
 }
 
 /* On the screen graph and matrix are two, so that a phone has one below the
- * other. */
+ * other; of many peers as pixels, which follow the slider where thousands of
+ * elements do not. */
 function showMoment(now, place) {
-    const ink = colour('--ink'), graph = svgPen(SIZE, SIZE + 22), matrix = svgPen(SIZE, SIZE + 22);
+    const many = now.run.graph.nodes > 64, scale = Math.min(2, Math.ceil(devicePixelRatio));
+    const pen = many ? () => canvasPen(SIZE, SIZE + 22, scale) : () => svgPen(SIZE, SIZE + 22);
+    if (!many || !place.pens || !place.pens[0].clear) place.pens = [pen(), pen()];
+    const ink = colour('--ink'), [graph, matrix] = place.pens;
+    if (many) place.pens.forEach(one => one.clear());
     drawGraph(graph, now, ink);
     drawScale(graph, now, SIZE + 8, ink);
     drawMatrix(matrix, now, 40, ink);
     graph.root.setAttribute('id', 'graph');
     matrix.root.setAttribute('id', 'matrix');
-    place.replaceChildren(graph.root, matrix.root);
+    if (place.firstChild !== graph.root) place.replaceChildren(graph.root, matrix.root);
 }
 
 function tellMoment(now) {
@@ -226,9 +235,11 @@ function peersSection() {
         showMoment(seenNow, place);
         told.replaceChildren(...tellMoment(seenNow).flat(Infinity));
     };
+    let due = 0; /* Once a frame, however many events come. */
     slider.addEventListener('input', () => {
         seen.slot = Number(slider.value) === 0 ? null : Number(slider.value) - 1;
-        fill();
+        cancelAnimationFrame(due);
+        due = requestAnimationFrame(fill);
     });
     const runChoice = able.length < 2 ? null : make('select', {onchange: event => {
         Object.assign(seen, {run: able[event.target.value], slot: null});

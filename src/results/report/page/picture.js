@@ -1,7 +1,8 @@
 /* Pictures that can be taken away. A picture is a function of a pen; one pen
  * makes elements of an SVG, the other strokes on a canvas, so that what is
  * saved as SVG, as PNG, and what is printed, is one drawing. Coordinates are
- * pixels, y downwards; styles are {stroke, fill, width, dash, opacity}. */
+ * pixels, y downwards; styles are {stroke, fill, width, dash, opacity}. A hint is
+ * what a pointer is told there, a function, for most are never asked. */
 const SVG = 'http://www.w3.org/2000/svg';
 const FONT = 'system-ui, "DejaVu Sans", sans-serif';
 
@@ -20,7 +21,7 @@ function svgPen(width, height) {
         const element = node(tag, {...properties, stroke: style.stroke, fill: style.fill || 'none',
             'stroke-width': style.width, 'stroke-dasharray': style.dash ? style.dash.join(' ') : null,
             opacity: style.opacity, 'stroke-linejoin': style.stroke ? 'round' : null});
-        if (hint) element.append(node('title', {}, hint));
+        if (hint) element.append(node('title', {}, hint()));
         into.append(element);
         return element;
     };
@@ -47,10 +48,14 @@ function svgPen(width, height) {
 
 function canvasPen(width, height, scale) {
     const root = make('canvas', {width: width * scale, height: height * scale});
-    const canvas = root.getContext('2d');
+    const canvas = root.getContext('2d'), hints = [];
     canvas.scale(scale, scale);
+    root.addEventListener('mousemove', event => {
+        const x = event.offsetX * width / root.clientWidth, y = event.offsetY * width / root.clientWidth;
+        const found = hints.findLast(one => x >= one.x && x <= one.x + one.w && y >= one.y && y <= one.y + one.h);
+        root.title = found ? found.hint() : '';
+    });
     const paint = (style, trace) => {
-        canvas.save();
         canvas.globalAlpha = style.opacity ?? 1;
         canvas.lineJoin = 'round';
         canvas.beginPath();
@@ -59,18 +64,29 @@ function canvasPen(width, height, scale) {
         if (style.stroke) {
             canvas.strokeStyle = style.stroke;
             canvas.lineWidth = style.width || 1;
-            canvas.setLineDash(style.dash || []);
+            if (style.dash) canvas.setLineDash(style.dash);
             canvas.stroke();
+            if (style.dash) canvas.setLineDash([]);
         }
-        canvas.restore();
+        canvas.globalAlpha = 1;
     };
     return {root,
+        clear: () => {
+            canvas.clearRect(0, 0, width, height);
+            hints.length = 0;
+        },
         path: (points, style, closed) => paint(style, () => {
             points.forEach(([x, y], at) => at ? canvas.lineTo(x, y) : canvas.moveTo(x, y));
             if (closed) canvas.closePath();
         }),
-        rect: (x, y, w, h, style) => paint(style, () => canvas.rect(x, y, w, h)),
-        dot: (x, y, r, style) => paint(style, () => canvas.arc(x, y, r, 0, 2 * Math.PI)),
+        rect: (x, y, w, h, style, hint) => {
+            if (hint) hints.push({x, y, w, h, hint});
+            paint(style, () => canvas.rect(x, y, w, h));
+        },
+        dot: (x, y, r, style, hint) => {
+            if (hint) hints.push({x: x - r, y: y - r, w: 2 * r, h: 2 * r, hint});
+            paint(style, () => canvas.arc(x, y, r, 0, 2 * Math.PI));
+        },
         text: (x, y, text, {size = 12, fill, anchor = 'start', weight = '', turn} = {}) => {
             canvas.save();
             canvas.translate(x, y);

@@ -76,7 +76,7 @@ function drawLanes(pen, lanes, x, left, right, top, ink) {
     for (const bar of lanes.bars) {
         const at = Math.max(left, x(bar.from)), end = Math.min(right, bar.to === Infinity ? right : x(bar.to));
         if (at <= right && end >= left)
-            pen.rect(at, top + 13 * bar.row + 1, Math.max(3, end - at), 10, {fill: bar.colour, opacity: 0.8}, bar.hint);
+            pen.rect(at, top + 13 * bar.row + 1, Math.max(3, end - at), 10, {fill: bar.colour, opacity: 0.8}, () => bar.hint);
     }
 }
 
