@@ -114,7 +114,7 @@ function target() {
     input.addEventListener('input', () => { kept.goal = Number(input.value); fill(); });
     fill();
     return make('section', {class: 'goal'}, make('p', {}, make('label', {}, 'To ' + (rising ? 'an ' : 'a ') + metricName + ' of ', input,
-        rising ? ' % ' : ' '), line), place);
+        rising ? ' %: ' : ': '), line), place);
 }
 
 function answer() {

@@ -167,7 +167,8 @@ function scaleOf(axis, from, to) {
 function plotPicture(plot, width) {
     const columns = Math.floor(width / 210), legend = Math.ceil(plot.legend.length / columns);
     const lanes = plot.lanes.rows.length, left = 70, right = 18, top = 34 + 16 * legend;
-    const bottom = top + Math.round(0.42 * width), height = bottom + 40 + 13 * lanes;
+    const bottom = top + Math.round(0.42 * width);
+    const gap = lanes > 0 ? 7 : 0, height = bottom + 40 + 13 * lanes + gap; /* below the lowest tick's label */
     const draw = pen => {
         const x = scaleOf(plot.x, left, width - right), y = scaleOf(plot.y, bottom, top);
         pen.rect(0, 0, width, height, {fill: PAPER.paper});
@@ -180,7 +181,7 @@ function plotPicture(plot, width) {
         for (const tick of plot.x.ticks) {
             if (!tick.label || x(tick.v) < left || x(tick.v) > width - right) continue;
             pen.path([[x(tick.v), top], [x(tick.v), bottom]], {stroke: PAPER.grid, width: 1});
-            pen.text(x(tick.v), bottom + 13 * lanes + 16, tick.label, {size: 11, fill: PAPER.quiet, anchor: 'middle'});
+            pen.text(x(tick.v), bottom + 13 * lanes + gap + 16, tick.label, {size: 11, fill: PAPER.quiet, anchor: 'middle'});
         }
         for (const tick of plot.y.ticks) {
             if (!tick.label || y(tick.v) < top - 1 || y(tick.v) > bottom + 1) continue;
@@ -197,7 +198,7 @@ function plotPicture(plot, width) {
                 if (line.ring) pen.dot(...points.at(-1), 5, {stroke: line.style.stroke, width: 1.5});
             }
         });
-        drawLanes(pen, plot.lanes, x, left, width - right, bottom + 2, PAPER.quiet);
+        drawLanes(pen, plot.lanes, x, left, width - right, bottom + 2 + gap, PAPER.quiet);
         pen.path([[left, top], [left, bottom], [width - right, bottom]], {stroke: PAPER.quiet, width: 1});
     };
     return {name: plot.name, width, height, draw, points: () => plot.points};

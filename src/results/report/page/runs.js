@@ -295,7 +295,7 @@ function whomText(one) {
         if (!towards.has(peer)) towards.set(peer, []);
         if (!absent(other)) towards.get(peer).push(other);
     }
-    const names = [...towards].map(([peer, others]) => 'peer ' + peer + (others.length === 0 ? ''
+    const names = [...towards].sort((a, b) => a[0] - b[0]).map(([peer, others]) => 'peer ' + peer + (others.length === 0 ? ''
         : ' → ' + others.slice(0, 16).join(', ') + (others.length > 16 ? ' …' : '')));
     return names.slice(0, 16).join('; ') + (names.length > 16 ? ' and ' + (names.length - 16) + ' more' : '');
 }
