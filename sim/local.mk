@@ -9,6 +9,8 @@ libkith_sim_a_SOURCES = \
   sim/delivery.h \
   sim/dishonest.c \
   sim/dishonest.h \
+  sim/dump.c \
+  sim/dump.h \
   sim/engine.c \
   sim/engine.h \
   sim/event_sort.c \

@@ -69,6 +69,7 @@ static const struct part {
     {sim_watch_open, sim_watch_close},
     {sim_totals_open, NULL},
     {sim_work_open, sim_work_close},
+    {sim_dump_open, sim_dump_close},
     {sim_points_open, NULL},
     {sim_scores_open, sim_scores_close},
     {sim_results_open, NULL},
@@ -133,6 +134,7 @@ static enum kith_err carry_out(struct sim_world *world,
     begin(world);
     summary->completed = sim_loop(world, &world->report.stalled);
     sim_work_join_all(world);
+    sim_dump_end(world, summary->completed);
     sim_summarise(world, summary);
     sim_trace_close(world); /* a trace that cannot be written fails it */
     return sim_failure(world);

@@ -291,6 +291,8 @@ static void start_item(struct sim_world *world, kith_id peer,
     job->work = *work;
     if (world->peers[peer].fault != 0)
         sim_fault_prepare(world, peer, job->worker);
+    if (world->dump)
+        sim_dump_begins(world, peer, work);
     if (work->kind != KITH_WORK_TRAIN || work->edge_count > 0)
         sim_copy_forget(world, peer); /* it may fill its snapshots anew */
     kith_worker_prepare(job->worker, &job->work);
@@ -408,6 +410,8 @@ end_item(struct sim_world *world, kith_id peer)
     job->state = JOB_FREE;
     if (job->work.kind == KITH_WORK_MERGE)
         tell_guarded(world, peer, job);
+    if (world->dump)
+        sim_dump_ended(world, peer, &job->work);
     return &job->result;
 }
 

@@ -13,6 +13,7 @@
  *   model_copies.c   vectors under way
  *   work_pool.c      work items on a pool of threads
  *   sim_faults.c     crash, restart, pause, slow, cut
+ *   dump.c           models and mixing matrices, for NumPy
  *   trace.c          the hash of all decisions, and the story as text
  *   ledger.c         conservation
  *   dishonest.c      peers whose word is not true
@@ -32,6 +33,7 @@
 #include "sim/points.h"
 #include "sim/delivery.h"
 #include "sim/dishonest.h"
+#include "sim/dump.h"
 #include "sim/engine.h"
 #include "sim/full_channel.h"
 #include "sim/ledger.h"
@@ -74,6 +76,7 @@ struct sim_world {
     struct sim_channels *channels; /* NULL: wire `sized` */
     struct sim_work *work;
     struct sim_ledger *ledger; /* NULL: nobody asked */
+    struct sim_dump *dump;     /* NULL: nobody asked */
     struct sim_watch watch;
     struct sim_totals *totals;
     struct sim_points points;

@@ -96,6 +96,7 @@ UNIT = \
   tests/unit/test_node_round \
   tests/unit/test_noise \
   tests/unit/test_npy \
+  tests/unit/test_npz \
   tests/unit/test_ops \
   tests/unit/test_ops_text \
   tests/unit/test_optimiser \
@@ -234,6 +235,7 @@ INTEGRATION = \
   tests/integration/test_curves.sh \
   tests/integration/test_docs_algorithms.sh \
   tests/integration/test_docs_costs.sh \
+  tests/integration/test_dump.sh \
   tests/integration/test_failed_counts.sh \
   tests/integration/test_gpu_run.sh \
   tests/integration/test_hostile.sh \

@@ -44,7 +44,9 @@ struct kith_model_config {
     uint32_t layers[KITH_LAYERS_MAX]; /* mlp, logistic: sizes, input first */
     uint32_t layer_count;
     uint32_t dim;  /* quadratic, consensus: parameters */
-    double spread; /* quadratic: standard deviation of the targets b_i */
+    double spread; /* quadratic: standard deviation of the targets b_i, */
+    double start;  /* of a vector at which all start, */
+    double apart;  /* and of how far each peer starts from it */
 
     uint32_t image[3]; /* cnn, vgg, resnet: height, width, channels */
     uint32_t classes;
@@ -106,6 +108,8 @@ struct kith_net; /* kith/net.h */
     X(LAYERS, "layers")                                                        \
     X(DIM, "dim")                                                              \
     X(SPREAD, "spread")                                                        \
+    X(START, "start")                                                          \
+    X(APART, "apart")                                                          \
     X(IMAGE, "image")                                                          \
     X(CLASSES, "classes")                                                      \
     X(CHANNELS, "channels")                                                    \
@@ -146,6 +150,10 @@ struct kith_model {
     /* Starting weights, float64; NULL: zeros. */
     void (*start)(const struct kith_model_config *config, uint64_t seed,
                   uint64_t entity, double *x);
+    /* Where the loss of this peer alone is least, (dim) float64; NULL: no such
+     * point is known. */
+    void (*target)(const struct kith_model_config *config, uint64_t seed,
+                   uint64_t entity, double *b);
     /* The loss at x, and always its gradient (dim). NULL where build is, or
      * there is nothing to learn (consensus, none). */
     double (*loss)(const struct kith_model_config *config,

@@ -90,6 +90,7 @@ struct sim_options {
     void *arg;                         /* of both callbacks */
     const volatile sig_atomic_t *stop; /* non-zero: end now; may be NULL */
     const char *trace_path; /* a line per mark, message and fault; or NULL */
+    const char *dump_path;  /* models and matrices of every step; or NULL */
 };
 
 /* How the run went, beyond kith_summary. */
@@ -114,9 +115,9 @@ struct sim_report {
  *
  * Returns KITH_OK, or
  *   KITH_EINVAL  the experiment cannot run in virtual time, e.g. no cost of a
- *                step is known
- *   KITH_ENOMEM  too many peers or parameters for this machine
- *   KITH_EIO, KITH_ENOSPC  the trace or the store could not be written */
+ *                step is known; or has nothing to dump that steps have in
+ * common KITH_ENOMEM  too many peers or parameters for this machine KITH_EIO,
+ * KITH_ENOSPC  the trace or the store could not be written */
 KITH_MUST_CHECK enum kith_err sim_run(const struct sim_options *options,
                                       struct kith_summary *summary,
                                       struct sim_report *report, char *error);

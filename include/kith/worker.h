@@ -269,6 +269,9 @@ void kith_worker_data(const struct kith_worker *worker,
                       struct kith_data_counts *counts, uint64_t *waited_ns);
 /* z = factor * x in float64, (dim): what is evaluated and averaged. */
 void kith_worker_read(struct kith_worker *worker, double *z);
+/* The algorithm's own vector `index`, (gossiped), in float64. */
+void kith_worker_read_own(const struct kith_worker *worker, unsigned index,
+                          double *vector);
 
 /* What a checkpoint holds of a worker, and what it is held against: borrowed,
  * until the next item runs. Vectors lie on `backend`. */

@@ -42,6 +42,8 @@
     X(QUEUE, "--queue", "KIND", "calendar or heap: the same trace [calendar]") \
     X(WIRE, "--wire", "MODE", "sized or full, in place of network.wire")       \
     X(TRACE, "--trace", "FILE", "write every decision as a line of text")      \
+    X(DUMP, "--dump", "FILE.npz",                                              \
+      "models, weights and mixing matrices of every step, for NumPy")          \
     X(CALIBRATE, "--calibrate", NULL,                                          \
       "measure this machine once and write compute.step (sim) or "             \
       ".products, .threads, .peak into the file")                              \

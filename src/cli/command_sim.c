@@ -138,6 +138,7 @@ int kith_cli_sim(const struct cli_arguments *arguments)
     options.progress = show_progress;
     options.stop = &kith_cli_stop;
     options.trace_path = arguments->values[CLI_TRACE];
+    options.dump_path = arguments->values[CLI_DUMP];
     uint8_t *claims;
     code = parse_claims(arguments, run.experiment.peers, &claims);
     if (code != KITH_EXIT_OK)

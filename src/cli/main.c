@@ -96,15 +96,18 @@ static const struct cli_command commands[] = {
             "--replay carries out again what a kith lab --record wrote down, "
             "event for event,\nwithout a socket, and says how far its final "
             "models are from the lab's.\n\n"
+            "--dump writes the models before every step, the targets of "
+            "quadratics and the mixing\nmatrices as used, for methods in "
+            "rounds: docs/dump.md has the NumPy.\n\n"
             "Example: kith sim examples/demo.yaml --set gossip.every=4\n"
             "         kith sim examples/digits.yaml --sweep gossip.every=1,2,4 "
             "--seeds 3",
         .options = RUN_OPTIONS | CLI_BIT(THREADS) | CLI_BIT(QUEUE) |
-                   CLI_BIT(WIRE) | CLI_BIT(TRACE) | CLI_BIT(CALIBRATE) |
-                   CLI_BIT(SWEEP) | CLI_BIT(SHARD) | CLI_BIT(SEEDS) |
-                   CLI_BIT(JOBS) | CLI_BIT(ALL_CELLS) | CLI_BIT(CELLS) |
-                   CLI_BIT(RESUME) | CLI_BIT(TARGET_LOSS) | CLI_BIT(TARGET) |
-                   CLI_BIT(REPLAY) | CLI_BIT(DISHONEST),
+                   CLI_BIT(WIRE) | CLI_BIT(TRACE) | CLI_BIT(DUMP) |
+                   CLI_BIT(CALIBRATE) | CLI_BIT(SWEEP) | CLI_BIT(SHARD) |
+                   CLI_BIT(SEEDS) | CLI_BIT(JOBS) | CLI_BIT(ALL_CELLS) |
+                   CLI_BIT(CELLS) | CLI_BIT(RESUME) | CLI_BIT(TARGET_LOSS) |
+                   CLI_BIT(TARGET) | CLI_BIT(REPLAY) | CLI_BIT(DISHONEST),
     },
     {
         COMMAND(swarm, 0, 1),

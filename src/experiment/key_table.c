@@ -191,6 +191,10 @@ const struct key kith_experiment_keys[] = {
             "parameters"),
     BOUNDED("model.spread", KEY_NUMBER, 0, model_config.spread, 0, 1e6, "1",
             "of targets, of gradients"),
+    BOUNDED("model.start", KEY_NUMBER, 0, model_config.start, 0, 1e6, "0",
+            "of the vector at which all peers start"),
+    BOUNDED("model.apart", KEY_NUMBER, 0, model_config.apart, 0, 1e6, "0",
+            "of each peer's own start from that vector"),
 
     {"model.image", KEY_SIZES, TEXT_AT(model_config.image), .low = 3,
      .allowed = "a list of 3 whole numbers above 0: height, width and "

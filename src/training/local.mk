@@ -139,6 +139,7 @@ libkith_data_a_SOURCES = \
   src/training/data/loader.c \
   src/training/data/manifest.c \
   src/training/data/npy.c \
+  src/training/data/npz.c \
   src/training/data/piece_disk.c \
   src/training/data/piece_origin.c \
   src/training/data/piece_peers.c \

@@ -18,6 +18,7 @@ trace trace
 channels full_channel
 work work_pool
 ledger ledger
+dump dump
 watch watch
 totals peer_totals
 points points

@@ -104,6 +104,14 @@ holds() {
     python3 -c "import sys; sys.exit(0 if ($*) else 1)"
 }
 
+# numpy: sets python to one that has NumPy.
+numpy() {
+    for python in python3 /usr/bin/python3; do
+        "$python" -c 'import numpy' 2>/dev/null && return
+    done
+    return 1
+}
+
 # processes: ids of all processes of this test but the shells.
 processes() {
     python3 - "$KITH_TEST_MARK" <<'PY'

@@ -85,8 +85,7 @@ int kith_file_create(const char *path)
 {
     if (unlink(path) != 0 && errno != ENOENT)
         return -1;
-    return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                0666);
+    return open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 }
 
 FILE *kith_file_stream(int fd, const char *mode)

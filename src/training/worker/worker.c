@@ -390,3 +390,10 @@ void kith_worker_read(struct kith_worker *worker, double *z)
     for (size_t i = 0; i < worker->layout->gossiped; i++)
         z[i] *= factor;
 }
+
+void kith_worker_read_own(const struct kith_worker *worker, unsigned index,
+                          double *vector)
+{
+    KITH_ASSERT(index < worker->algorithm->vectors);
+    worker->backend->read(worker->layout->gossiped, worker->own[index], vector);
+}
