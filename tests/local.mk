@@ -264,6 +264,7 @@ INTEGRATION = \
   tests/integration/test_peer_report.sh \
   tests/integration/test_peer_stops.sh \
   tests/integration/test_peer_suites.sh \
+  tests/integration/test_oracle.sh \
   tests/integration/test_report.sh \
   tests/integration/test_report_page.sh \
   tests/integration/test_report_paired.sh \
@@ -316,6 +317,8 @@ EXTRA_DIST += tests/hostile/abuse.py tests/hostile/attacks.py \
   tests/hostile/channel.py tests/hostile/cluster.py \
   tests/hostile/exchanges.py tests/hostile/hostile.py \
   tests/hostile/member.py tests/hostile/messages.py tests/hostile/rounds.py
+EXTRA_DIST += tests/oracle/oracle.py tests/oracle/averaging.py \
+  tests/oracle/outer.py tests/oracle/push_sum.py tests/oracle/tracking.py
 EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integration/resume.py \
   tests/integration/test_cli_progress.py \
   tests/long/accept.py \
