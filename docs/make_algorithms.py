@@ -63,13 +63,30 @@ def row(algorithm):
     return "| " + " | ".join(cells) + " |"
 
 
+def differences(listed):
+    """(what differs, names), each text once."""
+    texts = {}
+    for algorithm in listed:
+        if algorithm["differs"] is not None:
+            texts.setdefault(algorithm["differs"], []).append(algorithm["name"])
+    return texts.items()
+
+
 def main():
-    listed = subprocess.run([sys.argv[1], "list", "algorithms", "--json"],
-                            stdout=subprocess.PIPE, check=True).stdout
+    listed = json.loads(subprocess.run(
+        [sys.argv[1], "list", "algorithms", "--json"],
+        stdout=subprocess.PIPE, check=True).stdout)["algorithms"]
     print(HEAD)
-    for algorithm in json.loads(listed)["algorithms"]:
+    for algorithm in listed:
         print(row(algorithm))
     print("""
+Where an algorithm is not its paper's, `kith list algorithms NAME` says so (`differs`):
+""")
+    for text, names in differences(listed):
+        print(f"- {', '.join(f'`{name}`' for name in names)}: {text}.")
+    print("""
+`tests/oracle/` holds the rounds of the others, and of most of these as they differ, against their papers' equations in NumPy, step by step, to 1e-12.
+
 Rounds of all-reduce are many to a step: n = 8 peers send 1.75 d in a step by ring, 1.75 d on average by tree, 3 d by doubling. Where it says 0.125 deg d the number is that of eight peers, and other
 numbers follow from the defaults (`share` of sparta, gtop-k, sparse-loco, update-sets, two-level and gs-sgd, whose sketches and exact values are averaged, as are the shards and lists of two-level, of 2 sites of 4; `fragments` of streaming, `outer_every` of sparta-diloco, an average over its rounds).
 

@@ -178,6 +178,8 @@ struct kith_algorithm {
     const char *name;    /* required */
     const char *paper;   /* required: authors, venue, year */
     const char *summary; /* required: the update rule in one line */
+    const char *differs; /* what is not the paper's; NULL: nothing that a user
+                            could measure (tests/oracle) */
     enum kith_pattern pattern;
     enum kith_wait wait;
     uint32_t flags; /* KITH_NEEDS_... | KITH_CONSERVES_SUM | ..., see above */

@@ -58,6 +58,7 @@ static bool read_algorithm(unsigned index, json_t *entry)
     if (algorithm == NULL)
         return false;
     begin(entry, algorithm->name, algorithm->paper, algorithm->summary);
+    kith_json_set_text(entry, "differs", algorithm->differs);
     kith_json_set_text(entry, "pattern", kith_pattern_name(algorithm->pattern));
     static const char *const waits[] = {[KITH_WAIT_NO] = "no",
                                         [KITH_WAIT_ROUND] = "round",

@@ -73,6 +73,9 @@ const struct kith_algorithm kith_algorithm_acid = {
     .name = "acid",
     .paper = "Nabli et al., NeurIPS 2023",
     .summary = "pairwise averaging, accelerated: a copy of x carries momentum",
+    .differs = "each exchange mixes x and its copy for a time of 1, "
+               "whatever time has passed; the paper's mixing runs with the "
+               "clock",
     .pattern = KITH_PATTERN_SWAP,
     .wait = KITH_WAIT_NO,
     .flags = KITH_NEEDS_EXCLUSIVE_EXCHANGE,

@@ -17,6 +17,8 @@ const struct kith_algorithm kith_algorithm_adpsgd = {
     .paper = "Lian et al., ICML 2018",
     .summary = "pairwise averaging with a random neighbour: "
                "x += (s_j - s_i) / 2",
+    .differs = "any graph will do: a busy peer refuses and another is "
+               "asked, where the paper wants the graph bipartite",
     .pattern = KITH_PATTERN_SWAP,
     .wait = KITH_WAIT_NO,
     .flags = KITH_CONSERVES_SUM | KITH_MERGES_BESIDE | KITH_TAKES_GUARD,

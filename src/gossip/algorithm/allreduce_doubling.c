@@ -24,7 +24,10 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 const struct kith_algorithm kith_algorithm_allreduce_doubling = {
     .name = "allreduce-doubling",
     .paper = "Thakur et al., 2005",
-    .summary = "the mean of all models by recursive doubling: synchronous SGD",
+    .summary = "the mean of all models by recursive doubling, after own steps",
+    .differs = "models are averaged after own steps: synchronous SGD under "
+               "plain SGD and momentum from one start, not under adamw, "
+               "lars, muon or clipping; sync-sgd is, under all",
     COLLECTIVE,
     .schedule = "collective-doubling",
     .make = kith_collective_make,

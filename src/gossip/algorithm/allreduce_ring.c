@@ -100,8 +100,11 @@ static double finish(struct kith_algebra *algebra)
 const struct kith_algorithm kith_algorithm_allreduce_ring = {
     .name = "allreduce-ring",
     .paper = "Patarasuk and Yuan, 2009",
-    .summary = "the mean of all models around a ring, in n-ths: synchronous "
-               "SGD",
+    .summary = "the mean of all models around a ring, in n-ths, after own "
+               "steps",
+    .differs = "models are averaged after own steps: synchronous SGD under "
+               "plain SGD and momentum from one start, not under adamw, "
+               "lars, muon or clipping; sync-sgd is, under all",
     COLLECTIVE,
     .schedule = "collective-ring",
     .payload = payload,

@@ -36,7 +36,10 @@ static double finish(struct kith_algebra *algebra)
 const struct kith_algorithm kith_algorithm_allreduce_tree = {
     .name = "allreduce-tree",
     .paper = "Thakur et al., 2005",
-    .summary = "the mean of all models along a binomial tree: synchronous SGD",
+    .summary = "the mean of all models along a binomial tree, after own steps",
+    .differs = "models are averaged after own steps: synchronous SGD under "
+               "plain SGD and momentum from one start, not under adamw, "
+               "lars, muon or clipping; sync-sgd is, under all",
     COLLECTIVE,
     .schedule = "collective-tree",
     .make = kith_collective_make,

@@ -67,6 +67,8 @@ const struct kith_algorithm kith_algorithm_choco = {
     .paper = "Koloskova et al., ICML 2019",
     .summary = "averaging of public copies, of which compressed differences "
                "travel",
+    .differs = "public copies begin at x(0) where all start alike, where "
+               "the paper's begin at 0",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
     .flags = KITH_CONSERVES_SUM | KITH_NEEDS_STATIC_GRAPH |

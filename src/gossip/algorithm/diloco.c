@@ -15,6 +15,7 @@ const struct kith_algorithm kith_algorithm_diloco = {
     .name = "diloco",
     .paper = "Douillard et al., 2023",
     .summary = "H local steps, an outer Nesterov step on their mean",
+    .differs = "the mean is of neighbours: the paper's on a complete graph",
     OUTER_STEP,
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9, [KITH_GOSSIP_RATE] = 0.7},
     .finish = kith_outer_nesterov,

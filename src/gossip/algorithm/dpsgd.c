@@ -19,6 +19,8 @@ const struct kith_algorithm kith_algorithm_dpsgd = {
     .paper = "Lian et al., NIPS 2017",
     .summary = "averaging with all neighbours of a round: "
                "x += sum_j W_ij (s_j - s_i)",
+    .differs = "the first round begins after the first step, which is taken "
+               "at x(0) as it is",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_ROUND,
     .flags = KITH_CONSERVES_SUM | KITH_MERGES_BESIDE | KITH_TAKES_GUARD,

@@ -14,6 +14,8 @@ const struct kith_algorithm kith_algorithm_gossipgrad = {
     .name = "gossipgrad",
     .paper = "Daily et al., 2018",
     .summary = "averaging with one other in each step, 2^k places on",
+    .differs = "the first round begins after the first step, which is taken "
+               "at x(0) as it is",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_ROUND,
     .flags = KITH_ALLOWS_DIRECTED_LINKS | KITH_CONSERVES_SUM |

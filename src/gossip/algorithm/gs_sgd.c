@@ -300,6 +300,8 @@ const struct kith_algorithm kith_algorithm_gs_sgd = {
     .paper = "Dai et al., 2021",
     .summary = "the k largest sums of all differences, found by sketches "
                "along a binomial tree, with momentum and error feedback",
+    .differs = "what is not applied stays with its owner, told by bits; "
+               "blocks of the outer point travel along",
     FEEDBACK,
     .schedule = "collective-tree-twice",
     .keys = KITH_GOSSIP_READS(SHARE) | KITH_GOSSIP_READS(RATE) |

@@ -7,9 +7,14 @@
  * differ. The optimiser sees y in the place of g. Two vectors travel; running
  * statistics are averaged plainly. A lost message leaves a bias behind.
  *
- * Source: Qu and Li, "Harnessing smoothness to accelerate distributed
- * optimization", 2018; Nedic et al. (DIGing), 2017.
- * Test: unit/test_rules.c, unit/test_taxonomy_bias.c (T6). */
+ * That is x+ = W (x - eta y), y+ = W y + g+ - g: NEXT with linear surrogates,
+ * and Push-Pull with both matrices W. The better known forms are x+ = W x - eta
+ * y with the same y (Qu and Li, 2018; DIGing, Nedic et al., 2017), and both
+ * after the step, y+ = W (y + g+ - g) (Aug-DGM, Xu et al., 2015).
+ *
+ * Source: Di Lorenzo and Scutari, "NEXT: In-Network Nonconvex Optimization",
+ * IEEE Trans. Signal and Information Processing over Networks, 2016.
+ * Test: tests/oracle, unit/test_rules.c, unit/test_taxonomy_bias.c (T6). */
 #include "updates.h"
 
 /* (x, y) */
@@ -34,7 +39,7 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 
 const struct kith_algorithm kith_algorithm_gt = {
     .name = "gt",
-    .paper = "Qu and Li, 2018",
+    .paper = "Di Lorenzo and Scutari, 2016",
     .summary = "gradient tracking: steps along the mean gradient of all, "
                "no bias on unlike data",
     .pattern = KITH_PATTERN_ROUND,

@@ -147,6 +147,9 @@ const struct kith_algorithm kith_algorithm_gtop_k = {
     .paper = "Shi et al., ICDCS 2019",
     .summary = "the k largest coordinates of the sum of all differences along "
                "a binomial tree, with error feedback",
+    .differs = "what a merge drops stays with its owner, where the paper's "
+               "is lost if the index survives elsewhere; blocks of the "
+               "outer point travel along",
     FEEDBACK,
     .schedule = "collective-tree",
     .keys = KITH_GOSSIP_READS(SHARE) | KITH_GOSSIP_READS(RATE),

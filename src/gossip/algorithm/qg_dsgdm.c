@@ -21,6 +21,8 @@ const struct kith_algorithm kith_algorithm_qg_dsgdm = {
     .paper = "Lin et al., ICML 2021",
     .summary = "averaging with all neighbours, momentum of what all did "
                "together",
+    .differs = "the buffer is eta times the paper's, and so keeps the rate "
+               "of its time where the rate changes",
     QUASI_GLOBAL,
     .after_step = after_step,
 };

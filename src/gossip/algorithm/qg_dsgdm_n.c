@@ -26,6 +26,8 @@ const struct kith_algorithm kith_algorithm_qg_dsgdm_n = {
     .name = "qg-dsgdm-n",
     .paper = "Lin et al., ICML 2021",
     .summary = "qg-dsgdm with Nesterov's look ahead",
+    .differs = "the buffer is eta times the paper's, and so keeps the rate "
+               "of its time where the rate changes",
     QUASI_GLOBAL,
     .direction = direction,
     .after_step = after_step,

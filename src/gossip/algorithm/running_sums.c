@@ -83,6 +83,8 @@ const struct kith_algorithm kith_algorithm_running_sums = {
     .name = "running-sums",
     .paper = "Vaidya et al., 2011",
     .summary = "push-sum of totals: exact whatever is lost, nobody waits",
+    .differs = "own steps are those of z = x / w: no paper has it as SGD "
+               "without rounds",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_NO,
     .flags = KITH_ALLOWS_DIRECTED_LINKS | KITH_NEEDS_STATIC_GRAPH |

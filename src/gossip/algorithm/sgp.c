@@ -33,6 +33,8 @@ const struct kith_algorithm kith_algorithm_sgp = {
     .name = "sgp",
     .paper = "Assran et al., ICML 2019",
     .summary = "push-sum: give a share of (x, w) away, train at x / w",
+    .differs = "nobody waits, and own steps are those of z = x / w, where "
+               "the paper's are of x; sgp-sync is the paper's",
     .pattern = KITH_PATTERN_PUSH,
     .wait = KITH_WAIT_NO,
     .flags = KITH_ALLOWS_DIRECTED_LINKS | KITH_CONSERVES_SUM | KITH_STEPS_AT_Z |

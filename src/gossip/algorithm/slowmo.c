@@ -15,6 +15,9 @@ const struct kith_algorithm kith_algorithm_slowmo = {
     .name = "slowmo",
     .paper = "Wang et al., ICLR 2020",
     .summary = "local SGD, averaging every H steps, momentum over the averages",
+    .differs = "the buffer is gamma times the paper's, and so keeps the "
+               "rate of its time where the rate changes; the mean is of "
+               "neighbours, the paper's on a complete graph",
     OUTER_STEP,
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.5, [KITH_GOSSIP_RATE] = 1},
     .finish = kith_outer_heavy_ball,

@@ -274,6 +274,8 @@ const struct kith_algorithm kith_algorithm_sparse_loco = {
     .paper = "Sarfi et al., 2025",
     .summary = "H local steps, of whose mean the compressed parts travel to "
                "all, with error feedback",
+    .differs = "blocks of the outer point travel along, so that who missed "
+               "a round comes back",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
     .flags = KITH_TAKES_COMPRESSOR | KITH_CHECKS_ITS_MESSAGES |

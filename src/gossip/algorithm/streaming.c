@@ -136,6 +136,7 @@ const struct kith_algorithm kith_algorithm_streaming = {
     .name = "streaming",
     .paper = "Douillard et al., 2025",
     .summary = "DiLoCo by fragments, one in each round, while training goes on",
+    .differs = "the mean is of neighbours: the paper's on a complete graph",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_ROUND,
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE) |

@@ -51,6 +51,8 @@ const struct kith_algorithm kith_algorithm_swarm = {
     .paper = "Nadiradze et al., NeurIPS 2021",
     .summary = "pairwise averaging of published copies: "
                "x += (y_j - y_i) / 2, every H steps",
+    .differs = "how an answering peer keeps its progress is our reading of "
+               "the non-blocking variant",
     .pattern = KITH_PATTERN_SWAP,
     .wait = KITH_WAIT_NO,
     .flags = KITH_CONSERVES_SUM | KITH_NEEDS_EXCLUSIVE_EXCHANGE,

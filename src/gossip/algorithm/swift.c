@@ -18,6 +18,7 @@ const struct kith_algorithm kith_algorithm_swift = {
     .paper = "Bornstein et al., ICLR 2023",
     .summary = "averaging with what came last from each neighbour; nobody "
                "waits",
+    .differs = "weights are those of the graph, not of the peers' speeds",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_NO,
     .flags = KITH_NEEDS_STATIC_GRAPH | KITH_MERGES_BESIDE,

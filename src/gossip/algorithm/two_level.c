@@ -266,6 +266,8 @@ const struct kith_algorithm kith_algorithm_two_level = {
     .paper = "Shi et al., MLSys 2021",
     .summary = "the mean of all gradients, dense within a site, its largest "
                "values between sites, with error feedback on shards",
+    .differs = "blocks of x travel along, so that who missed a round comes "
+               "back",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
     .flags = KITH_NEEDS_LOSSLESS_LINK | KITH_NEEDS_EXACT_MESSAGES |

@@ -412,6 +412,8 @@ const struct kith_algorithm kith_algorithm_update_sets = {
     .paper = "Sarfi et al., 2025; Demers et al., PODC 1987",
     .summary = "H local steps, of which the compressed parts travel from pair "
                "to pair until all know all",
+    .differs = "no paper has it: the updates of sparse-loco, spread as an "
+               "epidemic algorithm's log",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
     .flags = KITH_TAKES_COMPRESSOR | KITH_CHECKS_ITS_MESSAGES |
