@@ -88,6 +88,14 @@ static inline bool marked(enum kith_mark_kind kind)
     return false;
 }
 
+/* Exchanges that are torn, as a run's summary counts them. */
+static inline uint64_t torn(void)
+{
+    struct kith_node_counters counters;
+    kith_node_counters(node, &counters);
+    return counters.torn;
+}
+
 static inline const struct kith_send *sent(enum kith_message_kind kind)
 {
     for (uint32_t i = 0; i < effects.send_count; i++)

@@ -128,6 +128,36 @@ static void test_rule(void **state)
     graph_check("   what pairs add to x + x~", 0, (found - sum) / sum, 1e-14);
 }
 
+/* What a pair added is taken back of both; what the mixing did, which kept
+ * their sum, is not. */
+static void test_undo(void **state)
+{
+    const struct kith_algorithm *acid = kith_algorithm_find("acid");
+    const double coefficients[KITH_GOSSIP_KEY_COUNT] = {
+        [KITH_GOSSIP_MIXING] = mixing, [KITH_GOSSIP_STRENGTH] = strength};
+    void *vectors[2];
+    struct kith_algebra algebra = algebra_of(0, coefficients, vectors);
+    struct kith_work_edge edge = {.weight = 0.5};
+    double sent[DIM], received[DIM], before_x[DIM], before_sum[DIM];
+    (void)state;
+    for (unsigned k = 0; k < DIM; k++) {
+        x[0][k] = sent[k] = 1 + k;
+        copy[0][k] = 3.0 * k;
+        received[k] = 7 - 2.0 * k;
+        before_sum[k] = x[0][k] + copy[0][k];
+    }
+    algebra.sent = sent;
+    algebra.received = received;
+    acid->merge(&algebra, &edge);
+    memcpy(before_x, x[0], sizeof before_x);
+    acid->undo(&algebra, &edge);
+    for (unsigned k = 0; k < DIM; k++) {
+        const double pull = (received[k] - sent[k]) / 2;
+        assert_true(fabs(x[0][k] - (before_x[k] - pull)) < 1e-12);
+        assert_true(fabs(x[0][k] + copy[0][k] - before_sum[k]) < 1e-12);
+    }
+}
+
 static void test_chi(void **state)
 {
     struct graph graph;
@@ -261,9 +291,9 @@ static void test_in_step(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rule),         cmocka_unit_test(test_chi),
-        cmocka_unit_test(test_coefficients), cmocka_unit_test(test_faster),
-        cmocka_unit_test(test_in_step),
+        cmocka_unit_test(test_rule),   cmocka_unit_test(test_undo),
+        cmocka_unit_test(test_chi),    cmocka_unit_test(test_coefficients),
+        cmocka_unit_test(test_faster), cmocka_unit_test(test_in_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

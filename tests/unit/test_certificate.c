@@ -256,6 +256,12 @@ static void test_crl(void **state)
         trust.revoked_sequence = 3; /* The same edition again. */
         assert_int_equal(KITH_EEXPIRED,
                          kith_crl_verify(&trust, bytes, n, &decoded));
+        trust.revoked_sequence = 4; /* An older one. */
+        assert_int_equal(KITH_EEXPIRED,
+                         kith_crl_verify(&trust, bytes, n, &decoded));
+        trust.revoked_sequence = UINT64_MAX;
+        assert_int_equal(KITH_EEXPIRED,
+                         kith_crl_verify(&trust, bytes, n, &decoded));
         trust.revoked_sequence = 2;
         for (size_t at = 0; at < n; at += 1 + n / 200) {
             bytes[at] ^= 4;

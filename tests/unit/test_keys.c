@@ -498,6 +498,17 @@ static void test_revocation(void **state)
     copy("ca/crl", "a/crl");
     OK(kith_keys_load(in("a"), &identity, &trust, error));
     assert_true(trust.revoked_count == 6 && trust.revoked_sequence == 6);
+    /* Of the first edition, rightly signed: what was revoked since stays so. */
+    static uint8_t first[KITH_CRL_BYTES_MAX];
+    memcpy(first, trust.list, trust.list_bytes);
+    struct kith_crl older;
+    trust.revoked_sequence = 0;
+    assert_int_equal(kith_crl_verify(&trust, first, trust.list_bytes, &older),
+                     KITH_OK);
+    trust.revoked_sequence = 7;
+    assert_int_equal(kith_keys_take_list(&trust, first, trust.list_bytes),
+                     KITH_EEXPIRED);
+    assert_true(trust.revoked_count == 6 && trust.revoked_sequence == 7);
     kith_keys_free(&identity, &trust);
 
     OK(kith_keys_new_authority(in("other"), KITH_SUITE_ANY, error));

@@ -98,6 +98,20 @@ static void a_lone_packet_waits_for_time_outs(void **state)
     assert_true(fabs(sum / COUNT / mean - 1) < 0.05);
 }
 
+/* The longest that losses hold a message up, but for one in `rare`: time-outs
+ * that double. */
+static void a_stall_is_all_time_outs(void **state)
+{
+    (void)state;
+    const struct kith_link_terms terms = {.latency_ns = 5 * KITH_MS,
+                                          .loss = 0.1};
+    const kith_ns timeout_ns = 210 * KITH_MS;
+    assert_int_equal(kith_link_stall(&terms, 0.2), 0);
+    assert_int_equal(kith_link_stall(&terms, 0.05), timeout_ns);
+    assert_int_equal(kith_link_stall(&terms, 0.005), 3 * timeout_ns);
+    assert_int_equal(kith_link_stall(&terms, 5e-5), 15 * timeout_ns);
+}
+
 /* Where more follows, a lost packet costs a round trip, and the message no more
  * than its last loss does. */
 static void a_followed_packet_is_sent_again_at_once(void **state)
@@ -196,6 +210,7 @@ int main(void)
         cmocka_unit_test(a_line_is_shared),
         cmocka_unit_test(jitter_has_its_mean),
         cmocka_unit_test(a_lone_packet_waits_for_time_outs),
+        cmocka_unit_test(a_stall_is_all_time_outs),
         cmocka_unit_test(a_followed_packet_is_sent_again_at_once),
         cmocka_unit_test(throughput_is_that_of_the_window),
         cmocka_unit_test(pieces_make_no_difference),

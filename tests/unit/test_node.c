@@ -37,6 +37,30 @@ static void test_swap_story(void **state)
     assert_non_null(sent(KITH_MESSAGE_ACK));
 }
 
+/* An answer is about the exchange that it names: same peer, another number or
+ * another life of ours, and it changes nothing. */
+static void test_answers_of_another_exchange(void **state)
+{
+    (void)state;
+    open_node("adpsgd", "random", 4, 0, false);
+    const struct kith_send request = ask();
+    for (unsigned i = 0; i < 2; i++) {
+        struct kith_message other = about(&request, KITH_MESSAGE_ACCEPT);
+        other.id.counter += i == 0;
+        other.id.incarnation += i == 1;
+        say(request.to, other);
+        assert_null(sent(KITH_MESSAGE_MODEL));
+        other.kind = KITH_MESSAGE_BUSY;
+        say(request.to, other);
+        assert_null(sent(KITH_MESSAGE_REQUEST));
+    }
+    say(request.to, about(&request, KITH_MESSAGE_ACCEPT));
+    assert_non_null(sent(KITH_MESSAGE_MODEL));
+    struct kith_message model = about(&request, KITH_MESSAGE_MODEL);
+    model.id.counter += 1;
+    assert_int_equal(kith_node_inbox(node, request.to, &model), KITH_SLOT_NONE);
+}
+
 static void test_busy_asks_another(void **state)
 {
     (void)state;
@@ -207,6 +231,7 @@ static void test_served_torn(void **state)
     }
     expire();
     assert_true(marked(KITH_MARK_TORN));
+    assert_int_equal(torn(), 1);
 
     now_ns += 40 * KITH_S; /* what it was charged is over */
     request = served_swap();
@@ -214,6 +239,7 @@ static void test_served_torn(void **state)
     worked(KITH_WORK_MERGE);
     say(1, about(&request, KITH_MESSAGE_ABORTED)); /* a restarted initiator */
     assert_true(marked(KITH_MARK_TORN));
+    assert_int_equal(torn(), 2);
 }
 
 /* Whoever says ACCEPT in place of its ACK does not keep the only record. Found
@@ -310,6 +336,7 @@ static void test_push_written_off(void **state)
         expire();
     expire();
     assert_true(marked(KITH_MARK_TORN));
+    assert_int_equal(torn(), 1);
 }
 
 static void test_served_push(void **state)
@@ -566,10 +593,29 @@ static void test_hostile_messages(void **state)
     }
 }
 
+/* At every try, up to the most there is; never below the least. */
+static void test_timeouts_double(void **state)
+{
+    (void)state;
+    const struct kith_estimate none = {0},
+                               known = {.mean_us = 25000, .deviation_us = 5000};
+    const kith_ns once_ns = 4 * (25 + 4 * 5) * KITH_MS;
+    assert_int_equal(kith_estimate_timeout(&known, KITH_S, 0), once_ns);
+    for (uint32_t tries = 1; tries < 8; tries++)
+        assert_int_equal(kith_estimate_timeout(&known, KITH_S, tries),
+                         once_ns << tries);
+    assert_int_equal(kith_estimate_timeout(&known, KITH_S, 60),
+                     KITH_TIMEOUT_MAX_NS);
+    assert_int_equal(kith_estimate_timeout(&none, KITH_S, 2), 4 * KITH_S);
+    assert_int_equal(kith_estimate_timeout(&none, 1, 1),
+                     2 * KITH_TIMEOUT_MIN_NS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_swap_story),
+        cmocka_unit_test(test_answers_of_another_exchange),
         cmocka_unit_test(test_busy_asks_another),
         cmocka_unit_test(test_silence_aborts),
         cmocka_unit_test(test_unanswered_request),
@@ -590,6 +636,7 @@ int main(void)
         cmocka_unit_test(test_unlucky_has_its_turn),
         cmocka_unit_test(test_one_slow_answer_does_not_lift_deadlines),
         cmocka_unit_test(test_hostile_messages),
+        cmocka_unit_test(test_timeouts_double),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

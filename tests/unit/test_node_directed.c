@@ -219,6 +219,7 @@ static void test_share(void **state)
     expire();
     assert_true(mark_of(KITH_MARK_TORN)->sum == -3);
     assert_int_equal(mark_of(KITH_MARK_TORN)->peer, 2);
+    assert_int_equal(torn(), 1);
     assert_int_equal(effects.work.kind, KITH_WORK_MERGE); /* theirs is kept */
     worked(KITH_WORK_MERGE);
     assert_false(mark_of(KITH_MARK_MERGED)->initiator);
@@ -228,6 +229,7 @@ static void test_share(void **state)
     say(3, word(1, 3, KITH_MESSAGE_READY, 1));
     expire();
     assert_null(mark_of(KITH_MARK_TORN));
+    assert_int_equal(torn(), 1);
 }
 
 /* What weighs nothing is no share, and a part of a share or of a number is

@@ -67,12 +67,10 @@ static void test_round_torn_and_down(void **state)
     give_model(&to0);
     down(2);
     down(0);
-    bool torn = false;
-    for (int i = 0; i < 6 && !torn; i++) {
+    for (int i = 0; i < 6 && torn() == 0; i++)
         expire();
-        torn = marked(KITH_MARK_TORN);
-    }
-    assert_true(torn);
+    assert_true(marked(KITH_MARK_TORN));
+    assert_int_equal(torn(), 1);
     /* Both are down: the next round closes at once. */
     effects.has_work = true;
     worked(KITH_WORK_TRAIN);
@@ -503,7 +501,7 @@ static void test_round_doubt_is_short(void **state)
     const kith_ns first_ns = effects.deadline_ns - now_ns;
     give_model(&to0);
     uint32_t probes = 0;
-    for (bool torn = false; !torn; torn = marked(KITH_MARK_TORN)) {
+    for (bool is_torn = false; !is_torn; is_torn = marked(KITH_MARK_TORN)) {
         expire();
         probes += sent(KITH_MESSAGE_PROBE) != NULL;
     }

@@ -422,6 +422,31 @@ static void test_relaysgd(void **state)
     compare("algorithm: relaysgd, topology: path", STEPS, relay);
 }
 
+/* Models that have not come yet count as x(0): with targets at 0, after one
+ * step that halves them, a peer of five with two neighbours has (3 / 2 + 2)
+ * x(0) / 5, the ends of the path (2 / 2 + 3) x(0) / 5. */
+static void test_relaysgd_begins(void **state)
+{
+    (void)state;
+    struct trial relayed = {.gossip = "algorithm: relaysgd, topology: path",
+                            .model = "{kind: quadratic, dim: 4, spread: 0, "
+                                     "start: 3}",
+                            .peers = 5,
+                            .steps = 1,
+                            .rate = 0.5,
+                            .seed = 1};
+    struct trial halved = relayed;
+    halved.gossip = "algorithm: local";
+    assert_int_equal(trial_run(&relayed), KITH_OK);
+    assert_int_equal(trial_run(&halved), KITH_OK);
+    for (unsigned i = 0; i < 5; i++)
+        for (unsigned k = 0; k < TRIAL_DIM; k++) {
+            const double share = i == 0 || i == 4 ? 1.6 : 1.4;
+            assert_true(halved.z[i][k] != 0);
+            assert_true(fabs(relayed.z[i][k] / halved.z[i][k] - share) < 1e-12);
+        }
+}
+
 /* Synchronous SGD: the mean of all after every step, whatever the number of
  * peers. */
 static void all_reduce(const char *algorithm, unsigned peers)
@@ -469,13 +494,21 @@ static void test_all_reduce(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dpsgd_atc), cmocka_unit_test(test_d2),
-        cmocka_unit_test(test_gt),        cmocka_unit_test(test_extra),
-        cmocka_unit_test(test_qg),        cmocka_unit_test(test_slowmo),
-        cmocka_unit_test(test_choco),     cmocka_unit_test(test_beer),
-        cmocka_unit_test(test_diloco),    cmocka_unit_test(test_noloco),
-        cmocka_unit_test(test_gasloc),    cmocka_unit_test(test_clipped),
-        cmocka_unit_test(test_relaysgd),  cmocka_unit_test(test_all_reduce),
+        cmocka_unit_test(test_dpsgd_atc),
+        cmocka_unit_test(test_d2),
+        cmocka_unit_test(test_gt),
+        cmocka_unit_test(test_extra),
+        cmocka_unit_test(test_qg),
+        cmocka_unit_test(test_slowmo),
+        cmocka_unit_test(test_choco),
+        cmocka_unit_test(test_beer),
+        cmocka_unit_test(test_diloco),
+        cmocka_unit_test(test_noloco),
+        cmocka_unit_test(test_gasloc),
+        cmocka_unit_test(test_clipped),
+        cmocka_unit_test(test_relaysgd),
+        cmocka_unit_test(test_relaysgd_begins),
+        cmocka_unit_test(test_all_reduce),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
