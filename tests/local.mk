@@ -307,6 +307,7 @@ LONG = \
   tests/long/fuzz.sh \
   tests/long/hostile.sh \
   tests/long/message_cost.sh \
+  tests/long/mutants.sh \
   tests/long/papers.sh \
   tests/long/soak.sh \
   tests/long/theory_table.sh
@@ -331,6 +332,8 @@ EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integr
   tests/long/accept_slow_link.py tests/long/accept_sparse.py \
   tests/long/accept_unpaced.py \
   tests/long/accept_wires.py tests/long/accept_wires_live.py \
+  tests/long/mutants.py tests/long/mutants_equivalent.txt \
+  tests/long/mutants_find.py \
   tests/long/accept_heal.py tests/long/byzantine.py \
   tests/long/byzantine_digits.csv tests/long/byzantine_fashion.csv \
   tests/integration/lab_replay.py tests/integration/report_page.py tests/integration/lab_taxonomy.py \
