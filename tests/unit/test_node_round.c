@@ -49,9 +49,16 @@ static void test_round_deadline(void **state)
     assert_int_equal(sent(KITH_MESSAGE_PROBE)->to, 0);
     say(0, about(&to0, KITH_MESSAGE_ABORT));
     assert_true(marked(KITH_MARK_ROUND)); /* closed without anybody */
+    /* What of it is still going out ends: the slot is filled anew. */
+    assert_true((effects.cancel & 1u << KITH_SLOT_ROUND_SENT) != 0);
     /* Late words of the closed round. */
+    struct kith_node_counters counters;
+    kith_node_counters(node, &counters);
+    assert_int_equal(counters.late, 0);
     give_model(&to2);
     assert_non_null(sent(KITH_MESSAGE_ABORT));
+    kith_node_counters(node, &counters);
+    assert_int_equal(counters.late, 1);
     say(2, about(&to2, KITH_MESSAGE_READY));
     assert_non_null(sent(KITH_MESSAGE_ABORT));
 }
