@@ -149,8 +149,12 @@ static void test_down(void **state)
     write_good(&hand);
     hand.received[52] = 6;
     hand.edge.scalars_received[0] = 3;
+    double changed = 0;
+    for (unsigned i = 0; i < SMALL; i++)
+        changed -= hand.x[i];
     gtop_k()->merge(&hand.algebra, &hand.edge);
     for (unsigned i = 0; i < SMALL; i++) {
+        changed += hand.x[i];
         const double residual = i == 4 || i == 7 ? 0 : 1.0 + i;
         const double phi = i < 4    ? 0.5 + i
                            : i == 4 ? 20 / 3.0
@@ -162,6 +166,8 @@ static void test_down(void **state)
         assert_true(fabs(hand.own[PHI][i] - phi) <= 1e-15 * 10);
         assert_true(hand.x[i] == hand.own[PHI][i]);
     }
+    /* The books of conservation hear of all that x changed by. */
+    assert_true(fabs(hand.edge.delta_sum - changed) <= 1e-13);
 }
 
 /* Nothing comes down: the next cycle's list is of all that the last one's was
