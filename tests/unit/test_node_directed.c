@@ -343,6 +343,28 @@ static void test_mailbox_down(void **state)
     assert_int_equal(sent(KITH_MESSAGE_MODEL)->to, 2);
 }
 
+/* 1 of 4 hears of 0, the first of its edges, and sends it nothing: after a
+ * round in which somebody was missing it asks, or 0 would take it for gone. */
+static void test_mailbox_asks(void **state)
+{
+    (void)state;
+    open_plain("running-sums", "exponential", 4, 1);
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    if (effects.has_work && effects.work.kind == KITH_WORK_MERGE)
+        worked(KITH_WORK_MERGE);
+    for (int i = 0; i < 9 && !marked(KITH_MARK_ROUND); i++)
+        expire();
+    assert_true(marked(KITH_MARK_ROUND));
+    done(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_null(sent(KITH_MESSAGE_PROBE));
+    worked(KITH_WORK_MERGE);
+    assert_non_null(sent(KITH_MESSAGE_PROBE));
+    assert_int_equal(sent(KITH_MESSAGE_PROBE)->to, 0);
+}
+
 /* A generation is merged and passed on under its own number. */
 static void passes_on(uint64_t round)
 {
@@ -506,6 +528,7 @@ int main(void)
         cmocka_unit_test(test_scalars_that_are_none),
         cmocka_unit_test(test_mailbox),
         cmocka_unit_test(test_mailbox_down),
+        cmocka_unit_test(test_mailbox_asks),
         cmocka_unit_test(test_mailbox_goes_on),
         cmocka_unit_test(test_mailbox_catches_up),
         cmocka_unit_test(test_exclusive),
