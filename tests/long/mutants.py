@@ -46,7 +46,7 @@ TESTS = {
                  "test_shares test_taxonomy_equal test_taxonomy_consensus "
                  "test_taxonomy_noise test_taxonomy_choco "
                  "test_taxonomy_clipped test_taxonomy_bias test_buffers "
-                 "test_sim_conservation",
+                 "test_sim_conservation test_worker test_worker_adopt",
 }
 OWN = {
     r"gtop_k|feedback": "test_gtop_k test_gtop_k_message test_gtop_k_learns "
@@ -65,7 +65,7 @@ OWN = {
 WORK = os.path.abspath("mutants")
 SOURCE, BUILD = os.path.join(WORK, "source"), os.path.join(WORK, "build")
 MARKER = os.path.join(WORK, "mutating")  # which file is not as it was
-SLOWEST = 5  # seconds of CPU of a test on its own: others are left out
+SLOWEST = 10  # seconds of CPU of a test on its own: others are left out
 
 
 def run(command, limit=None, cpu=None):
@@ -99,13 +99,14 @@ def test_path(name):
 
 @functools.lru_cache(None)
 def tests_of(area, path):
-    """Names, without order. Of an algorithm those that speak of it; of what
-    several share, all."""
+    """Names, without order. Of an algorithm those that speak of it or go through
+    all; of what several share, every one."""
     base = os.path.basename(path)[:-2]
     own = [names for pattern, names in OWN.items() if re.search(pattern, base)]
     names = TESTS[area].split()
     if '.name = "' in open(os.path.join(SOURCE, path)).read():
-        word = re.compile(rf"\b{base.replace('_', '-')}\b(?!-)")
+        word = re.compile(rf"\b{base.replace('_', '-')}\b(?!-)|"
+                          r"\bkith_algorithms\b")
         names = [test for test in names if word.search(
             open(os.path.join(SOURCE, f"{test_path(test)}.c")).read())]
     return list(dict.fromkeys(" ".join(own + names).split()))
