@@ -3,7 +3,7 @@
  *
  *   get(piece)   memory -> disk -> peers -> origin, the first whose bytes have
  *                the manifest's hash; then kept on disk, and decoded in memory
- *   serve(piece) disk, or, at the piece's home, the origin
+ *   serve(piece) memory, disk, or, at the piece's home, the origin
  *   home of piece i of n peers: i mod n
  *
  * Only a home reads the origin for others, so that a swarm that is complete
@@ -17,8 +17,8 @@
  * are counted, refused and had elsewhere; a peer that gave them is not asked
  * again.
  *
- * A library, for one thread: memory, disk and origin are here, what asks a peer
- * is the caller's. No run uses it yet; data.cache is of whole files (cache.c).
+ * For one thread: memory, disk and origin are here, what asks a peer is the
+ * caller's.
  *
  * Source  Shi et al., "Towards Scalable Distributed Training of Deep Learning
  *         on Public Cloud Clusters", MLSys 2021 (DataCache); peers are ours.
@@ -35,21 +35,49 @@
 
 #define KITH_PIECE_HASH_BYTES 32u
 #define KITH_PIECE_BYTES_MIN 64u
-#define KITH_PIECE_BYTES_MAX (16u << 20)
+/* One burst of a session holds the largest. */
+#define KITH_PIECE_BYTES_MAX (1u << 19)
 #define KITH_PIECES_MAX (1u << 20)
 #define KITH_PIECES_ERROR_BYTES 256
 
 /* ---- manifest.c: what the data is
  *
- *   "kithman1", bytes (u64), piece_bytes (u32), count (u32), count hashes;
- *   little-endian. All pieces have piece_bytes but the last, which has what is
- *   left. */
-#define KITH_MANIFEST_HEAD_BYTES 24u
+ *   "kithman2", bytes (u64), piece_bytes, count, files (u32), count hashes, and
+ *   for each file its size (u64), the length of its name (u8) and the name,
+ *   in the order of names; little-endian. All pieces have piece_bytes but the
+ * last, which has what is left.
+ *
+ * The data are the files one after another, each from a multiple of
+ * KITH_MANIFEST_ALIGN bytes on, zeros between them; without names one file,
+ * from 0 on. */
+#define KITH_MANIFEST_HEAD_BYTES 28u
+#define KITH_MANIFEST_ALIGN 64u
+#define KITH_MANIFEST_FILES_MAX 4096u
+/* Size and longest name of each. */
+#define KITH_MANIFEST_BYTES_MAX                                                \
+    (KITH_MANIFEST_HEAD_BYTES +                                                \
+     (size_t)KITH_PIECES_MAX * KITH_PIECE_HASH_BYTES +                         \
+     (size_t)KITH_MANIFEST_FILES_MAX * (8 + 1 + UINT8_MAX))
 struct kith_manifest {
     uint64_t bytes; /* of the data, > 0 */
-    uint32_t piece_bytes, count;
+    uint32_t piece_bytes, count, file_count;
     const uint8_t *hashes; /* (count, KITH_PIECE_HASH_BYTES), the caller's */
+    const uint8_t *files;  /* (files_bytes) as they are written, the caller's */
+    size_t files_bytes;
 };
+struct kith_manifest_file {
+    char name[UINT8_MAX + 1];
+    uint64_t at, size; /* within the data */
+    size_t next;       /* of manifest->files: begin with all zeros */
+};
+
+/* The file after this one, or the first; false: there is none, or it has no
+ * name that a file of a folder can have. Cost: one step. */
+bool kith_manifest_next(const struct kith_manifest *manifest,
+                        struct kith_manifest_file *file);
+/* The file of that name; NULL: the one without. False: there is none. */
+bool kith_manifest_find(const struct kith_manifest *manifest, const char *name,
+                        struct kith_manifest_file *file);
 
 /* Pieces of so many bytes; 0: a bound is not kept. */
 uint32_t kith_manifest_count(uint64_t bytes, uint32_t piece_bytes);
@@ -67,17 +95,36 @@ void kith_manifest_root(const struct kith_manifest *manifest,
 void kith_manifest_write_head(const struct kith_manifest *manifest,
                               uint8_t head[KITH_MANIFEST_HEAD_BYTES]);
 /* Reads a manifest that lies in `bytes`, which must outlive it: nothing is
- * copied.
+ * copied. root: NULL, any.
  *
  * Returns KITH_OK, or with a line in `error` (KITH_PIECES_ERROR_BYTES)
- *   KITH_EPARSE     it is none, or has more or fewer bytes than it says
+ *   KITH_EPARSE     it is none, has more or fewer bytes than it says, or files
+ *                   that are not the data, or whose names are none
  *   KITH_ELIMIT     pieces of fewer than KITH_PIECE_BYTES_MIN or more than
- *                   KITH_PIECE_BYTES_MAX bytes, or more than KITH_PIECES_MAX
+ *                   KITH_PIECE_BYTES_MAX bytes, more than KITH_PIECES_MAX, or
+ *                   more than KITH_MANIFEST_FILES_MAX files
  *   KITH_EMISMATCH  its root is not this one */
 KITH_MUST_CHECK enum kith_err
 kith_manifest_parse(const uint8_t *bytes, size_t size,
                     const uint8_t root[KITH_PIECE_HASH_BYTES],
                     struct kith_manifest *manifest, char *error);
+
+/* manifest_make.c: of the file at `path`, or of all plain files of the folder
+ * there that have bytes and whose names do not begin with a dot, in the order
+ * of their names. *bytes (size): malloc'd, the caller frees it.
+ *
+ * Returns KITH_OK, or with a line in `error` (KITH_PIECES_ERROR_BYTES)
+ *   KITH_ELIMIT  nothing is there, or more than a manifest can say
+ *   KITH_ENOENT, KITH_EPERM, KITH_EIO, KITH_EPARSE  a file cannot be read, or
+ *                became shorter
+ *   KITH_ENOMEM
+ *
+ * Cost    a pass over the data. */
+#define KITH_MANIFEST_PIECE_BYTES (1u << 18)
+KITH_MUST_CHECK enum kith_err kith_manifest_make(const char *path,
+                                                 uint32_t piece_bytes,
+                                                 uint8_t **bytes, size_t *size,
+                                                 char *error);
 
 /* ---- where pieces come from */
 
@@ -112,11 +159,11 @@ kith_piece_disk_init(struct kith_piece_disk *disk, const char *folder,
                      const struct kith_manifest *manifest, uint32_t self);
 struct kith_piece_source kith_piece_disk_source(struct kith_piece_disk *disk);
 
-/* piece_origin.c: the file itself, wherever it is mounted. */
+/* piece_origin.c: the files themselves, in a folder, wherever it is mounted;
+ * without names in the manifest the file. */
 struct kith_piece_origin {
     char path[KITH_PATH_BYTES_MAX];
-    uint64_t bytes;
-    uint32_t piece_bytes;
+    const struct kith_manifest *manifest; /* the caller's */
 };
 KITH_MUST_CHECK enum kith_err
 kith_piece_origin_init(struct kith_piece_origin *origin, const char *path,
@@ -131,9 +178,11 @@ struct kith_piece_peers {
     bool *distrusted; /* (count), the caller's, all false */
     void *owner;
     /* bytes (size) <- what the peer says the piece is. KITH_ENOENT: it has
-     * none; else: it was not to be reached. */
+     * none; else: it was not to be reached. NULL: nobody is asked. */
     enum kith_err (*ask)(void *owner, uint32_t peer, uint32_t piece,
                          size_t size, uint8_t *bytes);
+    /* NULL: does not matter. What it gave was something else. */
+    void (*lied)(void *owner, uint32_t peer, uint32_t piece);
 };
 struct kith_piece_source
 kith_piece_peers_source(struct kith_piece_peers *peers);
@@ -155,7 +204,10 @@ struct kith_pieces_config {
      * decoded_bytes(size), 64-byte aligned. NULL: as it is. */
     size_t (*decoded_bytes)(size_t size);
     void (*decode)(const uint8_t *bytes, size_t size, void *out);
-    uint32_t slots; /* decoded pieces in memory, > 0; more than count: count */
+    /* Decoded pieces in memory, > 0; more than count: count. Piece i lies in
+     * slot i mod slots: with all of them there, as they are and of a size that
+     * is a multiple of 64, the data lie in memory in one. */
+    uint32_t slots;
 };
 
 struct kith_piece_counts {
@@ -195,6 +247,8 @@ KITH_MUST_CHECK enum kith_err kith_pieces_serve(struct kith_pieces *pieces,
                                                 uint32_t piece,
                                                 const uint8_t **bytes,
                                                 char *error);
+/* Slot 0 of the memory. */
+const void *kith_pieces_memory(const struct kith_pieces *pieces);
 const struct kith_piece_counts *
 kith_pieces_counts(const struct kith_pieces *pieces);
 

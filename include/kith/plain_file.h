@@ -7,6 +7,7 @@
 #ifndef KITH_PLAIN_FILE_H
 #define KITH_PLAIN_FILE_H
 
+#include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -31,6 +32,9 @@ KITH_MUST_CHECK enum kith_err kith_file_open(const char *path, int *fd,
                                              size_t *bytes, char *why);
 /* The same for a file that somebody else opens (SQLite). */
 KITH_MUST_CHECK enum kith_err kith_file_check(const char *path, char *why);
+
+/* For scandir(): the order of bytes, whatever the locale. */
+int kith_file_by_name(const struct dirent **a, const struct dirent **b);
 
 /* A new file to write, in the place of what stands there: a link that somebody
  * else put there is not followed, a FIFO's reader not waited for.

@@ -272,6 +272,8 @@ cli_command_run kith_cli_list_topology;
 cli_command_run kith_cli_list_exchanges;
 /* list_balance.c: kith list balance MODEL|FILE.yaml [PEERS]. */
 cli_command_run kith_cli_list_balance;
+/* list_manifest.c: kith list manifest PATH FILE. */
+cli_command_run kith_cli_list_manifest;
 /* What a peer sends in an exchange or a round, in d = values of the model,
  * C(d) = these compressed, deg = neighbours of the round: "2 deg d". */
 void kith_cli_sends(const struct kith_algorithm *algorithm, char *text,

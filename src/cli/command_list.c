@@ -384,6 +384,7 @@ static const struct kind kinds[] = {
     {"keys", read_key, true, NULL},
     {"exchanges", NULL, true, kith_cli_list_exchanges},
     {"balance", NULL, true, kith_cli_list_balance},
+    {"manifest", NULL, true, kith_cli_list_manifest},
 };
 #define KIND_COUNT (sizeof kinds / sizeof kinds[0])
 

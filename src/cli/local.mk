@@ -27,6 +27,7 @@ libkith_cli_a_SOURCES = \
   src/cli/follow_server.h \
   src/cli/list_balance.c \
   src/cli/list_exchanges.c \
+  src/cli/list_manifest.c \
   src/cli/message_sizes.c \
   src/cli/options.c \
   src/cli/peer_open.c \

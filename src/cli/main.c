@@ -235,14 +235,18 @@ static const struct cli_command commands[] = {
                    "bytes of a message, the memory that it takes and what "
                    "is\nkept; balance: of each layer of a model or of a file's "
                    "what a step computes and sends,\nand how it is best "
-                   "divided among peers. With PEERS a topology is built and "
+                   "divided among peers; manifest PATH FILE: "
+                   "writes the\nhashes of a data set's pieces, for "
+                   "data.manifest. With PEERS a topology is built and "
                    "measured:\ndegrees, links, spectral gap.\n\n"
                    "Example: kith list algorithms adpsgd\n"
                    "         kith list topology watts-strogatz 64 --set "
                    "gossip.rewire=0.3\n"
                    "         kith list exchanges adpsgd --set "
                    "model.dim=124000000\n"
-                   "         kith list balance vgg 64 --batch 256",
+                   "         kith list balance vgg 64 --batch 256\n"
+                   "         kith list manifest /mnt/nfs/shards "
+                   "shards.manifest",
         .options = CLI_BIT(JSON) | CLI_BIT(SET) | CLI_BIT(BATCH),
     },
     {

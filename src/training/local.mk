@@ -138,6 +138,7 @@ libkith_data_a_SOURCES = \
   src/training/data/idx.c \
   src/training/data/loader.c \
   src/training/data/manifest.c \
+  src/training/data/manifest_make.c \
   src/training/data/npy.c \
   src/training/data/npz.c \
   src/training/data/piece_disk.c \

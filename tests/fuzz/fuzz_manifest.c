@@ -1,5 +1,6 @@
 /* Goal: no bytes make a manifest misbehave. Of what is accepted every piece has
- * a size within bounds, and together they are the data; a root of other bytes
+ * a size within bounds, and together they are the data; so have its files, and
+ * names of files of a folder; a root of other bytes
  * is never accepted. */
 #include <string.h>
 
@@ -23,6 +24,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         sum += piece;
     }
     KITH_ASSERT(sum == manifest.bytes);
+    struct kith_manifest_file file = {.next = 0};
+    uint32_t files = 0;
+    for (; kith_manifest_next(&manifest, &file); files++) {
+        KITH_ASSERT(file.at + file.size <= manifest.bytes);
+        KITH_ASSERT(file.name[0] != '.' && strchr(file.name, '/') == NULL);
+    }
+    KITH_ASSERT(files == manifest.file_count);
     root[size % sizeof root] ^= 1;
     KITH_ASSERT(kith_manifest_parse(data, size, root, &manifest, error) ==
                 KITH_EMISMATCH);

@@ -1,6 +1,8 @@
-/* Pieces of the file itself: see kith/pieces.h. */
+/* Pieces of the files themselves: see kith/pieces.h. */
 #define _POSIX_C_SOURCE 200809L /* pread */
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "kith/pieces.h"
@@ -11,8 +13,7 @@ enum kith_err kith_piece_origin_init(struct kith_piece_origin *origin,
                                      const char *path,
                                      const struct kith_manifest *manifest)
 {
-    origin->bytes = manifest->bytes;
-    origin->piece_bytes = manifest->piece_bytes;
+    origin->manifest = manifest;
     return kith_text_copy(origin->path, sizeof origin->path, path)
                ? KITH_OK
                : KITH_ELIMIT;
@@ -34,18 +35,53 @@ static enum kith_err read_at(int file, uint64_t at, size_t size, uint8_t *bytes)
 }
 
 /* Opened for each: a mount may go and come back. */
+static enum kith_err read_file(const char *path, uint64_t at, size_t size,
+                               uint8_t *bytes)
+{
+    char why[KITH_FILE_WHY_BYTES];
+    int file;
+    enum kith_err err = kith_file_open(path, &file, NULL, why);
+    if (err != KITH_OK)
+        return err;
+    err = read_at(file, at, size, bytes);
+    (void)close(file);
+    return err;
+}
+
+/* What of the piece lies in this file. */
+static enum kith_err read_part(const struct kith_piece_origin *origin,
+                               const struct kith_manifest_file *file,
+                               uint64_t first, size_t size, uint8_t *bytes)
+{
+    char path[KITH_PATH_BYTES_MAX];
+    const uint64_t from = first > file->at ? first : file->at;
+    const uint64_t end = first + size < file->at + file->size
+                             ? first + size
+                             : file->at + file->size;
+    if (from >= end)
+        return KITH_OK;
+    const int length =
+        snprintf(path, sizeof path, "%s/%s", origin->path, file->name);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return KITH_ELIMIT;
+    return read_file(path, from - file->at, (size_t)(end - from),
+                     bytes + (from - first));
+}
+
 static enum kith_err read_piece(void *owner, uint32_t piece, unsigned attempt,
                                 size_t size, uint8_t *bytes)
 {
     const struct kith_piece_origin *const origin = owner;
-    char why[KITH_FILE_WHY_BYTES];
-    int file;
+    const struct kith_manifest *const manifest = origin->manifest;
+    const uint64_t first = (uint64_t)piece * manifest->piece_bytes;
+    struct kith_manifest_file file = {.next = 0};
+    enum kith_err err = KITH_OK;
     (void)attempt;
-    enum kith_err err = kith_file_open(origin->path, &file, NULL, why);
-    if (err != KITH_OK)
-        return err;
-    err = read_at(file, (uint64_t)piece * origin->piece_bytes, size, bytes);
-    (void)close(file);
+    if (manifest->file_count == 0)
+        return read_file(origin->path, first, size, bytes);
+    memset(bytes, 0, size); /* what lies between files */
+    while (err == KITH_OK && kith_manifest_next(manifest, &file))
+        err = read_part(origin, &file, first, size, bytes);
     return err;
 }
 

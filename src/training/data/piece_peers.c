@@ -16,7 +16,7 @@ static enum kith_err read_piece(void *owner, uint32_t piece, unsigned attempt,
                                 size_t size, uint8_t *bytes)
 {
     const struct kith_piece_peers *const peers = owner;
-    if (attempt + 1 >= peers->count)
+    if (peers->ask == NULL || attempt + 1 >= peers->count)
         return KITH_ENOENT;
     const uint32_t peer = asked(peers, piece, attempt);
     KITH_ASSERT(peer != peers->self);
@@ -28,7 +28,10 @@ static enum kith_err read_piece(void *owner, uint32_t piece, unsigned attempt,
 static void distrust(void *owner, uint32_t piece, unsigned attempt)
 {
     const struct kith_piece_peers *const peers = owner;
-    peers->distrusted[asked(peers, piece, attempt)] = true;
+    const uint32_t peer = asked(peers, piece, attempt);
+    peers->distrusted[peer] = true;
+    if (peers->lied != NULL)
+        peers->lied(peers->owner, peer, piece);
 }
 
 struct kith_piece_source kith_piece_peers_source(struct kith_piece_peers *peers)

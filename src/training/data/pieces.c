@@ -12,8 +12,6 @@ enum { ALIGNMENT = 64 };
 struct kith_pieces {
     struct kith_pieces_config config;
     struct kith_piece_counts counts;
-    uint32_t next;    /* the slot that is filled next: first in, first out */
-    uint32_t *slots;  /* (count) slot of a piece, or NOWHERE */
     uint32_t *holds;  /* (config.slots) piece of a slot, or NOWHERE */
     uint8_t *raw;     /* (piece_bytes) */
     uint8_t *decoded; /* (config.slots, slot_bytes) */
@@ -27,7 +25,7 @@ static size_t aligned(size_t bytes)
 
 /* Where everything stands behind the struct. */
 struct places {
-    size_t slots, holds, raw, decoded, slot_bytes, end;
+    size_t holds, raw, decoded, slot_bytes, end;
 };
 
 static uint32_t slots_of(const struct kith_pieces_config *config)
@@ -39,11 +37,10 @@ static uint32_t slots_of(const struct kith_pieces_config *config)
 static struct places places_of(const struct kith_pieces_config *config)
 {
     const struct kith_manifest *const manifest = config->manifest;
-    struct places at = {.slots = aligned(sizeof(struct kith_pieces))};
+    struct places at = {.holds = aligned(sizeof(struct kith_pieces))};
     at.slot_bytes = aligned(config->decoded_bytes == NULL
                                 ? manifest->piece_bytes
                                 : config->decoded_bytes(manifest->piece_bytes));
-    at.holds = at.slots + aligned(manifest->count * sizeof(uint32_t));
     at.raw = at.holds + aligned(slots_of(config) * sizeof(uint32_t));
     at.decoded = at.raw + aligned(manifest->piece_bytes);
     at.end = at.decoded + slots_of(config) * at.slot_bytes;
@@ -73,13 +70,11 @@ struct kith_pieces *kith_pieces_init(void *memory,
     KITH_ASSERT((uintptr_t)memory % ALIGNMENT == 0);
     KITH_ASSERT(kith_pieces_size(config) > 0);
     *pieces = (struct kith_pieces){.config = *config,
-                                   .slots = (void *)(base + at.slots),
                                    .holds = (void *)(base + at.holds),
                                    .raw = base + at.raw,
                                    .decoded = base + at.decoded,
                                    .slot_bytes = at.slot_bytes};
     pieces->config.slots = slots_of(config);
-    memset(pieces->slots, 0xff, config->manifest->count * sizeof(uint32_t));
     memset(pieces->holds, 0xff, pieces->config.slots * sizeof(uint32_t));
     return pieces;
 }
@@ -172,47 +167,59 @@ static enum kith_err fetch(struct kith_pieces *pieces, uint32_t piece,
 
 /* ---- memory */
 
-static void *slot_at(const struct kith_pieces *pieces, uint32_t slot)
+static void *slot_of(const struct kith_pieces *pieces, uint32_t piece)
 {
-    return pieces->decoded + slot * pieces->slot_bytes;
+    return pieces->decoded + piece % pieces->config.slots * pieces->slot_bytes;
 }
 
-static void *fill_slot(struct kith_pieces *pieces, uint32_t piece)
+static bool is_in_memory(const struct kith_pieces *pieces, uint32_t piece)
 {
-    const uint32_t slot = pieces->next;
+    return piece < pieces->config.manifest->count &&
+           pieces->holds[piece % pieces->config.slots] == piece;
+}
+
+static void fill_slot(struct kith_pieces *pieces, uint32_t piece)
+{
     const size_t size = kith_manifest_size(pieces->config.manifest, piece);
-    if (pieces->holds[slot] != NOWHERE)
-        pieces->slots[pieces->holds[slot]] = NOWHERE;
-    pieces->holds[slot] = piece;
-    pieces->slots[piece] = slot;
-    pieces->next = (slot + 1) % pieces->config.slots;
+    pieces->holds[piece % pieces->config.slots] = piece;
     if (pieces->config.decode == NULL)
-        memcpy(slot_at(pieces, slot), pieces->raw, size);
+        memcpy(slot_of(pieces, piece), pieces->raw, size);
     else
-        pieces->config.decode(pieces->raw, size, slot_at(pieces, slot));
-    return slot_at(pieces, slot);
+        pieces->config.decode(pieces->raw, size, slot_of(pieces, piece));
 }
 
 enum kith_err kith_pieces_get(struct kith_pieces *pieces, uint32_t piece,
                               const void **decoded, char *error)
 {
-    if (piece < pieces->config.manifest->count &&
-        pieces->slots[piece] != NOWHERE) {
-        pieces->counts.memory++;
-        *decoded = slot_at(pieces, pieces->slots[piece]);
-        return KITH_OK;
+    const bool known = is_in_memory(pieces, piece);
+    if (!known) {
+        const enum kith_err err = fetch(pieces, piece, false, error);
+        if (err != KITH_OK)
+            return err;
+        fill_slot(pieces, piece);
     }
-    const enum kith_err err = fetch(pieces, piece, false, error);
-    if (err == KITH_OK)
-        *decoded = fill_slot(pieces, piece);
-    return err;
+    pieces->counts.memory += known;
+    *decoded = slot_of(pieces, piece);
+    return KITH_OK;
 }
 
 enum kith_err kith_pieces_serve(struct kith_pieces *pieces, uint32_t piece,
                                 const uint8_t **bytes, char *error)
 {
-    *bytes = pieces->raw;
-    return fetch(pieces, piece, true, error);
+    const bool known =
+        pieces->config.decode == NULL && is_in_memory(pieces, piece);
+    *bytes = known ? slot_of(pieces, piece) : pieces->raw;
+    const enum kith_err err =
+        known ? KITH_OK : fetch(pieces, piece, true, error);
+    /* A home that is asked before it wants it reads it once. */
+    if (err == KITH_OK && !known && pieces->config.decode == NULL)
+        fill_slot(pieces, piece);
+    return err;
+}
+
+const void *kith_pieces_memory(const struct kith_pieces *pieces)
+{
+    return pieces->decoded;
 }
 
 const struct kith_piece_counts *

@@ -81,6 +81,11 @@ enum kith_err kith_file_open(const char *path, int *fd, size_t *bytes,
     return err;
 }
 
+int kith_file_by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
 int kith_file_create(const char *path)
 {
     if (unlink(path) != 0 && errno != ENOENT)
