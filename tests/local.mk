@@ -246,6 +246,7 @@ INTEGRATION = \
   tests/integration/test_lab_guard.sh \
   tests/integration/test_lab_huge.sh \
   tests/integration/test_lab_learns.sh \
+  tests/integration/test_lab_pieces.sh \
   tests/integration/test_lab_refuses.sh \
   tests/integration/test_lab_replay.sh \
   tests/integration/test_lab_resumes.sh \

@@ -79,12 +79,18 @@ struct kith_dataset {
     void (*close)(void *owner);
 };
 
+struct kith_data_store;
+
 /* What `data:` says. */
 struct kith_data_config {
     const struct kith_dataset_kind *kind;
     char path[KITH_PATH_BYTES_MAX];  /* a folder or a file, as the kind says */
     char cache[KITH_PATH_BYTES_MAX]; /* local copies on first touch; "": none */
-    uint32_t context;                /* tokens: of the model; images: 0 */
+    char manifest[KITH_PATH_BYTES_MAX];  /* of what is at `path`, for peers that
+                                            share it (data_store.h); "": none */
+    const struct kith_data_store *store; /* complete: files are read from its
+                                            memory. NULL: from `path` */
+    uint32_t context;                    /* tokens: of the model; images: 0 */
     double test_share; /* text, bytes: the last part is the test set, 0.1 */
     bool normalise;    /* images: by the training set's mean and deviation */
     /* synthetic: of the model, how much, and from which draws. */

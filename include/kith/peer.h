@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "kith/curve.h"
+#include "kith/data_store.h"
 #include "kith/err.h"
 #include "kith/experiment.h"
 #include "kith/node.h"
@@ -100,6 +101,9 @@ struct kith_peer_options {
      * NULL where the model has no data. */
     bool evaluates;
     const struct kith_examples *test;
+    /* Whence they came in pieces, given to members that come later; NULL: they
+     * did not. kith_peer_data_open sets it. */
+    struct kith_data_store *store;
     const struct kith_identity *identity;
     const struct kith_trust *trust;
     const char *keys_folder; /* crl is read again from here; NULL: never */
@@ -190,6 +194,26 @@ struct kith_peer_report {
 KITH_MUST_CHECK enum kith_err
 kith_peer_run(const struct kith_peer_options *options,
               struct kith_peer_report *report, char *error);
+
+/* The data set of an experiment with data.manifest, before kith_peer_run: in
+ * pieces from the local disk, from members and from the origin (data_store.h).
+ * Members are served meanwhile, and until all that are here have all. Sets
+ * options->train, test and store; the others have to be set, listen_fd too,
+ * which stays the caller's.
+ *
+ * Returns KITH_OK, or, with `error` (KITH_PEER_ERROR_BYTES) and nothing to
+ * close, what kith_data_store_open and kith_dataset_open return, KITH_EPARSE
+ * and KITH_ENOENT where a piece is nowhere as the manifest says, KITH_ECLOSED
+ * where there is something to read from control_fd, KITH_EMISMATCH,
+ * KITH_EUNSUPPORTED, KITH_EBUSY. Test: integration/test_lab_pieces.sh. */
+struct kith_peer_data {
+    struct kith_data_store store;
+    struct kith_dataset dataset;
+};
+KITH_MUST_CHECK enum kith_err
+kith_peer_data_open(struct kith_peer_options *options,
+                    struct kith_peer_data *data, char *error);
+void kith_peer_data_close(struct kith_peer_data *data);
 
 /* Binds and listens; the port chosen for port 0 is in `bound` (HOST:PORT,
  * KITH_ADDRESS_BYTES; may be NULL). What the lab does before it forks. */

@@ -9,6 +9,7 @@
 #include "kith/build.h"
 #include "kith/check.h"
 #include "kith/curve.h"
+#include "kith/data_store.h"
 #include "kith/err.h"
 #include "kith/experiment.h"
 #include "kith/node.h"
@@ -139,6 +140,7 @@ struct kith_summary {
     struct {
         double train_s, aead_s, socket_s, other_s; /* NaN in sim */
     } cpu;
+    struct kith_piece_totals pieces; /* of all peers; count 0: none was used */
     uint32_t faults, violations;
     struct kith_checks checks; /* the violations by name; zeros: none */
     bool completed;            /* not interrupted */

@@ -29,7 +29,7 @@
 struct peering {
     const struct cli_arguments *arguments;
     struct cli_member member;
-    struct kith_dataset dataset;
+    struct kith_peer_data data; /* its store is used with data.manifest alone */
     bool has_dataset;
     struct kith_rundb *store;
     uint32_t incarnation;
@@ -177,8 +177,8 @@ static bool score_save(const struct peering *peering, struct kith_score *score)
         kith_save_parameters(&task, experiment->backend, peering->save, &z,
                              &dim, &step, error) != KITH_OK)
         return false;
-    const enum kith_err err = kith_evaluate(experiment, experiment->backend,
-                                            &peering->dataset.test, z, score);
+    const enum kith_err err = kith_evaluate(
+        experiment, experiment->backend, &peering->data.dataset.test, z, score);
     free(z);
     return err == KITH_OK;
 }
@@ -231,6 +231,7 @@ static void summarise(struct peering *peering,
     summary->cpu.aead_s = report->cpu.aead_s;
     summary->cpu.socket_s = report->cpu.socket_s;
     summary->cpu.other_s = report->cpu.other_s;
+    summary->pieces = kith_data_store_totals(&peering->data.store);
     summary->completed = report->finished;
     summary->alone = was_alone(report);
     summary->diverged = report->diverged;
@@ -243,18 +244,34 @@ static void summarise(struct peering *peering,
     keep_score(peering, report, &score);
 }
 
+static bool in_pieces(const struct peering *peering)
+{
+    const struct kith_experiment *experiment = &peering->member.experiment;
+    return experiment->model->input != KITH_INPUT_NONE &&
+           experiment->data.config.manifest[0] != '\0';
+}
+
+static enum kith_err open_pieces(struct peering *peering,
+                                 struct kith_peer_options *options, char *error)
+{
+    const struct kith_experiment *experiment = &peering->member.experiment;
+    const enum kith_err err =
+        kith_peer_data_open(options, &peering->data, error);
+    peering->has_dataset = err == KITH_OK;
+    return err == KITH_OK ? kith_experiment_check_data(
+                                experiment, &peering->data.dataset.train, error)
+                          : err;
+}
+
 static enum kith_err run_peer(struct peering *peering, char *error)
 {
     const struct cli_member *member = &peering->member;
     struct kith_peer_options options;
     kith_peer_options_default(&options);
-    peering->steps = kith_experiment_steps(
-        &member->experiment,
-        peering->has_dataset ? peering->dataset.train.count : 0);
     options.experiment = &member->experiment;
-    options.train = peering->has_dataset ? &peering->dataset.train : NULL;
+    options.train = peering->has_dataset ? &peering->data.dataset.train : NULL;
     options.evaluates = true;
-    options.test = peering->has_dataset ? &peering->dataset.test : NULL;
+    options.test = peering->has_dataset ? &peering->data.dataset.test : NULL;
     options.identity = &member->identity;
     options.trust = &member->trust;
     options.keys_folder = member->file.identity;
@@ -271,6 +288,17 @@ static enum kith_err run_peer(struct peering *peering, char *error)
     options.on_row = keep_row;
     options.on_mark = keep_mark;
     options.on_log = show_line;
+    if (in_pieces(peering)) {
+        const enum kith_err err = open_pieces(peering, &options, error);
+        if (err != KITH_OK) { /* the run takes them over */
+            close(peering->listen_fd);
+            close(peering->stop_fd);
+            return err;
+        }
+    }
+    peering->steps = kith_experiment_steps(
+        &member->experiment,
+        peering->has_dataset ? peering->data.dataset.train.count : 0);
     return kith_peer_run(&options, &peering->report, error);
 }
 
@@ -287,6 +315,9 @@ static int finish(struct peering *peering, enum kith_err err, const char *error)
         (void)kith_rundb_finish(peering->store, experiment, &summary);
     }
     const enum kith_err stored = kith_rundb_close(peering->store, store_error);
+    if (err == KITH_ECLOSED)
+        return kith_cli_fail(peering->arguments, KITH_EXIT_INTERRUPTED, "%s",
+                             error);
     if (err != KITH_OK)
         return kith_cli_check(peering->arguments, err, error);
     if (stored != KITH_OK)
@@ -357,14 +388,13 @@ int kith_cli_peer(const struct cli_arguments *arguments)
         return code;
     code = kith_cli_compute_open(arguments, &peering.member.experiment,
                                  CLI_COMPUTE_ALL);
+    if (code == KITH_EXIT_OK && !in_pieces(&peering))
+        code =
+            kith_cli_dataset_open(arguments, &peering.member.experiment,
+                                  &peering.data.dataset, &peering.has_dataset);
     if (code == KITH_EXIT_OK)
-        code = kith_cli_dataset_open(arguments, &peering.member.experiment,
-                                     &peering.dataset, &peering.has_dataset);
-    if (code == KITH_EXIT_OK) {
         code = serve(&peering);
-        if (peering.has_dataset)
-            kith_dataset_close(&peering.dataset);
-    }
+    kith_peer_data_close(&peering.data);
     kith_cli_member_close(&peering.member);
     return code;
 }

@@ -155,7 +155,9 @@ int kith_cli_dataset_open(const struct cli_arguments *arguments,
 static void store_counts(const struct cli_run *run, uint64_t samples)
 {
     const struct kith_data_counts *counts = &run->dataset.counts;
-    const bool mapped = run->dataset.train.mapped;
+    const bool mapped = run->dataset.train.mapped &&
+                        (run->world != KITH_WORLD_LAB ||
+                         run->experiment.data.config.manifest[0] == '\0');
     const struct {
         const char *key;
         uint64_t value;

@@ -62,6 +62,9 @@ enum kith_err kith_experiment_read_data(const struct tree *tree,
         err = kith_experiment_resolve_path(tree, "data.path", config->path);
     if (err == KITH_OK && config->cache[0] != '\0')
         err = kith_experiment_resolve_path(tree, "data.cache", config->cache);
+    if (err == KITH_OK && config->manifest[0] != '\0')
+        err = kith_experiment_resolve_path(tree, "data.manifest",
+                                           config->manifest);
     return err;
 }
 
@@ -111,6 +114,7 @@ kith_experiment_rule_data(const struct tree *tree,
     } keys[] = {
         {"data.path", files, "reads no files"},
         {"data.cache", files, "reads no files"},
+        {"data.manifest", files, "reads no files"},
         {"data.rows", !files, "has as many rows as its files"},
         {"data.spread", kind->spreads, "has no classes with means to draw"},
         {"data.test_share", kind->cut, "has a test set of its own"},

@@ -229,6 +229,9 @@ const struct key kith_experiment_keys[] = {
      .help = "folder or file, as the kind says; relative to this file"},
     {"data.cache", KEY_TEXT, KEY_LOCAL, TEXT_AT(data.config.cache),
      .help = "folder on the local disk that keeps a checked copy of each file"},
+    {"data.manifest", KEY_TEXT, KEY_LOCAL, TEXT_AT(data.config.manifest),
+     .help = "lab, peer: hashes of its pieces, which peers have from each "
+             "other; see kith list manifest"},
     BOUNDED("data.test_share", KEY_NUMBER, KEY_ABOVE | KEY_BELOW,
             data.config.test_share, 0, 1, "0.1",
             "text, bytes: the end of the file that is the test set"),

@@ -195,6 +195,26 @@ static void send_final(struct speaker *speaker, enum kith_err err,
     speak(speaker, &record, true);
 }
 
+/* The data, where they come in pieces, and the run. */
+static enum kith_err run_peer(struct speaker *speaker,
+                              struct kith_peer_options *options,
+                              struct kith_peer_report *report, char *error)
+{
+    struct kith_peer_data data;
+    if (options->train == NULL ||
+        options->experiment->data.config.manifest[0] == '\0')
+        return kith_peer_run(options, report, error);
+    enum kith_err err = kith_peer_data_open(options, &data, error);
+    if (err != KITH_OK)
+        return err;
+    struct lab_record record = {.kind = LAB_RECORD_PIECES};
+    record.as.pieces = kith_data_store_totals(&data.store);
+    speak(speaker, &record, true);
+    err = kith_peer_run(options, report, error);
+    kith_peer_data_close(&data);
+    return err;
+}
+
 int kith_lab_child_peer(void *user, int rows_fd, int control_fd)
 {
     struct lab_child *child = user;
@@ -212,7 +232,7 @@ int kith_lab_child_peer(void *user, int rows_fd, int control_fd)
     set_options(&options, &speaker, save);
     struct kith_peer_report report;
     memset(&report, 0, sizeof report);
-    const enum kith_err err = kith_peer_run(&options, &report, error);
+    const enum kith_err err = run_peer(&speaker, &options, &report, error);
 
     /* The last row is the one that is summed up: it has to arrive. */
     if (err == KITH_OK && speaker.dropped > 0) {

@@ -97,6 +97,7 @@ static void add_up(struct lab *lab, struct kith_summary *summary)
     add_speeds(lab, summary);
     add_curves(lab, summary);
     summary->faults = lab->faults;
+    summary->pieces = lab->pieces;
     summary->completed = lab->signals == 0 && lab->start_ns != 0;
 }
 

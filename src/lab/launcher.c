@@ -164,6 +164,9 @@ static void take_record(void *user, const struct lab_record *record)
                                  record->as.journal.bytes,
                                  record->as.journal.size);
         break;
+    case LAB_RECORD_PIECES:
+        kith_piece_totals_add(&peer->lab->pieces, &record->as.pieces);
+        break;
     case LAB_RECORD_SCORE:
     case LAB_RECORD_KINDS:
         break;

@@ -93,9 +93,10 @@ struct lab {
     kith_ns marked_ns; /* since the start: the last mark of any peer */
     bool stopping;
 
-    uint32_t atom;                 /* the next one */
-    uint32_t faults;               /* that happened */
-    kith_ns grace_ns, progress_ns; /* next; 0: none */
+    uint32_t atom; /* the next one */
+    uint32_t faults;
+    struct kith_piece_totals pieces; /* of all processes */
+    kith_ns grace_ns, progress_ns;   /* next; 0: none */
     kith_ns read_ns; /* records were read; 0: none in the last turn */
 
     struct lab_process score; /* an evaluation under way */

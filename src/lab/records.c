@@ -96,6 +96,11 @@ static const struct field score[] = {{COUNT, AT(score.step)},
 static const struct field journal[] = {{U32, AT(journal.part)},
                                        {PART, AT(journal)}};
 
+static const struct field pieces[] = {
+    {COUNT, AT(pieces.count)},   {COUNT, AT(pieces.origin)},
+    {COUNT, AT(pieces.peers)},   {COUNT, AT(pieces.disk)},
+    {COUNT, AT(pieces.refused)}, {COUNT, AT(pieces.unkept)}};
+
 #define FIELDS(table)                                                          \
     {                                                                          \
         table, sizeof(table) / sizeof *(table)                                 \
@@ -104,9 +109,10 @@ static const struct {
     const struct field *fields;
     uint32_t count;
 } bodies[LAB_RECORD_KINDS] = {
-    [LAB_RECORD_ROW] = FIELDS(row),     [LAB_RECORD_MARK] = FIELDS(event),
-    [LAB_RECORD_LINE] = FIELDS(line),   [LAB_RECORD_FINAL] = FIELDS(final),
-    [LAB_RECORD_SCORE] = FIELDS(score), [LAB_RECORD_JOURNAL] = FIELDS(journal)};
+    [LAB_RECORD_ROW] = FIELDS(row),      [LAB_RECORD_MARK] = FIELDS(event),
+    [LAB_RECORD_LINE] = FIELDS(line),    [LAB_RECORD_FINAL] = FIELDS(final),
+    [LAB_RECORD_SCORE] = FIELDS(score),  [LAB_RECORD_JOURNAL] = FIELDS(journal),
+    [LAB_RECORD_PIECES] = FIELDS(pieces)};
 #define HEADER_COUNT (sizeof header / sizeof *header)
 
 /* The largest of whole numbers that are let through, and the bounds of reals;

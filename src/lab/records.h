@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "kith/err.h"
+#include "kith/data_store.h"
 #include "kith/journal.h"
 #include "kith/node.h"
 #include "kith/rundb.h"
@@ -33,7 +34,8 @@
     X(LINE)    /* one line for people */                                       \
     X(FINAL)   /* the last one: how it ended */                                \
     X(SCORE)   /* from an evaluation: the averaged model */                    \
-    X(JOURNAL) /* a part of the journal */
+    X(JOURNAL) /* a part of the journal */                                     \
+    X(PIECES)  /* where its data came from */
 
 enum lab_record_kind {
 #define KITH_X(name) LAB_RECORD_##name,
@@ -76,6 +78,7 @@ struct lab_record {
         struct lab_final final;
         struct lab_score score;
         struct lab_part journal;
+        struct kith_piece_totals pieces;
     } as;
 };
 

@@ -49,6 +49,7 @@ bool kith_link_close(struct kith_link *link, const char *why)
     link->state = KITH_LINK_CLOSED;
     kith_traffic_close(link);
     kith_hand_over_closed(link);
+    kith_piece_closed(link);
     give_ticket(link);
     kith_link_release(link);
     if (link->rank != KITH_NOBODY)
@@ -118,6 +119,27 @@ bool kith_link_control(struct kith_link *link, const uint8_t *frame,
     if (link->socket.failed)
         return kith_link_close(link, "the connection broke");
     return true;
+}
+
+bool kith_link_bulk(struct kith_link *link, uint64_t transfer, uint64_t offset,
+                    const uint8_t *payload, size_t length)
+{
+    struct kith_net *net = &link->transport->net;
+    if (link->state != KITH_LINK_OPEN ||
+        (link->closing & KITH_CLOSING_FIN_SENT))
+        return false;
+    struct kith_chunk *chunk =
+        kith_chunk_take(net, kith_session_burst_size(length));
+    if (chunk == NULL)
+        return kith_link_close(link, "out of memory for a burst");
+    const struct kith_session_burst burst = {transfer, offset, payload, length};
+    if (kith_session_seal_burst(link->session, &burst, chunk->bytes,
+                                chunk->capacity, &chunk->size) != KITH_OK) {
+        kith_chunk_give(net, chunk);
+        return kith_link_close(link, "a burst could not be sealed");
+    }
+    kith_socket_write(&link->socket, chunk);
+    return link->state == KITH_LINK_OPEN;
 }
 
 /* The notice leaves at once or not at all: the socket is closed behind it. */
@@ -268,6 +290,7 @@ static bool link_opened(struct kith_link *link)
     if (!kith_member_opened(member, link))
         return false;
     kith_list_announce(link);
+    kith_piece_opened(link);
     kith_hand_over_opened(link);
     return link->state == KITH_LINK_OPEN;
 }

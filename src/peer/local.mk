@@ -14,10 +14,12 @@ libkith_peer_a_SOURCES = \
   src/peer/connection.h \
   src/peer/connection_life.c \
   src/peer/control_pipe.c \
+  src/peer/data_gathering.c \
   src/peer/diagnose.c \
   src/peer/driver.c \
   src/peer/driver.h \
   src/peer/event_journal.c \
+  src/peer/frame_bytes.h \
   src/peer/gathering.c \
   src/peer/half_open.c \
   src/peer/half_open.h \
@@ -32,6 +34,8 @@ libkith_peer_a_SOURCES = \
   src/peer/own_curve.h \
   src/peer/peer.c \
   src/peer/peer_settings.c \
+  src/peer/piece_exchange.c \
+  src/peer/piece_exchange.h \
   src/peer/senders.c \
   src/peer/sent_vectors.c \
   src/peer/sent_vectors.h \

@@ -447,6 +447,7 @@ static enum kith_err open_transport(struct kith_driver *driver, int fd)
         .shared = experiment->network.same_host == KITH_SAME_HOST_MEMORY
                       ? &driver->shared
                       : NULL,
+        .store = options->store,
         .log_user = options->user,
         .on_log = options->on_log,
         .user = kith_driver_user(driver),
@@ -459,6 +460,7 @@ static enum kith_err open_transport(struct kith_driver *driver, int fd)
         return err;
     err =
         kith_transport_init(&driver->transport, &driver->loop, &transport, fd);
+    driver->transport.pieces.complete = options->store != NULL;
     return err == KITH_OK ? err : fail(driver, err, "opening the transport");
 }
 

@@ -15,6 +15,8 @@
 size_t kith_traffic_expected(const struct kith_link *link)
 {
     const struct kith_traffic *traffic = &link->traffic;
+    if (link->pieces.asked)
+        return kith_piece_expected(link);
     if (!traffic->receiving || traffic->in_frames > KITH_FRAMES_PER_BURST_MAX ||
         traffic->unrequested > KITH_UNREQUESTED_MAX)
         return 0;
@@ -149,8 +151,8 @@ static bool model_begins(struct kith_link *link,
     return true;
 }
 
-/* DROPPED and EDITION are no messages: they begin with msgpack's nil and with
- * what is no msgpack, as no header can. */
+/* DROPPED, EDITION, SHARED and PIECE are no messages: they begin as no header
+ * can. */
 static bool step_control(struct kith_link *link, const uint8_t *frame,
                          size_t size)
 {
@@ -163,6 +165,8 @@ static bool step_control(struct kith_link *link, const uint8_t *frame,
     }
     if (size > 0 && frame[0] == KITH_FRAME_EDITION)
         return kith_list_frame(link, frame, size);
+    if (size > 0 && frame[0] == KITH_FRAME_PIECE)
+        return kith_piece_frame(link, frame, size);
     if (size > 0 && frame[0] == KITH_FRAME_SHARED)
         return size == KITH_SHARED_BURST_BYTES && frame[1] == KITH_SHARED_BURST
                    ? kith_shared_burst_comes(link, frame)
@@ -263,6 +267,9 @@ bool kith_traffic_event(struct kith_link *link,
     if (event->kind != KITH_SESSION_CONTROL &&
         event->transfer == KITH_LIST_TRANSFER)
         return kith_list_event(link, event);
+    if (event->kind != KITH_SESSION_CONTROL &&
+        event->transfer == KITH_PIECE_TRANSFER)
+        return kith_piece_event(link, event);
     if (event->kind == KITH_SESSION_BULK)
         return step_bulk(link, event);
     if (event->kind == KITH_SESSION_RECORD) {

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "frame_bytes.h"
 #include "kith/assert.h"
 #include "kith/keys.h"
 #include "transport.h"
@@ -21,25 +22,11 @@
  * their links are renewed, and this one is passed on. */
 #define LISTS_MAX 8u
 
-static void put(uint8_t *at, uint64_t value, unsigned bytes)
-{
-    for (unsigned i = 0; i < bytes; i++)
-        at[i] = (uint8_t)(value >> 8 * (bytes - 1 - i));
-}
-
-static uint64_t get(const uint8_t *at, unsigned bytes)
-{
-    uint64_t value = 0;
-    for (unsigned i = 0; i < bytes; i++)
-        value = value << 8 | at[i];
-    return value;
-}
-
 static bool say_edition(struct kith_link *link, size_t bytes)
 {
     uint8_t frame[EDITION_BYTES] = {KITH_FRAME_EDITION};
-    put(frame + 1, link->transport->trust.revoked_sequence, 8);
-    put(frame + 9, bytes, 4);
+    kith_frame_put(frame + 1, link->transport->trust.revoked_sequence, 8);
+    kith_frame_put(frame + 9, bytes, 4);
     return kith_link_control(link, frame, sizeof frame);
 }
 
@@ -50,26 +37,8 @@ void kith_list_announce(struct kith_link *link)
         (void)say_edition(link, 0);
 }
 
-/* In bursts of one record that fit the chunks of this run's models. */
-static bool send_part(struct kith_link *link, size_t at, size_t length)
-{
-    struct kith_net *net = &link->transport->net;
-    struct kith_chunk *chunk =
-        kith_chunk_take(net, kith_session_burst_size(length));
-    if (chunk == NULL)
-        return kith_link_close(link, "out of memory for a list");
-    const struct kith_session_burst burst = {
-        KITH_LIST_TRANSFER, at, link->transport->trust.list + at, length};
-    if (kith_session_seal_burst(link->session, &burst, chunk->bytes,
-                                chunk->capacity, &chunk->size) != KITH_OK) {
-        kith_chunk_give(net, chunk);
-        return kith_link_close(link, "a list could not be sealed");
-    }
-    kith_socket_write(&link->socket, chunk);
-    return link->state == KITH_LINK_OPEN;
-}
-
-/* Each edition once a link, whatever the other side says. */
+/* Each edition once a link, whatever the other side says; in bursts of one
+ * record that fit the chunks of this run's models. */
 static void send_list(struct kith_link *link)
 {
     const struct kith_trust *trust = &link->transport->trust;
@@ -84,7 +53,8 @@ static void send_list(struct kith_link *link)
     for (size_t at = 0; at < trust->list_bytes;) {
         const size_t left = trust->list_bytes - at;
         const size_t length = left < most ? left : most;
-        if (!send_part(link, at, length))
+        if (!kith_link_bulk(link, KITH_LIST_TRANSFER, at, trust->list + at,
+                            length))
             return;
         at += length;
     }
@@ -114,7 +84,8 @@ bool kith_list_frame(struct kith_link *link, const uint8_t *frame, size_t size)
     if (size != EDITION_BYTES)
         return kith_link_refuse(link, KITH_REFUSAL_RECORD,
                                 "a control frame that is no message");
-    const uint64_t sequence = get(frame + 1, 8), bytes = get(frame + 9, 4);
+    const uint64_t sequence = kith_frame_get(frame + 1, 8),
+                   bytes = kith_frame_get(frame + 9, 4);
     if (sequence > list->theirs)
         list->theirs = sequence;
     if (bytes > 0)

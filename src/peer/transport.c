@@ -242,11 +242,14 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
     transport->loop = loop;
     transport->identity = *options->identity;
     transport->held = true;
+    transport->pieces.store = options->store;
     const size_t most = options->payload_bytes > options->model_bytes
                             ? options->payload_bytes
                             : options->model_bytes;
-    const size_t burst = most < KITH_BURST_BYTES ? most : KITH_BURST_BYTES;
-    const size_t room = kith_session_burst_size(burst);
+    const size_t piece =
+        options->store != NULL ? options->store->manifest.piece_bytes : 0;
+    const size_t model = most < KITH_BURST_BYTES ? most : KITH_BURST_BYTES;
+    const size_t room = kith_session_burst_size(model > piece ? model : piece);
     uint64_t seed = 0;
     KITH_ASSERT(options->self < options->peers);
     KITH_ASSERT(options->slice_bytes <= most);

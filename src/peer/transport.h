@@ -8,6 +8,7 @@
  *   sent_vectors.c    which vectors travel, from where
  *   identify.c   who a proved peer is
  *   session_expiry.c    what is revoked, expired or old is closed
+ *   piece_exchange.c  pieces of the data set
  *   revocation.c  the revocation list: kept, enforced, passed on
  *   member.c    what we know of one member: its link, dialling, back-off
  *   transport.c  listening, admission, members, revocation, counters
@@ -33,6 +34,7 @@
 #include "kith/work.h"
 #include "kith/worker.h"
 #include "log_limit.h"
+#include "piece_exchange.h"
 #include "record_threads.h"
 #include "sent_vectors.h"
 #include "socket.h"
@@ -141,6 +143,7 @@ struct kith_link {
     size_t read_limit; /* of the read under way, once open */
     struct kith_traffic traffic;
     struct kith_list_traffic list;
+    struct kith_link_pieces pieces;
     struct kith_link_sharing sharing;
     char address[KITH_ADDRESS_BYTES];
 };
@@ -168,6 +171,7 @@ struct kith_member_state {
     unsigned standing; /* KITH_STANDING_*, or the notice that it gave us */
     struct kith_bucket tokens;  /* to come, or to say something bad */
     uint32_t clipped, rejected; /* models of it, by the guard */
+    bool has_all;               /* pieces of the data: it has said so */
     bool has_pin;
     uint8_t pin_key[KITH_KEY_BYTES]; /* under an allow-list */
 };
@@ -214,6 +218,7 @@ struct kith_transport_options {
     uint32_t cores; /* that seal and open models; 0: one */
     /* Where slots lie, to share within a host; NULL: models go through TCP. */
     struct kith_shared *shared;
+    struct kith_data_store *store; /* given to members; NULL: nothing is */
     void *log_user;
     void (*on_log)(void *user, const char *line);
     struct kith_transport_user user;
@@ -235,6 +240,7 @@ struct kith_transport {
     struct kith_half_open_table half_open;
     struct kith_hand_over hand_over;
     struct kith_sent_vectors sent;
+    struct kith_piece_exchange pieces;
     struct kith_link *links;
     struct kith_member_state *members; /* (peers) */
     uint32_t session_count;
@@ -368,6 +374,11 @@ void kith_link_wake(struct kith_link *link);
 /* Seals one control frame and sends it; false when the link broke. */
 bool kith_link_control(struct kith_link *link, const uint8_t *frame,
                        size_t size);
+
+/* Seals one burst that is no model's and sends it: what fits the largest
+ * model's bursts, or KITH_PIECE_BYTES_MAX where there is a store. The same. */
+bool kith_link_bulk(struct kith_link *link, uint64_t transfer, uint64_t offset,
+                    const uint8_t *payload, size_t length);
 
 /* transfer.c */
 #define KITH_FRAME_DROPPED 0xc0u /* msgpack's nil */

@@ -132,6 +132,7 @@ libkith_data_a_SOURCES = \
   src/training/data/cifar.c \
   src/training/data/data_files.c \
   src/training/data/data_files.h \
+  src/training/data/data_store.c \
   src/training/data/dataset.c \
   src/training/data/datasets.def \
   src/training/data/gaussian.c \

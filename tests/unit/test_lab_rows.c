@@ -68,6 +68,10 @@ static struct lab_record sample(enum lab_record_kind kind)
                                             .value = UINT64_MAX,
                                             .sum = -1e300};
         break;
+    case LAB_RECORD_PIECES:
+        record.as.pieces =
+            (struct kith_piece_totals){210, 35, 175, 0, 1, INT64_MAX};
+        break;
     case LAB_RECORD_LINE:
         strcpy(record.as.line, "connected peer 2 at 127.0.0.1:7117");
         break;

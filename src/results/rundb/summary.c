@@ -58,6 +58,21 @@ static void add_compute(json_t *pairs, const struct kith_experiment *experiment)
                         threads > 0 ? threads : UINT64_MAX);
 }
 
+/* Of all peers; null where data did not come in pieces. */
+static void add_pieces(json_t *pairs, const struct kith_piece_totals *pieces)
+{
+    const struct {
+        const char *key;
+        uint64_t value;
+    } rows[] = {
+        {"pieces.count", pieces->count},     {"pieces.origin", pieces->origin},
+        {"pieces.peers", pieces->peers},     {"pieces.disk", pieces->disk},
+        {"pieces.refused", pieces->refused}, {"pieces.unkept", pieces->unkept}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        kith_json_set_whole(pairs, rows[i].key,
+                            pieces->count > 0 ? rows[i].value : UINT64_MAX);
+}
+
 static json_t *collect(const struct kith_experiment *experiment,
                        const struct kith_summary *summary)
 {
@@ -107,6 +122,7 @@ static json_t *collect(const struct kith_experiment *experiment,
                                                    : (double)NAN);
     add_speed(pairs, experiment, &summary->speed);
     add_compute(pairs, experiment);
+    add_pieces(pairs, &summary->pieces);
     kith_json_set_whole(pairs, "faults", summary->faults);
     kith_json_set_whole(pairs, "violations", summary->violations);
     return pairs;
@@ -377,6 +393,16 @@ static void print_channel(const struct kith_summary *summary)
                " over models and messages, at both ends");
 }
 
+static void print_pieces(const struct kith_piece_totals *pieces)
+{
+    if (pieces->count == 0)
+        return;
+    printf("  %-22s %" PRIu64 ": %" PRIu64 " from the origin, %" PRIu64
+           " from peers, %" PRIu64 " from disk, %" PRIu64 " refused\n",
+           "pieces of the data", pieces->count, pieces->origin, pieces->peers,
+           pieces->disk, pieces->refused);
+}
+
 /* CPU time by what it was spent on, over all peers. */
 static void print_cpu(const struct kith_summary *summary)
 {
@@ -485,6 +511,7 @@ void kith_summary_print(const struct kith_experiment *experiment,
     printf("  %-22s %" PRIu64 " (%" PRIu64 " samples)\n", "steps",
            summary->steps, summary->samples);
     print_percent("utilisation", summary->utilisation);
+    print_pieces(&summary->pieces);
     print_cpu(summary);
     print_speed(&summary->speed);
 

@@ -1,5 +1,6 @@
 /* Files of a data set: found at their origin or in the cache, mapped; and
  * memory beside them. All of it hangs in one list that the set owns. */
+#define _POSIX_C_SOURCE 200809L /* scandir */
 #include "data_files.h"
 
 #include <stdarg.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "kith/data_store.h"
 #include "kith/text.h"
 
 enum { ALIGNMENT = 64 };
@@ -73,6 +75,19 @@ void *kith_data_alloc(struct kith_data_opening *opening, size_t count,
     return (char *)block + ALIGNMENT;
 }
 
+/* In the memory of pieces; whoever counts pieces counts no examples. */
+static enum kith_err find_stored(struct kith_data_opening *opening,
+                                 const char *name)
+{
+    const struct kith_data_store *const store = opening->config->store;
+    struct kith_manifest_file file;
+    if (!kith_manifest_find(&store->manifest, name, &file))
+        return KITH_ENOENT;
+    const uint8_t *const memory = kith_pieces_memory(store->pieces);
+    opening->stored = (struct kith_file_map){memory + file.at, file.size};
+    return KITH_OK;
+}
+
 enum kith_err kith_data_find(struct kith_data_opening *opening,
                              const char *name)
 {
@@ -89,7 +104,10 @@ enum kith_err kith_data_find(struct kith_data_opening *opening,
                                 "the path is longer than %zu bytes",
                                 sizeof opening->path - 1);
     }
-    if (opening->config->cache[0] != '\0')
+    if (opening->config->store != NULL)
+        return find_stored(opening, name);
+    if (opening->config->cache[0] != '\0' &&
+        opening->config->manifest[0] == '\0')
         err = kith_data_cache_fetch(opening);
     if (err == KITH_OK || err == KITH_ENOENT)
         return err;
@@ -103,8 +121,42 @@ enum kith_err kith_data_find(struct kith_data_opening *opening,
                                   why);
 }
 
+/* As scandir() of a folder that holds the files of the manifest, which stand in
+ * the order of their names. */
+static int scan_stored(const struct kith_manifest *manifest,
+                       int (*is_wanted)(const struct dirent *entry),
+                       struct dirent ***names)
+{
+    struct kith_manifest_file file = {.next = 0};
+    int count = 0;
+    *names = calloc(manifest->file_count + 1u, sizeof **names);
+    while (*names != NULL && kith_manifest_next(manifest, &file)) {
+        struct dirent *const entry = calloc(1, sizeof *entry);
+        if (entry == NULL)
+            break;
+        (void)kith_text_copy(entry->d_name, sizeof entry->d_name, file.name);
+        if (is_wanted(entry))
+            (*names)[count++] = entry;
+        else
+            free(entry);
+    }
+    return *names == NULL ? -1 : count;
+}
+
+int kith_data_scan(const struct kith_data_opening *opening,
+                   int (*is_wanted)(const struct dirent *entry),
+                   struct dirent ***names)
+{
+    return opening->config->store != NULL
+               ? scan_stored(&opening->config->store->manifest, is_wanted,
+                             names)
+               : scandir(opening->path, names, is_wanted, kith_file_by_name);
+}
+
 void kith_data_count(struct kith_data_opening *opening, size_t examples)
 {
+    if (opening->config->store != NULL)
+        return;
     if (opening->cached)
         opening->set->counts.disk += examples;
     else
@@ -120,6 +172,10 @@ enum kith_err kith_data_map(struct kith_data_opening *opening,
         return kith_data_refuse(opening, found, "%s", missing);
     if (found != KITH_OK)
         return found;
+    if (opening->config->store != NULL) {
+        *map = opening->stored;
+        return KITH_OK;
+    }
     const enum kith_err err = kith_file_map(opening->local, map, why);
     if (err != KITH_OK)
         return kith_data_refuse(opening, err, "%s", why);

@@ -3,6 +3,8 @@
 #ifndef KITH_TRAINING_DATA_DATA_FILES_H
 #define KITH_TRAINING_DATA_DATA_FILES_H
 
+#include <dirent.h>
+
 #include "kith/loader.h"
 #include "kith/plain_file.h"
 
@@ -21,6 +23,7 @@ struct kith_data_opening {
     char path[KITH_PATH_BYTES_MAX];  /* of the origin: what messages name */
     char local[KITH_PATH_BYTES_MAX]; /* what is read: itself or its copy */
     bool cached;                     /* the copy was there before */
+    struct kith_file_map stored;     /* the file, of config->store */
     enum kith_err err;               /* what it has come to in the end */
 };
 
@@ -34,6 +37,11 @@ enum kith_err kith_data_refuse(struct kith_data_opening *opening,
  * message: neither there nor in the cache. */
 KITH_MUST_CHECK enum kith_err kith_data_find(struct kith_data_opening *opening,
                                              const char *name);
+/* Names of the folder opening->path that `is_wanted`, in their order; the
+ * caller frees them and the list. -1: errno. */
+int kith_data_scan(const struct kith_data_opening *opening,
+                   int (*is_wanted)(const struct dirent *entry),
+                   struct dirent ***names);
 /* The whole file, read-only, mapped until the set is closed. `found`: what
  * kith_data_find has returned; `missing`: what the message says of
  * KITH_ENOENT. */

@@ -275,6 +275,8 @@ enum kith_err kith_dataset_open(const struct kith_data_config *config,
     if (opening.err != KITH_OK)
         kith_dataset_close(set);
     set->train.owner = set->test.owner = set->owner;
+    if (config->store != NULL)
+        set->train.mapped = set->test.mapped = false;
     return opening.err;
 }
 

@@ -9,7 +9,6 @@
  * Every shard is mapped where it lies; the stream is the list of them. */
 #include "data_files.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,11 +67,6 @@ static int is_training(const struct dirent *entry)
 static int is_validation(const struct dirent *entry)
 {
     return is_shard(entry->d_name, "val");
-}
-
-static int compare(const struct dirent **a, const struct dirent **b)
-{
-    return strcmp((*a)->d_name, (*b)->d_name);
 }
 
 static enum kith_err open_shard(struct kith_data_opening *opening,
@@ -157,8 +151,8 @@ static enum kith_err open_tokens(struct kith_data_opening *opening,
     struct dirent **names = NULL;
     (void)kith_text_copy(opening->path, sizeof opening->path,
                          opening->config->path);
-    const int count = scandir(opening->path, &names,
-                              train ? is_training : is_validation, compare);
+    const int count =
+        kith_data_scan(opening, train ? is_training : is_validation, &names);
     enum kith_err err;
     if (count < 0)
         err = kith_data_refuse(opening, kith_file_error(errno),
