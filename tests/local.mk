@@ -510,6 +510,7 @@ PEER_TESTS = \
   tests/integration/test_peer_flood \
   tests/integration/test_peer_keys \
   tests/integration/test_peer_pair \
+  tests/integration/test_peer_pieces \
   tests/integration/test_peer_refused \
   tests/integration/test_peer_sent \
   tests/integration/test_peer_sessions
@@ -531,6 +532,8 @@ tests_integration_test_peer_flood_SOURCES = \
   tests/support/flood.h
 tests_integration_test_peer_keys_SOURCES = \
   tests/integration/test_peer_keys.c $(VISIT)
+tests_integration_test_peer_pieces_SOURCES = \
+  tests/integration/test_peer_pieces.c $(VISIT)
 tests_integration_test_peer_refused_SOURCES = \
   tests/integration/test_peer_refused.c $(VISIT)
 tests_integration_test_peer_sent_SOURCES = \

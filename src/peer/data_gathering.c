@@ -1,10 +1,11 @@
 /* Before the run: the data set, in pieces, from the disk, the members and the
  * origin (kith/data_store.h).
  *
- *   own pieces     those whose home this peer is, out of the origin
- *   the others     of each home in turn, from the one behind this peer on; a
- *                  home that has not answered: those behind it, the origin
- *   COMPLETE       said to all; then others are served until all have said it
+ *   the others'    pieces of each home in turn, from the one behind this peer
+ *                  on; a home that has not answered: those behind it, the
+ * origin own pieces     whose home this peer is: those that nobody has asked
+ * for, out of the origin, or of a member that has all COMPLETE       said to
+ * all; then others are served until all have said it
  *
  * It has a transport of its own: what the run's is made of, the model and its
  * rows, is not known before the data are here. The run's goes on with giving,
@@ -216,14 +217,14 @@ static enum kith_err get(struct gathering *gathering, uint32_t piece)
                                 why);
 }
 
-/* Homes in turn, so that peers who start together ask different ones, and each
- * begins with what the others will ask it for. */
+/* Homes in turn, so that peers who start together ask different ones; what they
+ * ask this one for it reads meanwhile. */
 static enum kith_err get_all(struct gathering *gathering)
 {
     const uint32_t peers = gathering->store->peers.count;
     const uint32_t count = gathering->store->manifest.count;
     enum kith_err err = KITH_OK;
-    for (uint32_t i = 0; i < peers; i++)
+    for (uint32_t i = 1; i <= peers; i++)
         for (uint32_t piece = (gathering->options->self + i) % peers;
              piece < count && err == KITH_OK; piece += peers)
             err = get(gathering, piece);
