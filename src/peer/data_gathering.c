@@ -1,22 +1,24 @@
 /* Before the run: the data set, in pieces, from the disk, the members and the
  * origin (kith/data_store.h).
  *
- *   the others'    pieces of each home in turn, from the one behind this peer
- *                  on; a home that has not answered: those behind it, the
- * origin own pieces     whose home this peer is: those that nobody has asked
- * for, out of the origin, or of a member that has all COMPLETE       said to
- * all; then others are served until all have said it
+ *   others'    pieces of each home in turn, from the one behind this peer on;
+ *              where it does not answer: of those behind it, of the origin
+ *   own        pieces that nobody has asked for, of the origin, or of a member
+ *              that has all
+ *   COMPLETE   said to all; they are served until they have said it, too
  *
  * It has a transport of its own: what the run's is made of, the model and its
  * rows, is not known before the data are here. The run's goes on with giving,
- * to who comes later. Each piece is read at the top of this file, which turns
+ * to who comes later. Each piece is got at the top of the stack, which turns
  * the loop while it waits: members are served meanwhile.
  *
- * Nothing is waited for without end: MEMBERS_NS for members to come, ASK_NS for
- * an answer and for each part of it, PIECE_NS for all of them, LINGER_NS for
- * others to be complete, of which QUIET_NS while nobody that is here asks. A
- * read of the origin takes as long as its mount does. Test:
- * integration/test_lab_pieces.sh, integration/test_peer_pieces.c */
+ * Nothing is waited for without end: MEMBERS_NS for members to come, or as the
+ * peer file's `wait:` says; ASK_NS for an answer and for each part of it,
+ * PIECE_NS for all of it; LINGER_NS for others to be complete, of which
+ * QUIET_NS for those that are not here. A read of the origin takes as long as
+ * its mount does.
+ *
+ * Test: integration/test_lab_pieces.sh, integration/test_peer_pieces.c */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -44,9 +46,10 @@ struct gathering {
     uv_loop_t loop;
     uv_timer_t tick; /* ends a turn */
     struct kith_transport transport;
+    kith_ns began_ns;
     kith_ns members_ns; /* members that are not here by then are not waited for
                          */
-    bool stopped;
+    bool stopped, unwanted;
 };
 
 /* ---- the transport's user: members come to talk of pieces; one whose run has
@@ -85,7 +88,7 @@ static void not_wanted(void *arg, const char *why)
 {
     struct gathering *gathering = arg;
     (void)why;
-    gathering->members_ns = 0;
+    gathering->unwanted = true;
 }
 
 /* ---- turns */
@@ -111,6 +114,20 @@ static bool is_before(kith_ns due_ns)
     return (kith_ns)uv_hrtime() < due_ns;
 }
 
+/* `wait:` of the peer file: fewer members are here, or were and have all, than
+ * the run is to begin with. What they would ask, and be asked, is had now. */
+static bool are_missing(const struct gathering *gathering)
+{
+    const struct kith_peer_options *const options = gathering->options;
+    const struct kith_transport *const transport = &gathering->transport;
+    uint32_t here = 1;
+    for (kith_id i = 0; i < transport->options.peers; i++)
+        here +=
+            transport->members[i].link != NULL || transport->members[i].has_all;
+    return here < options->wait_members && !gathering->unwanted &&
+           is_before(gathering->began_ns + options->wait_ns);
+}
+
 /* The member's link, once it is there; NULL: it was not in time. A member that
  * has failed once is dialled again after a back-off, as in a run, and one that
  * comes by itself is as good. */
@@ -118,10 +135,10 @@ static struct kith_link *reach(struct gathering *gathering, uint32_t peer,
                                kith_ns due_ns)
 {
     struct kith_transport *const transport = &gathering->transport;
-    const kith_ns until_ns =
-        due_ns < gathering->members_ns ? due_ns : gathering->members_ns;
-    while (transport->members[peer].link == NULL && is_before(until_ns) &&
-           !gathering->stopped) {
+    while (transport->members[peer].link == NULL && !gathering->stopped &&
+           (are_missing(gathering) ||
+            (is_before(gathering->members_ns) && is_before(due_ns) &&
+             !gathering->unwanted))) {
         KITH_NET_SCOPE(&transport->net);
         kith_transport_dial(transport, peer);
         turn(gathering);
@@ -258,11 +275,13 @@ static void linger(struct gathering *gathering)
         KITH_NET_SCOPE(&transport->net);
         kith_piece_complete(transport);
     }
-    while (!gathering->stopped && is_before(began_ns + LINGER_NS)) {
+    while (!gathering->stopped &&
+           (are_missing(gathering) || is_before(began_ns + LINGER_NS))) {
         const kith_ns given_ns = transport->pieces.given_ns;
         const kith_ns quiet_ns = given_ns > began_ns ? given_ns : began_ns;
         if (incomplete(gathering, &away) == 0 &&
-            (away == 0 || !is_before(quiet_ns + QUIET_NS)))
+            (away == 0 ||
+             (!is_before(quiet_ns + QUIET_NS) && !are_missing(gathering))))
             return;
         for (kith_id i = 0; i < transport->options.peers && away > 0; i++) {
             KITH_NET_SCOPE(&transport->net);
@@ -275,7 +294,7 @@ static void linger(struct gathering *gathering)
 
 /* One line for the log, and one more where the disk took not all: a start from
  * there will read them again. */
-static void log_totals(struct gathering *gathering, kith_ns began_ns)
+static void log_totals(struct gathering *gathering)
 {
     const struct kith_piece_totals totals =
         kith_data_store_totals(gathering->store);
@@ -287,7 +306,7 @@ static void log_totals(struct gathering *gathering, kith_ns began_ns)
         (unsigned long long)totals.peers, (unsigned long long)totals.disk,
         (unsigned long long)totals.refused, (unsigned long long)totals.unkept,
         (unsigned long long)gathering->transport.pieces.given,
-        1e-9 * (double)((kith_ns)uv_hrtime() - began_ns));
+        1e-9 * (double)((kith_ns)uv_hrtime() - gathering->began_ns));
     if (totals.unkept > 0)
         kith_transport_log(&gathering->transport,
                            "data-unkept pieces=%llu folder=\"%s\" "
@@ -378,13 +397,13 @@ static void close_transport(struct gathering *gathering)
  * piece, and what came is on the disk for the next start. */
 static enum kith_err gather(struct gathering *gathering)
 {
-    const kith_ns began_ns = (kith_ns)uv_hrtime();
+    gathering->began_ns = (kith_ns)uv_hrtime();
     enum kith_err err = open_transport(gathering);
     if (err != KITH_OK)
         return err;
     uv_timer_init(&gathering->loop, &gathering->tick);
     uv_timer_start(&gathering->tick, ticked, TURN_MS, TURN_MS);
-    gathering->members_ns = began_ns + MEMBERS_NS;
+    gathering->members_ns = gathering->began_ns + MEMBERS_NS;
     if (gathering->transport.pieces.bytes == NULL)
         err = KITH_ENOMEM;
     else {
@@ -395,7 +414,7 @@ static enum kith_err gather(struct gathering *gathering)
         err = get_all(gathering);
     if (err == KITH_OK)
         linger(gathering);
-    log_totals(gathering, began_ns);
+    log_totals(gathering);
     close_transport(gathering);
     return err;
 }
