@@ -20,6 +20,7 @@ FUZZERS = \
   tests/fuzz/fuzz_manifest \
   tests/fuzz/fuzz_member \
   tests/fuzz/fuzz_npy \
+  tests/fuzz/fuzz_pieces \
   tests/fuzz/fuzz_safetensors \
   tests/fuzz/fuzz_shard \
   tests/fuzz/fuzz_tokenizer \
@@ -50,6 +51,8 @@ tests_fuzz_fuzz_manifest_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_member_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_member_SOURCES = tests/fuzz/fuzz_member.c $(VICTIM)
 tests_fuzz_fuzz_npy_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_pieces_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_pieces_SOURCES = tests/fuzz/fuzz_pieces.c $(VICTIM)
 tests_fuzz_fuzz_safetensors_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_shard_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_tokenizer_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
