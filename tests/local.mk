@@ -144,6 +144,7 @@ UNIT = \
   tests/unit/test_speed \
   tests/unit/test_split \
   tests/unit/test_store \
+  tests/unit/test_strips \
   tests/unit/test_stragglers \
   tests/unit/test_suite \
   tests/unit/test_swarm_finds \

@@ -20,7 +20,7 @@ PROGRAMS = ("test_sketch", "test_sketch_recover", "test_top_list",
             "test_two_level_costs", "test_pieces", "test_lars_parts",
              "test_balance",
             "test_layer_schedule",
-            "test_sync_sgd", "test_hand_over", "test_shared_models",
+            "test_sync_sgd", "test_strips", "test_hand_over", "test_shared_models",
             "test_shared_vectors",
             "test_torn_copies --all", "integration/test_peer_sent",
             "bench/bench_tensors", "long/message_cost")
