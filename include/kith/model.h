@@ -196,6 +196,9 @@ struct kith_graph_options {
     bool recompute;   /* keep only what stands between blocks; the way back runs
                          each block forward once more (Chen et al., 2016) */
     double smoothing; /* of labels */
+    bool weights_first; /* on the way back a layer's gradient is complete before
+                           that of its input is begun: it is sent sooner. The
+                           same to the bit */
 };
 KITH_MUST_CHECK enum kith_err
 kith_graph_open(const struct kith_model *model,
@@ -234,6 +237,20 @@ struct kith_part {
     uint32_t first, last;
     bool back;
 };
+/* A pass in portions, for a gradient that is sent while it is computed: steps
+ * [first, last) of the list, one portion after another from 0 to
+ * kith_graph_steps(), with the same `pass`. Bit for bit what kith_graph_loss
+ * does; the loss comes of the portion that has it. A model that gives its loss
+ * by hand is one step. Test: unit/test_buckets.c */
+uint32_t kith_graph_steps(const struct kith_graph *network);
+double kith_graph_portion(struct kith_graph *network,
+                          const struct kith_pass *pass, uint32_t first,
+                          uint32_t last);
+/* Steps after which these values of the gradient do not change any more. */
+uint32_t kith_graph_complete(const struct kith_graph *network, size_t at,
+                             size_t count);
+/* Products of the first `steps` of all, in [0, 1]: what they take of a step. */
+double kith_graph_share(const struct kith_graph *network, uint32_t steps);
 uint32_t kith_graph_operations(const struct kith_graph *network);
 double kith_graph_part(struct kith_graph *network, const struct kith_pass *pass,
                        const struct kith_part *part, uint32_t *correct);

@@ -9,6 +9,7 @@ libkith_gossip_a_SOURCES = \
   src/gossip/algorithm/allreduce_ring.c \
   src/gossip/algorithm/allreduce_tree.c \
   src/gossip/algorithm/beer.c \
+  src/gossip/algorithm/buckets.c \
   src/gossip/algorithm/choco.c \
   src/gossip/algorithm/clipped.c \
   src/gossip/algorithm/collective.c \

@@ -121,6 +121,7 @@ libkith_graph_a_SOURCES = \
   src/training/graph/balance.c \
   src/training/graph/layer_schedule.c \
   src/training/graph/measure.c \
+  src/training/graph/progress.c \
   src/training/graph/step_list.c
 
 noinst_LIBRARIES += libkith_data.a

@@ -113,7 +113,22 @@ static uint32_t apart(struct kith_planner *planner, const struct kith_op *op)
     return kith_planner_tensor(planner, op->a);
 }
 
-/* One call. */
+/* What is left of a step: the gradient of its weights is done before, so that
+ * it can be sent while the other product is made. Both multiply dy by the
+ * derivative of an activation, which of ReLU's is the same when done twice. */
+static void weights_first(struct kith_planner *planner,
+                          const struct kith_op *op, struct kith_step *step)
+{
+    if (!planner->how.weights_first || !step->weight ||
+        op->operation->passage != KITH_PASSAGE_ADDS ||
+        op->activation == KITH_ACTIVATION_GELU)
+        return;
+    kith_planner_step(planner, *step);
+    step->weight = step->bias = false;
+    step->add = 0;
+}
+
+/* One call, or two. */
 static void call_backward(struct kith_planner *planner, uint32_t index)
 {
     const struct kith_op *op = &planner->net->ops[index];
@@ -138,6 +153,8 @@ static void call_backward(struct kith_planner *planner, uint32_t index)
     }
     if (step.bias)
         planner->written[op->bias] = true;
+    if (planner->tensors[op->a].wanted)
+        weights_first(planner, op, &step);
     if (planner->tensors[op->a].wanted)
         step.dx = adds ? target(planner, op->a, &step.add) : apart(planner, op);
     kith_planner_step(planner, step);

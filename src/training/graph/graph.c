@@ -115,6 +115,7 @@ static enum kith_err open_net(struct kith_graph *network, char *error)
                                 .backend = options->backend,
                                 .rows = options->rows,
                                 .recompute = options->recompute,
+                                .weights_first = options->weights_first,
                                 .scores_stride = network->scores_stride};
     if (err == KITH_OK)
         err = kith_plan_open(&how, &network->evaluation);
@@ -354,17 +355,20 @@ static bool in_part(const struct kith_graph *network,
     return false;
 }
 
-/* part: NULL, or the only steps that are run. */
-static double run_plan(struct kith_graph *network, const struct kith_plan *plan,
-                       const struct kith_pass *pass,
-                       const struct kith_part *part, uint32_t *correct)
+/* Steps [first, last); part: NULL, or the only ones that are run. */
+static double run_steps(struct kith_graph *network,
+                        const struct kith_plan *plan,
+                        const struct kith_pass *pass, uint32_t first,
+                        uint32_t last, const struct kith_part *part,
+                        uint32_t *correct)
 {
     struct kith_run run = run_of(network, plan, pass->x, pass->batch);
     double loss = 0;
+    KITH_ASSERT(first <= last && last <= plan->step_count);
     run.gradient = pass->gradient;
     run.statistics = plan == &network->training || pass->estimate;
     run.add = pass->add;
-    for (uint32_t i = 0; i < plan->step_count; i++) {
+    for (uint32_t i = first; i < last; i++) {
         const struct kith_step *step = &plan->steps[i];
         if (part != NULL && !in_part(network, step, part))
             continue;
@@ -374,6 +378,12 @@ static double run_plan(struct kith_graph *network, const struct kith_plan *plan,
             loss = cross_entropy(&run, network, pass->scale, step, correct);
     }
     return loss;
+}
+
+static double run_plan(struct kith_graph *network, const struct kith_plan *plan,
+                       const struct kith_pass *pass, uint32_t *correct)
+{
+    return run_steps(network, plan, pass, 0, plan->step_count, NULL, correct);
 }
 
 double kith_graph_loss(struct kith_graph *network, const struct kith_pass *pass,
@@ -389,7 +399,42 @@ double kith_graph_loss(struct kith_graph *network, const struct kith_pass *pass,
     KITH_ASSERT(!training || network->options.training);
     return run_plan(network,
                     training ? &network->training : &network->evaluation, pass,
-                    NULL, correct);
+                    correct);
+}
+
+uint32_t kith_graph_steps(const struct kith_graph *network)
+{
+    return network->ops == NULL ? 1 : network->training.step_count;
+}
+
+double kith_graph_portion(struct kith_graph *network,
+                          const struct kith_pass *pass, uint32_t first,
+                          uint32_t last)
+{
+    KITH_ASSERT(pass->gradient != NULL && network->options.training);
+    if (network->ops == NULL)
+        return first < last ? loss_by_hand(network, pass) : 0;
+    return run_steps(network, &network->training, pass, first, last, NULL,
+                     NULL);
+}
+
+uint32_t kith_graph_complete(const struct kith_graph *network, size_t at,
+                             size_t count)
+{
+    const struct kith_progress progress = {&network->training, network->ops,
+                                           network->parameters,
+                                           network->offsets};
+    return network->ops == NULL ? count > 0
+                                : kith_progress_complete(&progress, at, count);
+}
+
+double kith_graph_share(const struct kith_graph *network, uint32_t steps)
+{
+    const struct kith_progress progress = {&network->training, network->ops,
+                                           network->parameters,
+                                           network->offsets};
+    return network->ops == NULL ? steps > 0
+                                : kith_progress_share(&progress, steps);
 }
 
 uint32_t kith_graph_operations(const struct kith_graph *network)
@@ -401,7 +446,8 @@ double kith_graph_part(struct kith_graph *network, const struct kith_pass *pass,
                        const struct kith_part *part, uint32_t *correct)
 {
     KITH_ASSERT(network->ops != NULL && network->options.training);
-    return run_plan(network, &network->training, pass, part, correct);
+    const struct kith_plan *plan = &network->training;
+    return run_steps(network, plan, pass, 0, plan->step_count, part, correct);
 }
 
 /* Exactly one tensor and no parameter on both sides of the cut. */
@@ -479,7 +525,7 @@ const void *kith_graph_scores(struct kith_graph *network, const void *x,
     (void)run_plan(
         network, plan,
         &(struct kith_pass){.x = (void *)(uintptr_t)x, .batch = &unlabelled},
-        NULL, NULL);
+        NULL);
     const void *scores =
         (char *)network->arena + plan->pieces[plan->scores].offset;
     if (!narrows(network))

@@ -6,6 +6,7 @@
  *   arena.c     an offset for every buffer by its life in that list
  *   graph_run.c       one step on a backend
  *   graph.c   opening, and passes over the list
+ *   progress.c  which of a gradient is final after some of the steps
  *   measure.c   sizes and operations without memory of the model's size */
 #ifndef KITH_TRAINING_GRAPH_GRAPH_STATE_H
 #define KITH_TRAINING_GRAPH_GRAPH_STATE_H
@@ -93,7 +94,7 @@ struct kith_planning {
     const struct kith_net *net;
     const struct kith_backend *backend;
     size_t rows;
-    bool training, recompute;
+    bool training, recompute, weights_first;
     size_t scores_stride; /* elements of a row of scores; 0: its classes */
 };
 /* KITH_ENOMEM, or KITH_EINVAL: a parameter that the loss does not depend on. */
@@ -153,7 +154,20 @@ void kith_planner_backward(struct kith_planner *planner, uint32_t op);
  * offsets, bytes and floor. */
 KITH_MUST_CHECK enum kith_err kith_arena_place(struct kith_plan *plan);
 
-/* ---- graph.c */
+/* ---- progress.c: how far a step has come after some of its list */
+
+struct kith_progress {
+    const struct kith_plan *plan;
+    const struct kith_op *ops;
+    const struct kith_net_parameter *parameters;
+    const size_t *offsets; /* (parameters) */
+};
+/* Steps after which values [at, at + count) of the gradient are final. */
+uint32_t kith_progress_complete(const struct kith_progress *progress, size_t at,
+                                size_t count);
+/* Products of the first `steps` of all. */
+double kith_progress_share(const struct kith_progress *progress,
+                           uint32_t steps);
 
 /* ---- graph_run.c */
 
