@@ -165,7 +165,7 @@ static void worked(struct sim_replay *replay, kith_id peer)
         return;
     }
     if (found->kind == KITH_WORK_TRAIN) {
-        replay->report->steps++;
+        replay->report->steps += !found->is_part;
         sim_replay_compare(&replay->report->losses, expected.loss, found->loss);
     }
     state->head.event.result = found;

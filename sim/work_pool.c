@@ -271,12 +271,14 @@ static kith_ns cost_of(const struct sim_world *world, kith_id peer,
 {
     KITH_DEBUG_ASSERT(peer < world->peer_count);
     const struct kith_experiment *experiment = world->experiment;
-    return work->kind == KITH_WORK_TRAIN
-               ? sim_step_time(experiment, peer, work->step,
-                               world->peers[peer].fault != 0
-                                   ? sim_fault_slow(world, peer)
-                                   : 1)
-               : experiment->compute.merge_ns;
+    if (work->kind != KITH_WORK_TRAIN)
+        return experiment->compute.merge_ns;
+    const kith_ns step_ns = sim_step_time(
+        experiment, peer, work->step,
+        world->peers[peer].fault != 0 ? sim_fault_slow(world, peer) : 1);
+    return world->work ? kith_worker_item_time(world->work->jobs[peer].worker,
+                                               work, step_ns)
+                       : step_ns;
 }
 
 /* The ledger looks at x around an item, so there it runs at once; else a thread

@@ -90,6 +90,7 @@ UNIT = \
   tests/unit/test_network \
   tests/unit/test_node \
   tests/unit/test_node_asserts \
+  tests/unit/test_node_buckets \
   tests/unit/test_node_directed \
   tests/unit/test_node_given \
   tests/unit/test_node_turns \
@@ -154,6 +155,7 @@ UNIT = \
   tests/unit/test_swarm_pairs \
   tests/unit/test_taxonomy_bias \
   tests/unit/test_sync_sgd \
+  tests/unit/test_sync_sgd_buckets \
   tests/unit/test_taxonomy_choco \
   tests/unit/test_taxonomy_churn \
   tests/unit/test_taxonomy_clipped \
@@ -253,6 +255,7 @@ INTEGRATION = \
   tests/integration/test_lab_replay.sh \
   tests/integration/test_lab_resumes.sh \
   tests/integration/test_lab_shared.sh \
+  tests/integration/test_lab_sync_buckets.sh \
   tests/integration/test_lab_sync_sgd.sh \
   tests/integration/test_lab_two_level.sh \
   tests/integration/test_lab_taxonomy.sh \
@@ -302,6 +305,8 @@ LONG = \
   tests/long/accept_unpaced.sh \
   tests/long/accept_wires_live.sh \
   tests/long/accept_mixing.sh tests/long/accept_page.sh tests/long/accept_worlds.sh \
+  tests/long/accept_mixing.sh tests/long/accept_overlap.sh \
+  tests/long/accept_worlds.sh \
   tests/long/byzantine.sh \
   tests/long/check_cuda_code.sh \
   tests/long/check_deploy.sh \
@@ -332,6 +337,7 @@ EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integr
   tests/long/accept_choco.py tests/long/theory_table.py \
   tests/long/accept_quality.py tests/long/accept_taxonomy.py \
   tests/long/accept_learning.py tests/long/accept_choosing.py \
+  tests/long/accept_overlap.py \
   tests/long/accept_slow_link.py tests/long/accept_sparse.py \
   tests/long/accept_unpaced.py \
   tests/long/accept_wires.py tests/long/accept_wires_live.py \
@@ -389,6 +395,8 @@ tests_unit_test_two_level_runs_SOURCES = tests/unit/test_two_level_runs.c $(PROB
 tests_unit_test_two_level_message_SOURCES = \
   tests/unit/test_two_level_message.c $(BY_HAND)
 tests_unit_test_sync_sgd_SOURCES = tests/unit/test_sync_sgd.c $(PROBE)
+tests_unit_test_sync_sgd_buckets_SOURCES = tests/unit/test_sync_sgd_buckets.c \
+  $(PROBE)
 tests_unit_test_gs_sgd_SOURCES = tests/unit/test_gs_sgd.c $(PROBE)
 tests_unit_test_gs_sgd_costs_SOURCES = tests/unit/test_gs_sgd_costs.c $(ROUND_COSTS) \
   $(PROBE)

@@ -44,7 +44,9 @@ struct kith_compression; /* compressor.h */
     X(TRUNCATE, "truncate", 0, 1e6,                                            \
       "what is sketched, times the values kept; 0: all")                       \
     X(CANDIDATES, "candidates", 0, 1e6,                                        \
-      "asked for exactly, times the values kept; 0: estimates are taken")
+      "asked for exactly, times the values kept; 0: estimates are taken")      \
+    X(BUCKETS, "buckets", 1, 64,                                               \
+      "parts of a gradient, each sent while the rest is computed")
 enum kith_gossip_key {
 #define KITH_X(name, key, low, high, help) KITH_GOSSIP_##name,
     KITH_GOSSIP_KEYS(KITH_X)
@@ -82,7 +84,7 @@ struct kith_algebra {
      * SHARES_GRADIENTS: in a round, too; NULL where there was no step since the
      * optimiser's last one. */
     void *gradient;
-    size_t trained;
+    size_t decayed, trained; /* the layout's */
     double rate;
     uint64_t step;
     uint32_t every; /* own steps between two exchanges */

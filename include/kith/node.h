@@ -134,6 +134,9 @@ struct kith_node_config {
     uint64_t steps;         /* own share; UINT64_MAX: until told to leave */
     uint32_t every;         /* trigger: every H own steps, >= 1, and then */
     uint32_t phases;        /* rounds of a trigger, one after another; 0: 1 */
+    uint32_t buckets;       /* of a step's gradient: equal parts of a trigger's
+                               rounds, each of which waits for its bucket to be
+                               complete and not for the step; 0: 1 */
     double chance;          /* with this chance; 0: always */
     uint64_t payload_bytes; /* of an exchange's message */
     uint64_t model_bytes;   /* of a pull's, x itself; 0: the same */

@@ -141,6 +141,7 @@ struct kith_work {
     enum kith_pattern pattern;
     bool snapshot_first; /* MERGE: fill edge.sent from x in the same item */
     uint64_t step;       /* TRAIN: index of this step, from 0 */
+    uint32_t part;       /* TRAIN: items of this step that are done; 0: none */
     uint64_t round;      /* a round's; of an exchange of two, a number that
                             both know and that no other exchange has */
     struct kith_work_edge *edges; /* (edge_count); the node's, stable until
@@ -151,16 +152,19 @@ struct kith_work {
 
 struct kith_work_result {
     enum kith_work_kind kind;
-    bool finite;     /* TRAIN: loss and model are finite; others: true */
-    bool recovered;  /* TRAIN, MERGE: x had been spoilt, and is that of an
-                        earlier step again */
-    bool kept;       /* TRAIN: x is the last good model now */
-    double loss;     /* TRAIN: mean loss of the batch */
-    uint32_t passes; /* over whole vectors that exchanges made since the item
-                        before, of this process alone: a copy, pack or unpack
-                        is one, and so is each call of an algorithm's make,
-                        merge, undo and finish, whose arithmetic is fused.
-                        What guards and recovery look at is not counted. */
+    bool finite;       /* TRAIN: loss and model are finite; others: true */
+    bool recovered;    /* TRAIN, MERGE: x had been spoilt, and is that of an
+                          earlier step again */
+    bool kept;         /* TRAIN: x is the last good model now */
+    bool is_part;      /* TRAIN: the step goes on with another item */
+    uint32_t complete; /* TRAIN: of a part: buckets of the step's gradient that
+                          are complete (kith/bucket.h), at least one */
+    double loss;       /* TRAIN: mean loss of the batch */
+    uint32_t passes;   /* over whole vectors that exchanges made since the item
+                          before, of this process alone: a copy, pack or unpack
+                          is one, and so is each call of an algorithm's make,
+                          merge, undo and finish, whose arithmetic is fused.
+                          What guards and recovery look at is not counted. */
 };
 
 #endif

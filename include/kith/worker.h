@@ -148,6 +148,12 @@ void kith_worker_prepare(struct kith_worker *worker, struct kith_work *work);
 void kith_worker_run(struct kith_worker *worker, struct kith_work *work,
                      struct kith_work_result *result);
 
+/* What this TRAIN takes of a step of step_ns: all of it, or where the gradient
+ * goes out in buckets the share of its products that are the item's; those of a
+ * step add up. Test: unit/test_sync_sgd_buckets.c. */
+kith_ns kith_worker_item_time(const struct kith_worker *worker,
+                              const struct kith_work *work, kith_ns step_ns);
+
 /* After a TRAIN that left a spoilt x and found no earlier one: the save's takes
  * its place, and the result says `recovered`; where that does not last, that of
  * the save before it; nothing where neither helps or can be read. Test:

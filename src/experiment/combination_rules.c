@@ -112,6 +112,12 @@ static enum kith_err match_gradients(const struct tree *tree,
     if (!kith_model_learns(experiment->model))
         return fail(tree, "model.kind", experiment, experiment->model->name,
                     "a model that learns: what its rounds share are gradients");
+    const struct kith_backend *backend = experiment->backend;
+    if (experiment->gossip.coefficients[KITH_GOSSIP_BUCKETS] >= 2 &&
+        backend->host != backend)
+        return fail(tree, "train.backend", experiment, backend->name,
+                    "with gossip.buckets a backend of the host: a device has "
+                    "a step to itself");
     if (experiment->gossip.every == 1)
         return KITH_OK;
     return kith_yaml_refuse(tree, "gossip.every",

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kith/backend.h"
+#include "kith/bucket.h"
 #include "kith/experiment.h"
 #include "kith/node.h"
 #include "kith/text.h"
@@ -70,6 +71,8 @@ kith_experiment_node_config(const struct kith_experiment *experiment,
     const size_t gossiped =
         kith_model_size_of(experiment->model, &experiment->model_config)
             .gossiped;
+    const uint32_t buckets = kith_bucket_count(
+        gossiped, experiment->gossip.coefficients[KITH_GOSSIP_BUCKETS]);
     *config = (struct kith_node_config){
         .algorithm = experiment->gossip.algorithm,
         .topology = topology,
@@ -78,8 +81,9 @@ kith_experiment_node_config(const struct kith_experiment *experiment,
         .every = experiment->gossip.every,
         .chance = experiment->gossip.chance,
         .phases = topology->kind->collective
-                      ? (uint32_t)kith_topology_period(topology)
+                      ? buckets * (uint32_t)kith_topology_period(topology)
                       : 1,
+        .buckets = buckets,
         .payload_bytes = kith_experiment_payload(experiment, gossiped),
         .model_bytes = gossiped * experiment->backend->element_bytes,
         .slice_bytes = kith_experiment_slice(experiment, gossiped),

@@ -47,7 +47,11 @@ static void pad_step(struct kith_thread *thread, kith_ns began_ns,
                      kith_ns evaluated_ns)
 {
     const kith_ns took = (kith_ns)uv_hrtime() - began_ns - evaluated_ns;
-    const kith_ns least = thread->options.step_ns;
+    const kith_ns least =
+        thread->options.worker != NULL
+            ? kith_worker_item_time(thread->options.worker, &thread->work,
+                                    thread->options.step_ns)
+            : thread->options.step_ns;
     const kith_ns base = took > least ? took : least;
     while (thread->stage != KITH_THREAD_STOPPING) {
         const kith_ns period = (kith_ns)((double)base * thread->factor);
@@ -65,7 +69,7 @@ static kith_ns evaluate(struct kith_thread *thread,
 {
     struct kith_own_curve *curve = thread->options.curve;
     return curve != NULL && thread->work.kind == KITH_WORK_TRAIN &&
-                   thread->result.finite
+                   thread->result.finite && !thread->result.is_part
                ? kith_own_curve_step(curve, thread->work.step + 1, score)
                : 0;
 }

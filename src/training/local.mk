@@ -196,6 +196,7 @@ libkith_worker_a_SOURCES = \
   src/training/worker/recovery.c \
   src/training/worker/snapshot.c \
   src/training/worker/speed.c \
+  src/training/worker/step_parts.c \
   src/training/worker/vectors.c \
   src/training/worker/work_items.c \
   src/training/worker/worker.c \

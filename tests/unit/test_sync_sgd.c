@@ -165,12 +165,15 @@ static void counts_are_held_to_the_tree(void **state)
         kith_topology_open(kith_topology_find("collective-tree"), 5, &graph),
         KITH_OK);
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        static const double whole[KITH_GOSSIP_KEY_COUNT];
         double x[4] = {0}, sum[4] = {0}, gradient[4] = {0}, count = 1;
         const double received[5] = {1, 1, 1, 1, 1};
         void *vectors[] = {sum};
         struct kith_algebra algebra = {.backend = kith_backend_find("naive64"),
                                        .dim = 4,
+                                       .decayed = 4,
                                        .trained = 4,
+                                       .coefficients = whole,
                                        .peers = 5,
                                        .graph = &graph,
                                        .live = x,

@@ -305,13 +305,16 @@ static void schedule(struct kith_node *node)
         block(node, false);
         return;
     }
-    const bool held = node->adopting || (mode->holds_training != NULL &&
-                                         mode->holds_training(node));
+    /* A step that has begun goes on: rounds may be open for it. */
+    const uint32_t part = kith_round_part(node);
+    const bool held =
+        part == 0 && (node->adopting || (mode->holds_training != NULL &&
+                                         mode->holds_training(node)));
     block(node, held);
     if (held)
         return;
     kith_node_work(node, OWNER_TRAIN,
-                   (struct kith_work){.kind = KITH_WORK_TRAIN});
+                   (struct kith_work){.kind = KITH_WORK_TRAIN, .part = part});
     if (node->config->prepares &&
         node->config->algorithm->pattern == KITH_PATTERN_SWAP)
         kith_exchange_prepare(node);
@@ -351,8 +354,18 @@ static void step_trained(struct kith_node *node,
                          const struct kith_work_result *result)
 {
     KITH_ASSERT(result->kind == KITH_WORK_TRAIN);
-    node->steps++;
-    mark_step(node, KITH_MARK_STEP);
+    const uint32_t part = kith_round_part(node);
+    if (result->is_part) {
+        KITH_ASSERT(result->finite && result->complete > 0);
+        KITH_ASSERT(result->complete <= node->config->buckets);
+        node->round->part = part + 1;
+        node->round->complete = result->complete;
+    } else {
+        if (node->round != NULL)
+            node->round->part = 0;
+        node->steps++;
+        mark_step(node, KITH_MARK_STEP);
+    }
     /* Its own model is lost: the next one is a neighbour's, unless it has an
      * earlier one of its own. */
     if (!result->finite && !result->recovered) {
@@ -360,9 +373,11 @@ static void step_trained(struct kith_node *node,
         node->adopting =
             communicates(node) && node->config->topology->peers > 1;
         node->pulls = 0;
-    } else if (triggers(node)) {
-        node->trigger_due = true;
+    } else if (part == 0 && triggers(node)) {
+        node->trigger_due = true; /* the first bucket can be sent, or all */
     }
+    if (result->is_part)
+        return;
     if (node->config->save_period_ns > 0 && node->now_ns >= node->save_ns) {
         node->saving_due = true;
         node->save_ns = node->now_ns + node->config->save_period_ns;

@@ -343,15 +343,26 @@ static void schedule_merge(struct kith_node *node)
     put_work(node, KITH_WORK_MERGE, count);
 }
 
+/* Of a step in parts the rounds at hand are one bucket's: is it there? */
+static bool is_complete(const struct kith_node *node)
+{
+    const uint32_t phases = kith_round_phases(node);
+    if (kith_round_part(node) == 0)
+        return true;
+    KITH_ASSERT(phases % node->config->buckets == 0);
+    return node->round->round % phases / (phases / node->config->buckets) <
+           node->round->complete;
+}
+
 bool kith_round_schedule(struct kith_node *node)
 {
     KITH_ASSERT(!kith_round_is_running(node));
     const uint8_t state = node->round->state;
-    if (state == ROUND_SNAPSHOT)
+    if (state == ROUND_SNAPSHOT && is_complete(node))
         schedule_snapshot(node);
     else if (state == ROUND_MERGE)
         schedule_merge(node);
-    return state == ROUND_SNAPSHOT || state == ROUND_MERGE;
+    return kith_round_is_running(node);
 }
 
 /* In a cycle those that wait for us ask. */
@@ -566,6 +577,8 @@ void kith_round_leave(struct kith_node *node)
 {
     const struct kith_round_list *list = kith_round_current(node);
     KITH_ASSERT(node->leaving);
+    if (node->round->state == ROUND_SNAPSHOT && !is_complete(node))
+        node->round->state = ROUND_CLOSED; /* it never will be */
     for (uint32_t e = 0; e < list->count; e++)
         if (!(list->edges[e].flags & EDGE_DOWN))
             kith_round_tell(node, list->edges[e].peer, KITH_MESSAGE_BYE,

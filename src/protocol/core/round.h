@@ -113,7 +113,9 @@ enum { LEFT_LATE = 1u << 0, LEFT_LOST = 1u << 1 };
 enum { NOTED_JUMP = 1u << 0, NOTED_QUESTION = 1u << 1, NOTED_GIVEN = 1u << 2 };
 
 struct kith_round {
-    uint64_t round; /* open, or next to open */
+    uint64_t round;    /* open, or next to open */
+    uint32_t part;     /* TRAIN items done of the step at hand; 0: none is */
+    uint32_t complete; /* buckets of its gradient, after one of them */
     kith_ns triggered_ns, opened_ns, deadline_ns;
     kith_ns came_ns;   /* the last model that was in time; 0: none */
     kith_ns speak_ns;  /* it waits so long that others take it for dead */
@@ -175,6 +177,12 @@ static inline bool kith_round_is_running(const struct kith_node *node)
 {
     KITH_ASSERT(node->owner != OWNER_ROUND || node->round != NULL);
     return node->owner == OWNER_ROUND;
+}
+
+/* TRAIN items done of a step that goes on; 0: the next one begins a step. */
+static inline uint32_t kith_round_part(const struct kith_node *node)
+{
+    return node->round != NULL ? node->round->part : 0;
 }
 
 /* The open round's list, or the next one's. */

@@ -95,7 +95,7 @@ static uint64_t horizon(const struct kith_node *node)
 {
     const uint64_t period = kith_topology_period(node->config->topology);
     KITH_ASSERT(kith_round_phases(node) <= 1 ||
-                period == kith_round_phases(node));
+                kith_round_phases(node) % period == 0);
     return period > 0 && period < HORIZON_MAX ? period : HORIZON_MAX;
 }
 
@@ -244,7 +244,8 @@ bool kith_round_comes(const struct kith_node *node, uint64_t number)
     KITH_ASSERT(node->round->state <= ROUND_MERGE);
     /* Counted in rounds: those of steps to come, of a trigger that waits,
      * and of the cycle at hand. */
-    uint64_t left = round->share - kith_round_after(node, node->steps);
+    const uint64_t begun = node->steps + (kith_round_part(node) > 0);
+    uint64_t left = round->share - kith_round_after(node, begun);
     if (node->trigger_due)
         left += kith_round_phases(node);
     if (round->state != ROUND_CLOSED)

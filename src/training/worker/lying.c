@@ -104,10 +104,24 @@ void kith_worker_spoil_batch(struct kith_worker *worker,
     batch->labels = labels;
 }
 
-void kith_worker_spoil_gradient(struct kith_worker *worker)
+/* Of what is complete since the part before. */
+void kith_worker_spoil_gradient(struct kith_worker *worker, uint32_t part)
 {
-    if (worker->lying.lie.kind == KITH_LIE_ASCENT)
-        worker->backend->scale(worker->layout->trained, -1, worker->gradient);
+    const size_t trained = worker->layout->trained;
+    if (worker->lying.lie.kind != KITH_LIE_ASCENT)
+        return;
+    const uint32_t to = kith_worker_complete(worker, part + 1);
+    for (uint32_t b = kith_worker_complete(worker, part); b < to; b++) {
+        const struct kith_bucket bucket = kith_worker_bucket(worker, b);
+        for (unsigned i = 0; i < 2; i++) {
+            const size_t at = bucket.ranges[i].at;
+            const size_t left = at < trained ? trained - at : 0;
+            const size_t count = bucket.ranges[i].count;
+            worker->backend->scale(
+                count < left ? count : left, -1,
+                kith_worker_element(worker, worker->gradient, at));
+        }
+    }
 }
 
 /* `unit` times what is received is a model. */

@@ -70,6 +70,7 @@ struct kith_algebra kith_worker_algebra(struct kith_worker *worker)
                                  .scratch = worker->algorithm_scratch,
                                  .places = worker->places,
                                  .gradient = worker->gradient,
+                                 .decayed = worker->layout->decayed,
                                  .trained = worker->layout->trained};
 }
 
@@ -102,25 +103,32 @@ static bool descend(struct kith_worker *worker, uint64_t step, double factor,
     return worker->task.training->optimiser->step(&descent);
 }
 
-/* The gradient of a part of the step's batch, its share of the mean; returns
- * its share of the loss. Dropout draws anew for each part. */
-static double micro_batch(struct kith_worker *worker, void *x, uint64_t part,
-                          bool add)
+/* Dropout draws anew for each part of a step's batch. */
+static void next_batch(struct kith_worker *worker, uint64_t part)
 {
-    struct kith_batch batch = {.rows = 1};
+    struct kith_batch *batch = &worker->guarding.batch;
+    *batch = (struct kith_batch){.rows = 1};
     if (worker->loader != NULL)
-        kith_loader_next(worker->loader, &batch);
-    kith_worker_spoil_batch(worker, &batch);
-    batch.entity = worker->self;
-    batch.seed = worker->task.seed;
-    batch.step = part;
-    worker->guarding.batch = batch;
+        kith_loader_next(worker->loader, batch);
+    kith_worker_spoil_batch(worker, batch);
+    batch->entity = worker->self;
+    batch->seed = worker->task.seed;
+    batch->step = part;
+}
+
+/* The gradient of a part of the step's batch, its share of the mean; returns
+ * its share of the loss. */
+static double micro_batch(struct kith_worker *worker, void *x, bool add,
+                          struct kith_range steps)
+{
     const struct kith_pass pass = {.x = x,
                                    .gradient = worker->gradient,
-                                   .batch = &batch,
+                                   .batch = &worker->guarding.batch,
                                    .scale = 1.0 / kith_worker_parts(worker),
                                    .add = add};
-    return pass.scale * kith_graph_loss(worker->network, &pass, NULL);
+    return pass.scale * kith_graph_portion(worker->network, &pass,
+                                           (uint32_t)steps.at,
+                                           (uint32_t)(steps.at + steps.count));
 }
 
 static void begin_step(const struct kith_worker *worker)
@@ -141,14 +149,27 @@ static bool end_step(const struct kith_worker *worker, bool finite,
     return found.finite;
 }
 
-/* The step's whole batch at x: the loss, and the gradient in its place. */
-static double whole_batch(struct kith_worker *worker, void *x, uint64_t step)
+/* The step's batch at x: the loss, and the gradient in its place. `steps` of
+ * the network for its last part; the parts before it go with the first. */
+static double run_batch(struct kith_worker *worker, void *x, uint64_t step,
+                        struct kith_range steps)
 {
     const uint32_t parts = kith_worker_parts(worker);
+    const struct kith_range all = {0, kith_graph_steps(worker->network)};
     double loss = 0;
-    for (uint32_t part = 0; part < parts; part++)
-        loss += micro_batch(worker, x, step * parts + part, part > 0);
+    for (uint32_t part = steps.at > 0 ? parts - 1 : 0; part < parts; part++) {
+        if (steps.at == 0)
+            next_batch(worker, step * parts + part);
+        loss +=
+            micro_batch(worker, x, part > 0, part + 1 < parts ? all : steps);
+    }
     return loss;
+}
+
+static double whole_batch(struct kith_worker *worker, void *x, uint64_t step)
+{
+    return run_batch(worker, x, step,
+                     (struct kith_range){0, kith_graph_steps(worker->network)});
 }
 
 /* A model without a gradient: the algorithm's own part of a step alone. */
@@ -173,34 +194,61 @@ static bool descend_shared(struct kith_worker *worker)
     return kith_worker_descend(worker, step, worker->gradient);
 }
 
-/* KITH_SHARES_GRADIENTS: the gradient of the step's batch, and no step. Where
- * the rounds that were to share the last one have not ended here, it is one's
- * own that is stepped along. */
-static void run_gradient(struct kith_worker *worker, uint64_t step,
-                         struct kith_work_result *result)
+static void gradient_of(struct kith_worker *worker, uint64_t step,
+                        struct kith_range steps,
+                        struct kith_work_result *result)
+{
+    KITH_ASSERT(kith_model_learns(worker->model) && worker->at == NULL);
+    void *x = kith_worker_own_live(worker, true);
+    begin_step(worker);
+    result->loss = run_batch(worker, x, step, steps);
+    (void)end_step(worker, true, &result->loss);
+    result->finite = isfinite(result->loss);
+}
+
+/* The first part has the loss. Where the rounds that were to share the last
+ * gradient have not ended here, it is one's own that is stepped along. */
+static void first_part(struct kith_worker *worker, uint64_t step,
+                       struct kith_work_result *result)
 {
     const bool stepped = descend_shared(worker);
-    (void)kith_worker_gradient(worker, step, result);
-    kith_worker_spoil_gradient(worker);
+    gradient_of(worker, step, kith_worker_part_steps(worker, 0), result);
     worker->waiting = result->finite ? step + 1 : 0;
     worker->guarding.has_trained = true;
     worker->guarding.steps = step + 1;
     result->finite = result->finite && stepped;
     worker->not_finite = !result->finite;
     kith_worker_judge_step(worker, result);
+    worker->parts.loss = result->loss;
+}
+
+/* KITH_SHARES_GRADIENTS: the gradient of the step's batch, and no step. One
+ * that did not begin well is not gone on with. */
+static void run_gradient(struct kith_worker *worker,
+                         const struct kith_work *work,
+                         struct kith_work_result *result)
+{
+    if (work->part == 0)
+        first_part(worker, work->step, result);
+    else
+        gradient_of(worker, work->step,
+                    kith_worker_part_steps(worker, work->part), result);
+    kith_worker_spoil_gradient(worker, work->part);
+    kith_worker_part_ends(worker, work->part, result);
 }
 
 /* x <- x - rate g(z), z = factor x. Weight decay pulls at z, too: decay times
  * factor at x. KITH_STEPS_AT_Z: z <- z - rate g(z). */
-static void run_train(struct kith_worker *worker, uint64_t step,
+static void run_train(struct kith_worker *worker, const struct kith_work *work,
                       struct kith_work_result *result)
 {
+    const uint64_t step = work->step;
     if (!kith_model_learns(worker->model)) {
         run_still(worker, step);
         return;
     }
     if (worker->algorithm->flags & KITH_SHARES_GRADIENTS) {
-        run_gradient(worker, step, result);
+        run_gradient(worker, work, result);
         return;
     }
     const double factor = kith_worker_factor(worker);
@@ -210,7 +258,7 @@ static void run_train(struct kith_worker *worker, uint64_t step,
     void *x = scaled(worker, factor);
     begin_step(worker);
     result->loss = whole_batch(worker, x, step);
-    kith_worker_spoil_gradient(worker);
+    kith_worker_spoil_gradient(worker, 0);
     keep_buffers(worker, factor);
     run_hook(worker, step, worker->algorithm->direction);
     bool finite = descend(worker, step, worker->at == NULL ? 1 : factor,
@@ -229,13 +277,9 @@ static void run_train(struct kith_worker *worker, uint64_t step,
 void *kith_worker_gradient(struct kith_worker *worker, uint64_t step,
                            struct kith_work_result *result)
 {
-    KITH_ASSERT(kith_model_learns(worker->model) && worker->at == NULL);
-    void *x = kith_worker_own_live(worker, true);
+    const struct kith_range all = {0, kith_graph_steps(worker->network)};
     *result = (struct kith_work_result){.kind = KITH_WORK_TRAIN};
-    begin_step(worker);
-    result->loss = whole_batch(worker, x, step);
-    (void)end_step(worker, true, &result->loss);
-    result->finite = isfinite(result->loss);
+    gradient_of(worker, step, all, result);
     return worker->gradient;
 }
 
@@ -530,7 +574,7 @@ void kith_worker_run(struct kith_worker *worker, struct kith_work *work,
     *result = (struct kith_work_result){.kind = work->kind, .finite = true};
     switch (work->kind) {
     case KITH_WORK_TRAIN:
-        run_train(worker, work->step, result);
+        run_train(worker, work, result);
         break;
     case KITH_WORK_SNAPSHOT:
         kith_worker_snapshot(worker, work);

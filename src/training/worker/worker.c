@@ -150,6 +150,7 @@ static enum kith_err open_network(struct kith_worker *worker, char *error)
         .rows = worker->train == NULL ? 1 : kith_worker_rows(worker),
         .training = true,
         .recompute = task->training->recompute,
+        .weights_first = kith_worker_in_buckets(worker),
         .smoothing = task->training->smoothing};
     char words[KITH_MODEL_ERROR_BYTES] = "";
     const enum kith_err err = kith_graph_open(
@@ -180,7 +181,8 @@ static enum kith_err open_algorithm(struct kith_worker *worker, char *error)
     return enough ? KITH_OK : REFUSE(KITH_ENOMEM, "no memory");
 }
 
-/* Rounds of an all-reduce; 1 of other graphs, or where none was opened. */
+/* Rounds of an all-reduce, or of one for each bucket; 1 of other graphs, or
+ * where none was opened. */
 static uint64_t cycle_of(const struct kith_topology *graph)
 {
     const bool is_cycle =
@@ -257,6 +259,8 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
     err = open_network(worker, error);
     if (err == KITH_OK)
         err = open_algorithm(worker, error);
+    if (err == KITH_OK)
+        kith_worker_parts_open(worker);
     if (err == KITH_OK)
         err = kith_worker_vectors_take(worker, config->together, error);
     if (err == KITH_OK)

@@ -2,6 +2,7 @@
 #ifndef KITH_TRAINING_WORKER_WORKER_STATE_H
 #define KITH_TRAINING_WORKER_WORKER_STATE_H
 
+#include "kith/bucket.h"
 #include "kith/loader.h"
 #include "kith/rng.h"
 #include "kith/worker.h"
@@ -93,6 +94,20 @@ struct kith_packing {
     struct kith_reading residues;
 };
 
+/* step_parts.c: items of a step whose gradient goes out in buckets. */
+#define KITH_STEP_PARTS                                                        \
+    64u /* of a step's products, in one item without need                      \
+         */
+struct kith_step_parts {
+    uint32_t buckets, count;
+    /* (count) Of the network's list the steps, and of the gradient the buckets,
+     * that are done after each. */
+    struct {
+        uint32_t steps, complete;
+    } after[KITH_BUCKETS_MAX + KITH_STEP_PARTS];
+    double loss; /* of the step at hand */
+};
+
 struct kith_worker {
     struct kith_task task; /* its compression: of what is gossiped */
     const struct kith_backend *backend;
@@ -107,7 +122,7 @@ struct kith_worker {
     size_t dim, bytes; /* of the model; bytes of what is gossiped of it */
     size_t message;    /* bytes of an exchange's message, as vectors */
     size_t payload;    /* and as it travels */
-    uint64_t cycle;    /* rounds of an all-reduce; 1: it is none */
+    uint64_t cycle;    /* rounds of a step's all-reduces; 1: there are none */
     double scalars[KITH_SCALARS_MAX];
 
     struct kith_vector_memory vectors_from; /* x, too, lies in `shared` then */
@@ -150,6 +165,7 @@ struct kith_worker {
     struct kith_guarding guarding;
     struct kith_lying lying;
     struct kith_packing packing;
+    struct kith_step_parts parts;
 
     uint32_t slot_count;
     void *slots[]; /* (slot_count) vectors by enum kith_slot; NULL: unused */
@@ -209,6 +225,23 @@ struct kith_algebra kith_worker_edge_algebra(struct kith_worker *worker,
 /* x is another one: momentum and the algorithm's vectors start over. */
 void kith_worker_forget(struct kith_worker *worker);
 
+/* ---- step_parts.c */
+
+/* Is a step's gradient sent in several? */
+bool kith_worker_in_buckets(const struct kith_worker *worker);
+/* Of an opened network. */
+void kith_worker_parts_open(struct kith_worker *worker);
+/* Steps of the network's list that are this part. */
+struct kith_range kith_worker_part_steps(const struct kith_worker *worker,
+                                         uint32_t part);
+/* Buckets that are complete after so many parts, and their values. */
+uint32_t kith_worker_complete(const struct kith_worker *worker, uint32_t parts);
+struct kith_bucket kith_worker_bucket(const struct kith_worker *worker,
+                                      uint32_t bucket);
+/* What the result says beside its loss. */
+void kith_worker_part_ends(struct kith_worker *worker, uint32_t part,
+                           struct kith_work_result *result);
+
 /* ---- recovery.c */
 
 void kith_worker_judge_step(struct kith_worker *worker,
@@ -228,10 +261,10 @@ bool kith_worker_is_spoilt(struct kith_worker *worker, const void *received);
 void kith_worker_lie_close(struct kith_worker *worker);
 /* What a MERGE brings, before it. */
 void kith_worker_hear(struct kith_worker *worker, const struct kith_work *work);
-/* What it learns from, and its gradient. */
+/* What it learns from, and what is complete of its gradient. */
 void kith_worker_spoil_batch(struct kith_worker *worker,
                              struct kith_batch *batch);
-void kith_worker_spoil_gradient(struct kith_worker *worker);
+void kith_worker_spoil_gradient(struct kith_worker *worker, uint32_t part);
 /* The slot's vector, nobody else's, becomes what the lie says. */
 void kith_worker_spoil_sent(struct kith_worker *worker, uint32_t slot,
                             const double *scalars);

@@ -1,0 +1,55 @@
+#!/bin/sh
+# Goal: real peers whose gradients travel in buckets, while the rest of them is
+# computed, are the simulated ones and those that send whole gradients, to the
+# last digit that is printed; what they did is carried out again to the same
+# floats; where one is killed in the middle the others finish, near each other,
+# and the simulator's books of the same crash balance.
+# Method: 4 and 5 peers of the digits, dirichlet(0.1), under AdamW with clipping,
+# beside kith sim; then one is killed.
+# shellcheck source=tests/integration/lab.sh
+. "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
+
+# written PEERS BUCKETS [YAML...]
+written() {
+    peers=$1
+    buckets=$2
+    shift 2
+    experiment "$peers" 300 "compute: {step: 2ms}" "$@" |
+        sed -e "s/^gossip:.*/gossip: {algorithm: sync-sgd, buckets: $buckets, deadline: 2s}/" \
+            -e 's/split: iid/split: dirichlet(0.1)/' \
+            -e 's/^train:.*/train: {optimiser: adamw, learning_rate: 0.003, clip: 1, batch: 16}/' \
+            >"$scratch/sync.yaml"
+}
+
+for peers in 4 5; do
+    written $peers 1
+    expect 0 sim --json --out "$scratch" "$scratch/sync.yaml"
+    whole=$(json loss mean)
+    written $peers 4
+    expect 0 sim --json --out "$scratch" "$scratch/sync.yaml"
+    sim=$(json accuracy mean)
+    loss=$(json loss mean)
+    lab 0 --record "$scratch/sync.yaml"
+    lab=$(json accuracy mean)
+    apart=$(json consensus_distance)
+    echo "$name: $peers peers: accuracy expected $sim, apart 0," \
+        "measured $lab, $apart; loss of whole gradients $whole, of buckets" \
+        "$loss, of real peers $(json loss mean)"
+    holds "$lab == $sim and $apart == 0" || fail "$peers peers: not as simulated"
+    holds "$whole == $loss == $(json loss mean)" ||
+        fail "$peers peers: not as whole gradients"
+    expect 0 sim --json --replay "$(json database)"
+    crash="faults: [{at: 301ms, crash: \"peer($((peers - 1)))\"}]"
+    written $peers 4 "$crash" "assert: [\"finally conserved\"]"
+    expect 0 sim --json --out "$scratch" "$scratch/sync.yaml"
+    written $peers 4 "$crash"
+    lab 0 "$scratch/sync.yaml"
+    apart=$(json consensus_distance)
+    others=$(steps_below $((peers - 1)))
+    echo "$name: $peers peers, one killed: expected $((300 * (peers - 1)))" \
+        "steps of the others, apart below 0.02, measured $others, $apart"
+    [ "$others" -eq $((300 * (peers - 1))) ] || fail "$others steps"
+    holds "$apart < 0.02" || fail "survivors are $apart apart"
+done
+none_left "the labs"
+finish

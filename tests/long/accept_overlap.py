@@ -1,0 +1,72 @@
+"""Two peers that share gradients over 50 Mbit/s, whole and in buckets.
+
+A step takes 400 ms, of which about two thirds are the way back; the gradient of
+84,000 values takes 54 ms up the link and as long down (of a message of several
+bursts the kernel's TCP stops now and then for 200 ms where its reader is held
+back, which is no law of the link). The same file runs in
+the simulator and as two processes: what a step takes with whole gradients less
+what it takes in buckets is the gain, and the simulator's is the prediction.
+
+    python3 accept_overlap.py
+
+Settings beside KITH and OUT of accept.py:
+  STEPS    of a peer (60)
+  BUCKETS  numbers of buckets to try (2,4)
+"""
+import os
+
+from accept import OUT, Table, kith, rows
+
+STEPS = int(os.environ.get("STEPS", "60"))
+BUCKETS = [int(n) for n in os.environ.get("BUCKETS", "2,4").split(",")]
+FILE = f"""name: overlap
+seed: 1
+peers: 2
+stop: {{steps: {STEPS}}}
+save: never
+model: {{kind: mlp, layers: [128, 128, 128, 128, 128, 10]}}
+data: {{kind: gaussian, rows: 2000, spread: 0.2}}
+train: {{learning_rate: 0.05, momentum: 0.9, batch: 16}}
+gossip: {{algorithm: sync-sgd}}
+network: {{latency: 1ms, rate: 50Mbit}}
+compute: {{step: 400ms}}
+"""
+
+
+def step_time(world, path, buckets):
+    """Seconds from one step's gradient to the next one's; and the loss."""
+    result = kith(world, path, f"gossip.buckets={buckets}")
+    times = [time for time, in rows(
+        result, "SELECT time_s FROM marks JOIN mark_kinds USING(kind) "
+        "WHERE name = 'attempt' AND peer = 0 ORDER BY time_s")]
+    if len(times) != STEPS:
+        raise SystemExit(f"{world}: {len(times)} triggers of {STEPS} steps")
+    return (times[-1] - times[2]) / (len(times) - 3), result["loss"]["mean"]
+
+
+def main():
+    os.makedirs(OUT, exist_ok=True)
+    path = os.path.join(OUT, "overlap.yaml")
+    with open(path, "w") as file:
+        file.write(FILE)
+    table = Table("T5.4: overlap on two processes at 50 Mbit/s")
+    found = {(world, n): step_time(world, path, n)
+             for world in ("sim", "lab") for n in [1, *BUCKETS]}
+    for (world, n), (step_s, _) in found.items():
+        table.note(f"{world}, {n} buckets: step", f"{1e3 * step_s:.1f} ms")
+    for n in BUCKETS:
+        gains = [found[world, 1][0] - found[world, n][0]
+                 for world in ("sim", "lab")]
+        print(f"T5.4 {n} buckets, gain of a step, of the predicted "
+              f"{1e3 * gains[0]:.1f} ms: expected >= 0.7, measured "
+              f"{gains[1] / gains[0]:.3f} ({1e3 * gains[1]:.1f} ms)")
+        table.at_least(f"{n} buckets: gain / predicted", 0.7,
+                       gains[1] / gains[0])
+    losses = {loss for _, loss in found.values()}
+    table.add("losses that differ", "0", str(len(losses) - 1),
+              len(losses) == 1)
+    table.end()
+
+
+if __name__ == "__main__":
+    main()
