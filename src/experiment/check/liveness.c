@@ -242,7 +242,10 @@ static enum kith_err fill_in(struct kith_liveness *liveness)
         set_degrees(liveness);
     if (period == 0)
         return KITH_OK;
-    liveness->edge_rounds = (uint32_t)(2 * period) + ROUNDS_MORE;
+    /* A trigger may go through the graph's rounds several times. */
+    const uint64_t phases = liveness->config->phases;
+    liveness->edge_rounds =
+        (uint32_t)(2 * (phases > period ? phases : period)) + ROUNDS_MORE;
     return list_edges(liveness);
 }
 
