@@ -46,7 +46,9 @@ struct kith_compression; /* compressor.h */
     X(CANDIDATES, "candidates", 0, 1e6,                                        \
       "asked for exactly, times the values kept; 0: estimates are taken")      \
     X(BUCKETS, "buckets", 1, 64,                                               \
-      "parts of a gradient, each sent while the rest is computed")
+      "parts of a gradient, each sent while the rest is computed")             \
+    X(URGENT, "urgent", 1, 64,                                                 \
+      "of them the first layers', sent in the order of the next step")
 enum kith_gossip_key {
 #define KITH_X(name, key, low, high, help) KITH_GOSSIP_##name,
     KITH_GOSSIP_KEYS(KITH_X)

@@ -36,6 +36,17 @@ struct kith_bucket {
 uint32_t kith_bucket_count(size_t dim, double asked);
 /* Values of each but the last. */
 size_t kith_bucket_size(size_t dim, uint32_t buckets);
+/* The one that is sent in place `place`: as they are complete, but for those of
+ * the first layers. These are complete when the step is, and of the `urgent`
+ * last the first layers' goes before all others: the next step needs it first.
+ */
+static inline uint32_t kith_bucket_at(uint32_t buckets, double urgent,
+                                      uint32_t place)
+{
+    const uint32_t asked = urgent > 1 ? (uint32_t)urgent : 1;
+    const uint32_t last = asked < buckets ? asked : buckets;
+    return place < buckets - last ? place : 2 * buckets - last - 1 - place;
+}
 /* Values [from, from + count) of bucket `index`, in the order of its message;
  * cut off where it ends.
  *

@@ -249,6 +249,10 @@ double kith_graph_portion(struct kith_graph *network,
 /* Steps after which these values of the gradient do not change any more. */
 uint32_t kith_graph_complete(const struct kith_graph *network, size_t at,
                              size_t count);
+/* What step `step` of the way forward reads of x, up to three ranges; of other
+ * steps none. */
+unsigned kith_graph_reads(const struct kith_graph *network, uint32_t step,
+                          size_t at[3], size_t count[3]);
 /* Products of the first `steps` of all, in [0, 1]: what they take of a step. */
 double kith_graph_share(const struct kith_graph *network, uint32_t steps);
 uint32_t kith_graph_operations(const struct kith_graph *network);

@@ -137,6 +137,7 @@ struct kith_node_config {
     uint32_t buckets;       /* of a step's gradient: equal parts of a trigger's
                                rounds, each of which waits for its bucket to be
                                complete and not for the step; 0: 1 */
+    uint32_t urgent;        /* of them, as kith_bucket_at() */
     double chance;          /* with this chance; 0: always */
     uint64_t payload_bytes; /* of an exchange's message */
     uint64_t model_bytes;   /* of a pull's, x itself; 0: the same */

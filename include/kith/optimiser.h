@@ -57,6 +57,9 @@ struct kith_optimiser {
     const char *name, *paper, *summary;
     unsigned keys;          /* KITH_OPTIMISER_READS(...) | ... */
     unsigned state_vectors; /* (trained) each, start at 0 */
+    /* But for clip, values are stepped one by one: a step of a range, which no
+     * layer is told of, is that range of a step. Test: unit/test_strips.c */
+    bool is_elementwise;
     /* NULL: none. Bytes. */
     size_t (*scratch)(const struct kith_layout *layout,
                       const struct kith_backend *backend);

@@ -158,7 +158,9 @@ struct kith_work_result {
     bool kept;         /* TRAIN: x is the last good model now */
     bool is_part;      /* TRAIN: the step goes on with another item */
     uint32_t complete; /* TRAIN: of a part: buckets of the step's gradient that
-                          are complete (kith/bucket.h), at least one */
+                          are complete (kith/bucket.h) */
+    uint32_t needs;    /* TRAIN, of a gradient in buckets: the next item needs
+                          so many of the last gradient's to have been shared */
     double loss;       /* TRAIN: mean loss of the batch */
     uint32_t passes;   /* over whole vectors that exchanges made since the item
                           before, of this process alone: a copy, pack or unpack

@@ -84,6 +84,7 @@ kith_experiment_node_config(const struct kith_experiment *experiment,
                       ? buckets * (uint32_t)kith_topology_period(topology)
                       : 1,
         .buckets = buckets,
+        .urgent = (uint32_t)experiment->gossip.coefficients[KITH_GOSSIP_URGENT],
         .payload_bytes = kith_experiment_payload(experiment, gossiped),
         .model_bytes = gossiped * experiment->backend->element_bytes,
         .slice_bytes = kith_experiment_slice(experiment, gossiped),

@@ -19,7 +19,8 @@ static void part_done(uint32_t complete)
     const struct kith_work_result result = {.kind = KITH_WORK_TRAIN,
                                             .finite = true,
                                             .is_part = complete > 0,
-                                            .complete = complete};
+                                            .complete = complete,
+                                            .needs = complete > 0 ? 0 : 2};
     assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
     step(&(struct kith_event){.kind = KITH_EVENT_WORK_DONE, .result = &result});
 }
@@ -123,8 +124,8 @@ static void who_leaves_in_the_middle_leaves_nothing(void **state)
  * without its gradient. */
 static void what_begins_badly_is_not_gone_on_with(void **state)
 {
-    const struct kith_work_result spoilt = {.kind = KITH_WORK_TRAIN,
-                                            .recovered = true};
+    const struct kith_work_result spoilt = {
+        .kind = KITH_WORK_TRAIN, .recovered = true, .needs = 2};
     (void)state;
     open_leaf();
     step(&(struct kith_event){.kind = KITH_EVENT_WORK_DONE, .result = &spoilt});

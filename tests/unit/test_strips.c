@@ -143,6 +143,7 @@ static void strips_are_the_whole(void **state)
                "step: expected 0, measured %zu\n",
                cases[n].words, cases[n].backend, PEERS, differ);
         assert_int_equal(differ, 0);
+        assert_true(kith_optimiser_find(cases[n].optimiser)->is_elementwise);
     }
 }
 

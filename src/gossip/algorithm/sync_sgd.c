@@ -54,8 +54,11 @@ static struct kith_bucket values(const struct kith_algebra *algebra,
 {
     const uint32_t buckets = bucket_count(algebra);
     const uint64_t ways = algebra->round / kith_collective_phases(algebra);
-    return kith_bucket_of(algebra->dim, algebra->decayed, buckets,
-                          (uint32_t)(ways % buckets), from, count);
+    const uint32_t bucket =
+        kith_bucket_at(buckets, algebra->coefficients[KITH_GOSSIP_URGENT],
+                       (uint32_t)(ways % buckets));
+    return kith_bucket_of(algebra->dim, algebra->decayed, buckets, bucket, from,
+                          count);
 }
 
 static struct kith_bucket bucket_of(const struct kith_algebra *algebra)
@@ -248,8 +251,8 @@ const struct kith_algorithm kith_algorithm_sync_sgd = {
     .flags = KITH_NEEDS_LOSSLESS_LINK | KITH_NEEDS_EXACT_MESSAGES |
              KITH_SHARES_GRADIENTS,
     .schedule = "collective-tree",
-    .keys = KITH_GOSSIP_READS(BUCKETS),
-    .initial = {[KITH_GOSSIP_BUCKETS] = 1},
+    .keys = KITH_GOSSIP_READS(BUCKETS) | KITH_GOSSIP_READS(URGENT),
+    .initial = {[KITH_GOSSIP_BUCKETS] = 1, [KITH_GOSSIP_URGENT] = 1},
     .scalar_count = 1,
     .scalars_start = {1},
     .scalars_high = COLLECTIVE_COUNT_MAX,

@@ -308,8 +308,8 @@ static void schedule(struct kith_node *node)
     /* A step that has begun goes on: rounds may be open for it. */
     const uint32_t part = kith_round_part(node);
     const bool held =
-        part == 0 && (node->adopting || (mode->holds_training != NULL &&
-                                         mode->holds_training(node)));
+        (part == 0 && node->adopting) ||
+        (mode->holds_training != NULL && mode->holds_training(node));
     block(node, held);
     if (held)
         return;
@@ -354,15 +354,10 @@ static void step_trained(struct kith_node *node,
                          const struct kith_work_result *result)
 {
     KITH_ASSERT(result->kind == KITH_WORK_TRAIN);
-    const uint32_t part = kith_round_part(node);
-    if (result->is_part) {
-        KITH_ASSERT(result->finite && result->complete > 0);
-        KITH_ASSERT(result->complete <= node->config->buckets);
-        node->round->part = part + 1;
-        node->round->complete = result->complete;
-    } else {
-        if (node->round != NULL)
-            node->round->part = 0;
+    const bool first = node->round == NULL || node->round->complete == 0;
+    if (node->round != NULL && node->config->buckets > 1)
+        kith_round_trained(node, result);
+    if (!result->is_part) {
         node->steps++;
         mark_step(node, KITH_MARK_STEP);
     }
@@ -373,7 +368,8 @@ static void step_trained(struct kith_node *node,
         node->adopting =
             communicates(node) && node->config->topology->peers > 1;
         node->pulls = 0;
-    } else if (part == 0 && triggers(node)) {
+    } else if (first && (!result->is_part || node->round->complete > 0) &&
+               triggers(node)) {
         node->trigger_due = true; /* the first bucket can be sent, or all */
     }
     if (result->is_part)

@@ -17,6 +17,8 @@
 
 #include <string.h>
 
+#include "kith/bucket.h"
+
 /* Cycles in a row of which nothing came. */
 #define BARREN 4u
 #define BARREN_MAX 10u
@@ -79,6 +81,15 @@ kith_ns kith_round_deadline(const struct kith_node *node)
     return round->deadline_ns == KITH_NEVER
                ? KITH_NEVER
                : kith_node_earliest(round->deadline_ns, round->speak_ns);
+}
+
+/* Buckets of the open cycle whose rounds are over. */
+static uint32_t shared(const struct kith_node *node)
+{
+    const uint32_t phases = kith_round_phases(node);
+    KITH_ASSERT(phases % node->config->buckets == 0);
+    return (uint32_t)(node->round->round % phases /
+                      (phases / node->config->buckets));
 }
 
 /* The snapshot is an item of its own, so a round opens at a step boundary. */
@@ -343,15 +354,33 @@ static void schedule_merge(struct kith_node *node)
     put_work(node, KITH_WORK_MERGE, count);
 }
 
-/* Of a step in parts the rounds at hand are one bucket's: is it there? */
+/* Of a step in parts the rounds at hand are one bucket's: is it there? Those
+ * that are open before the first one is are the step before's. */
 static bool is_complete(const struct kith_node *node)
 {
-    const uint32_t phases = kith_round_phases(node);
-    if (kith_round_part(node) == 0)
-        return true;
-    KITH_ASSERT(phases % node->config->buckets == 0);
-    return node->round->round % phases / (phases / node->config->buckets) <
-           node->round->complete;
+    const struct kith_node_config *config = node->config;
+    return node->round->complete == 0 ||
+           kith_bucket_at(config->buckets, config->urgent, shared(node)) <
+               node->round->complete;
+}
+
+void kith_round_trained(struct kith_node *node,
+                        const struct kith_work_result *result)
+{
+    struct kith_round *round = node->round;
+    KITH_ASSERT(result->finite || !result->is_part);
+    KITH_ASSERT(result->complete <= node->config->buckets);
+    round->part = result->is_part ? round->part + 1 : 0;
+    round->complete = result->is_part ? result->complete : 0;
+    round->needs = result->needs;
+}
+
+/* A step in parts waits for what the next of them needs. */
+bool kith_round_holds_training(const struct kith_node *node)
+{
+    return node->config->buckets > 1
+               ? kith_round_is_open(node) && shared(node) < node->round->needs
+               : kith_round_holds(node);
 }
 
 bool kith_round_schedule(struct kith_node *node)

@@ -116,6 +116,7 @@ struct kith_round {
     uint64_t round;    /* open, or next to open */
     uint32_t part;     /* TRAIN items done of the step at hand; 0: none is */
     uint32_t complete; /* buckets of its gradient, after one of them */
+    uint32_t needs; /* buckets shared before its next item; UINT32_MAX: all */
     kith_ns triggered_ns, opened_ns, deadline_ns;
     kith_ns came_ns;   /* the last model that was in time; 0: none */
     kith_ns speak_ns;  /* it waits so long that others take it for dead */
@@ -395,10 +396,10 @@ void kith_cast_edge_down(struct kith_node *node, struct kith_round_edge *edge,
 /* Those of modes that training waits for. */
 #define KITH_WAITED_HANDLERS                                                   \
     .trigger = kith_round_open, .defers_trigger = kith_round_holds,            \
-    .holds_training = kith_round_holds, .is_quiet = kith_round_is_quiet,       \
-    .list_mask = 1, .says_round = true, .merged = kith_round_close,            \
-    .is_merged = kith_round_is_committed, .edge_inbox = kith_round_edge_inbox, \
-    .resend = kith_edge_send
+    .holds_training = kith_round_holds_training,                               \
+    .is_quiet = kith_round_is_quiet, .list_mask = 1, .says_round = true,       \
+    .merged = kith_round_close, .is_merged = kith_round_is_committed,          \
+    .edge_inbox = kith_round_edge_inbox, .resend = kith_edge_send
 /* Those of modes whose messages go one way. */
 #define KITH_CAST_HANDLERS                                                     \
     .ready = kith_cast_ready, .aborted = kith_cast_abort,                      \
@@ -422,6 +423,7 @@ bool kith_round_is_finished(const struct kith_node *node);
 /* those of modes that training waits for. */
 void kith_round_open(struct kith_node *node);
 bool kith_round_holds(const struct kith_node *node);
+bool kith_round_holds_training(const struct kith_node *node);
 void kith_round_close(struct kith_node *node);
 bool kith_round_is_committed(const struct kith_round_edge *edge);
 uint32_t kith_round_edge_inbox(const struct kith_node *node, uint32_t e,
@@ -441,6 +443,9 @@ void kith_round_try_close(struct kith_node *node);
 void kith_round_lapse(struct kith_node *node,
                       const struct kith_round_edge *edge);
 void kith_round_worked(struct kith_node *node, enum kith_work_kind kind);
+/* TRAIN is done, of a step whose gradient goes out in buckets. */
+void kith_round_trained(struct kith_node *node,
+                        const struct kith_work_result *result);
 /* Holds after every event. */
 void kith_round_check(const struct kith_node *node);
 

@@ -205,6 +205,7 @@ void kith_round_init(struct kith_node *node, void *memory)
                 node->config->topology->kind->is_static);
     node->round = round;
     round->deadline_ns = KITH_NEVER;
+    round->needs = UINT32_MAX;
     round->furthest_by = round->led_by = KITH_NOBODY;
     round->misled_by = round->chased = KITH_NOBODY;
     /* One block: the largest alignment first. */
@@ -244,7 +245,7 @@ bool kith_round_comes(const struct kith_node *node, uint64_t number)
     KITH_ASSERT(node->round->state <= ROUND_MERGE);
     /* Counted in rounds: those of steps to come, of a trigger that waits,
      * and of the cycle at hand. */
-    const uint64_t begun = node->steps + (kith_round_part(node) > 0);
+    const uint64_t begun = node->steps + (node->round->complete > 0);
     uint64_t left = round->share - kith_round_after(node, begun);
     if (node->trigger_due)
         left += kith_round_phases(node);

@@ -428,6 +428,26 @@ uint32_t kith_graph_complete(const struct kith_graph *network, size_t at,
                                 : kith_progress_complete(&progress, at, count);
 }
 
+unsigned kith_graph_reads(const struct kith_graph *network, uint32_t step,
+                          size_t at[3], size_t count[3])
+{
+    const struct kith_step *const found = &network->training.steps[step];
+    unsigned n = 0;
+    if (network->ops == NULL || found->kind != KITH_STEP_FORWARD)
+        return 0;
+    const struct kith_op *op = &network->ops[found->op];
+    const uint32_t read[3] = {op->weight, op->bias, op->buffers};
+    for (unsigned i = 0; i < 3; i++) {
+        if (read[i] == KITH_PARAMETER_NONE)
+            continue;
+        at[n] = network->offsets[read[i]];
+        /* Variances stand behind running means. */
+        count[n++] =
+            (i == 2 ? 2 : 1) * network->parameters[read[i]].view.elements;
+    }
+    return n;
+}
+
 double kith_graph_share(const struct kith_graph *network, uint32_t steps)
 {
     const struct kith_progress progress = {&network->training, network->ops,

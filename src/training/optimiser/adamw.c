@@ -45,5 +45,6 @@ const struct kith_optimiser kith_optimiser_adamw = {
     .keys = KITH_OPTIMISER_READS(BETA1) | KITH_OPTIMISER_READS(BETA2) |
             KITH_OPTIMISER_READS(EPSILON),
     .state_vectors = 2,
+    .is_elementwise = true,
     .step = adamw_step,
 };

@@ -42,5 +42,6 @@ const struct kith_optimiser kith_optimiser_sgd = {
     .summary = "v <- momentum v + g + decay x; x <- x - rate v",
     .keys = KITH_OPTIMISER_READS(MOMENTUM) | KITH_OPTIMISER_READS(NESTEROV),
     .state_vectors = 1,
+    .is_elementwise = true,
     .step = sgd_step,
 };

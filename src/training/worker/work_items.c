@@ -85,20 +85,41 @@ static void run_hook(struct kith_worker *worker, uint64_t step,
     hook(&algebra);
 }
 
+/* Values [at, at + count) of the layout, as if they were all. */
+static struct kith_layout layout_of(const struct kith_worker *worker,
+                                    struct kith_range range)
+{
+    const struct kith_layout *whole = worker->layout;
+    const size_t decayed =
+        range.at < whole->decayed ? whole->decayed - range.at : 0;
+    const size_t trained =
+        range.at < whole->trained ? whole->trained - range.at : 0;
+    return (struct kith_layout){
+        .dim = range.count,
+        .decayed = decayed < range.count ? decayed : range.count,
+        .trained = trained < range.count ? trained : range.count,
+        .gossiped = range.count};
+}
+
 static bool descend(struct kith_worker *worker, uint64_t step, double factor,
-                    void *gradient)
+                    void *gradient, const struct kith_layout *layout, size_t at)
 {
     struct kith_optimiser_config config = worker->task.training->config;
+    void *state[KITH_STATES_MAX];
     config.weight_decay *= factor;
+    for (unsigned i = 0; i < KITH_STATES_MAX; i++)
+        state[i] = worker->state[i] == NULL
+                       ? NULL
+                       : kith_worker_element(worker, worker->state[i], at);
     const struct kith_optimiser_step descent = {
         .config = &config,
         .backend = worker->backend,
-        .layout = worker->layout,
+        .layout = layout,
         .rate = learning_rate(worker, step),
         .step = step,
-        .gradient = gradient,
-        .state = worker->state,
-        .x = worker->slots[KITH_SLOT_LIVE],
+        .gradient = kith_worker_element(worker, gradient, at),
+        .state = state,
+        .x = kith_worker_element(worker, worker->slots[KITH_SLOT_LIVE], at),
         .scratch = worker->scratch};
     return worker->task.training->optimiser->step(&descent);
 }
@@ -184,14 +205,45 @@ static void run_still(struct kith_worker *worker, uint64_t step)
     run_hook(worker, step, algorithm->after_step);
 }
 
-/* A gradient that waited for its peers'. Test: unit/test_sync_sgd.c */
+/* Of a gradient that waited for its peers' the buckets whose bits are set, of
+ * an optimiser for which a bucket is like any other values. */
+static bool descend_buckets(struct kith_worker *worker, uint64_t mask)
+{
+    bool finite = true;
+    (void)kith_worker_own_live(worker, true);
+    for (uint32_t b = 0; b < worker->parts.buckets; b++) {
+        if (!(mask >> b & 1u))
+            continue;
+        const struct kith_bucket bucket = kith_worker_bucket(worker, b);
+        for (unsigned i = 0; i < 2; i++) {
+            const struct kith_layout layout =
+                layout_of(worker, bucket.ranges[i]);
+            if (layout.trained > 0)
+                finite =
+                    descend(worker, worker->waiting - 1, 1, worker->gradient,
+                            &layout, bucket.ranges[i].at) &&
+                    finite;
+        }
+    }
+    worker->parts.stepped |= mask;
+    return finite;
+}
+
+/* A gradient that waited for its peers', or what is left of it.
+ * Test: unit/test_sync_sgd.c */
 static bool descend_shared(struct kith_worker *worker)
 {
+    const uint64_t stepped = worker->parts.stepped;
+    bool finite = true;
     if (worker->waiting == 0)
         return true;
-    const uint64_t step = worker->waiting - 1;
-    worker->waiting = 0;
-    return kith_worker_descend(worker, step, worker->gradient);
+    if (stepped == 0)
+        finite =
+            kith_worker_descend(worker, worker->waiting - 1, worker->gradient);
+    else
+        finite = descend_buckets(worker, ~stepped);
+    worker->waiting = worker->parts.stepped = 0;
+    return finite;
 }
 
 static void gradient_of(struct kith_worker *worker, uint64_t step,
@@ -206,16 +258,18 @@ static void gradient_of(struct kith_worker *worker, uint64_t step,
     result->finite = isfinite(result->loss);
 }
 
-/* The first part has the loss. Where the rounds that were to share the last
- * gradient have not ended here, it is one's own that is stepped along. */
-static void first_part(struct kith_worker *worker, uint64_t step,
-                       struct kith_work_result *result)
+/* The part with the loss. Where the rounds that were to share the last gradient
+ * have not ended here, it is one's own that is stepped along. */
+static void loss_part(struct kith_worker *worker, const struct kith_work *work,
+                      struct kith_work_result *result)
 {
-    const bool stepped = descend_shared(worker);
-    gradient_of(worker, step, kith_worker_part_steps(worker, 0), result);
-    worker->waiting = result->finite ? step + 1 : 0;
+    const bool stepped = descend_shared(worker) && !worker->parts.is_spoilt;
+    worker->parts.is_spoilt = false;
+    gradient_of(worker, work->step, kith_worker_part_steps(worker, work->part),
+                result);
+    worker->waiting = result->finite ? work->step + 1 : 0;
     worker->guarding.has_trained = true;
-    worker->guarding.steps = step + 1;
+    worker->guarding.steps = work->step + 1;
     result->finite = result->finite && stepped;
     worker->not_finite = !result->finite;
     kith_worker_judge_step(worker, result);
@@ -228,8 +282,12 @@ static void run_gradient(struct kith_worker *worker,
                          const struct kith_work *work,
                          struct kith_work_result *result)
 {
-    if (work->part == 0)
-        first_part(worker, work->step, result);
+    const uint64_t needed = kith_worker_part_needs(worker, work->part);
+    if (worker->waiting > 0 && needed != 0 &&
+        !descend_buckets(worker, needed & ~worker->parts.stepped))
+        worker->parts.is_spoilt = true;
+    if (work->part == worker->parts.of_loss)
+        loss_part(worker, work, result);
     else
         gradient_of(worker, work->step,
                     kith_worker_part_steps(worker, work->part), result);
@@ -262,7 +320,7 @@ static void run_train(struct kith_worker *worker, const struct kith_work *work,
     keep_buffers(worker, factor);
     run_hook(worker, step, worker->algorithm->direction);
     bool finite = descend(worker, step, worker->at == NULL ? 1 : factor,
-                          worker->gradient);
+                          worker->gradient, worker->layout, 0);
     if (worker->at == NULL)
         scale_live(worker, 1 / factor);
     run_hook(worker, step, worker->algorithm->after_step);
@@ -290,7 +348,7 @@ bool kith_worker_descend(struct kith_worker *worker, uint64_t step,
     KITH_ASSERT(worker->at == NULL);
     (void)kith_worker_own_live(worker, true);
     begin_step(worker);
-    const bool finite = descend(worker, step, 1, gradient);
+    const bool finite = descend(worker, step, 1, gradient, worker->layout, 0);
     return end_step(worker, finite, &loss);
 }
 
@@ -528,7 +586,7 @@ void kith_worker_forget(struct kith_worker *worker)
         if (worker->state[i] != NULL)
             worker->backend->clear(worker->layout->trained, worker->state[i]);
     restart(worker);
-    worker->waiting = 0;
+    worker->waiting = worker->parts.stepped = 0;
     worker->not_finite = false;
 }
 

@@ -95,18 +95,21 @@ struct kith_packing {
 };
 
 /* step_parts.c: items of a step whose gradient goes out in buckets. */
-#define KITH_STEP_PARTS                                                        \
-    64u /* of a step's products, in one item without need                      \
-         */
+#define KITH_STEP_PARTS 64u /* of a step's products, in one item without need  \
+                             */
 struct kith_step_parts {
     uint32_t buckets, count;
-    /* (count) Of the network's list the steps, and of the gradient the buckets,
-     * that are done after each. */
-    struct {
-        uint32_t steps, complete;
-    } after[KITH_BUCKETS_MAX + KITH_STEP_PARTS];
-    double loss; /* of the step at hand */
+    uint32_t of_loss; /* the part that ends the way forward */
+    struct kith_step_part {
+        uint32_t steps;    /* of the network's list, done after it */
+        uint32_t complete; /* buckets of the gradient, after it */
+        uint64_t needs;    /* of the last gradient, a bit a bucket, before it */
+    } each[2 * KITH_BUCKETS_MAX + KITH_STEP_PARTS + 1]; /* (count) */
+    uint64_t stepped; /* of the gradient that waits: stepped along already */
+    bool is_spoilt;   /* to where x is not finite */
+    double loss;      /* of the step at hand */
 };
+_Static_assert(KITH_BUCKETS_MAX <= 64, "a bit for each");
 
 struct kith_worker {
     struct kith_task task; /* its compression: of what is gossiped */
@@ -238,6 +241,9 @@ struct kith_range kith_worker_part_steps(const struct kith_worker *worker,
 uint32_t kith_worker_complete(const struct kith_worker *worker, uint32_t parts);
 struct kith_bucket kith_worker_bucket(const struct kith_worker *worker,
                                       uint32_t bucket);
+/* Buckets of the last gradient that are stepped along before it: bits. */
+uint64_t kith_worker_part_needs(const struct kith_worker *worker,
+                                uint32_t part);
 /* What the result says beside its loss. */
 void kith_worker_part_ends(struct kith_worker *worker, uint32_t part,
                            struct kith_work_result *result);
