@@ -81,10 +81,9 @@ static void are_the_whole_to_the_bit(void **state)
                 "");
             run(&some, peers[p], optimisers[i], gossip, stop, "");
             run(&again, peers[p], optimisers[i], gossip, stop, "");
-            printf("T5.2 %u peers, %s, %u buckets, %u urgent: values other "
-                   "than of whole "
-                   "gradients expected 0, measured %zu; again: expected 0, "
-                   "measured %zu\n",
+            printf("T5.2 %u peers, %s, %u buckets, %u urgent, values other "
+                   "than of whole gradients and than again: expected 0 and 0, "
+                   "measured %zu and %zu\n",
                    peers[p], optimisers[i], buckets[(p + i) % 3],
                    urgent[(p + i / 2) % 3], other_bits(&some, &whole),
                    other_bits(&some, &again));

@@ -95,8 +95,9 @@ struct kith_packing {
 };
 
 /* step_parts.c: items of a step whose gradient goes out in buckets. */
-#define KITH_STEP_PARTS 64u /* of a step's products, in one item without need  \
-                             */
+/* The share of a step's products that is one item without need: 1 in so many.
+ */
+#define KITH_STEP_PARTS 64u
 struct kith_step_parts {
     uint32_t buckets, count;
     uint32_t of_loss; /* the part that ends the way forward */
