@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "kith/err.h"
+#include "kith/report.h"
 
 /* --- requests ---------------------------------------------------------- */
 

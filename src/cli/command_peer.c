@@ -158,9 +158,6 @@ static int open_files(struct peering *peering)
     /* Errors stick: they are told at the end. */
     (void)kith_rundb_member(peering->store, peering->member.file.rank,
                             peering->incarnation);
-    if (peering->has_dataset)
-        (void)kith_rundb_data_rows(peering->store, peering->dataset.train.count,
-                                   peering->dataset.test.count);
     return KITH_EXIT_OK;
 }
 
@@ -296,6 +293,10 @@ static enum kith_err run_peer(struct peering *peering, char *error)
             return err;
         }
     }
+    if (peering->has_dataset) /* errors stick */
+        (void)kith_rundb_data_rows(peering->store,
+                                   peering->data.dataset.train.count,
+                                   peering->data.dataset.test.count);
     peering->steps = kith_experiment_steps(
         &member->experiment,
         peering->has_dataset ? peering->data.dataset.train.count : 0);

@@ -10,7 +10,7 @@
  * running: a run has not come to its end. The errors of kith_report_write(). */
 KITH_MUST_CHECK enum kith_err kith_report_document(const char *const *databases,
                                                    unsigned count,
-                                                   double target_loss,
+                                                   struct kith_target target,
                                                    json_t **document,
                                                    bool *running, char *error);
 

@@ -397,8 +397,8 @@ static void print_pieces(const struct kith_piece_totals *pieces)
 {
     if (pieces->count == 0)
         return;
-    printf("  %-22s %" PRIu64 ": %" PRIu64 " from the origin, %" PRIu64
-           " from peers, %" PRIu64 " from disk, %" PRIu64 " refused\n",
+    printf("  %-22s %" PRIu64 ": %" PRIu64 " origin, %" PRIu64
+           " peers, %" PRIu64 " disk, %" PRIu64 " refused\n",
            "pieces of the data", pieces->count, pieces->origin, pieces->peers,
            pieces->disk, pieces->refused);
 }
