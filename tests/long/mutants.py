@@ -205,6 +205,13 @@ def object_of(area, path):
     return None
 
 
+def archive_of(made):
+    """libX.a of libX_a-NAME.o, which is there."""
+    name = re.sub(r"_a-.*$", ".a", os.path.basename(made))
+    assert os.path.exists(os.path.join(BUILD, name)), name
+    return name
+
+
 def try_one(area, mutant, took, scripts):
     """(outcome, test): killed, survived, same (code), broken (no C)."""
     path = mutant["file"]
@@ -223,21 +230,19 @@ def try_one(area, mutant, took, scripts):
             return "broken", None
         if after == before:
             return "same", None
-        archive = os.path.basename(made).split("-")[0] + ".a"
-        must(["ar", "r", archive, made])
+        must(["ar", "r", archive_of(made), made])
         order = sorted((took[t], t) for t in
                        map(test_path, tests_of(area, path)) if t in took)
         for seconds, test in order:
             if test not in scripts:
-                scripts[test] = commands(archive, test)
+                scripts[test] = commands(archive_of(made), test)
             must(scripts[test])
             if not run([f"./{test}"], limit=300, cpu=int(10 * seconds) + 2):
                 return "killed", test
         return "survived", None
     finally:
         open(made, "wb").write(before)
-        archive = os.path.basename(made).split("-")[0] + ".a"
-        must(["ar", "r", archive, made])
+        must(["ar", "r", archive_of(made), made])
         os.remove(MARKER)
 
 
