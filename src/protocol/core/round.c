@@ -359,6 +359,7 @@ static void schedule_merge(struct kith_node *node)
 static bool is_complete(const struct kith_node *node)
 {
     const struct kith_node_config *config = node->config;
+    KITH_ASSERT(node->round->complete == 0 || node->round->part > 0);
     return node->round->complete == 0 ||
            kith_bucket_at(config->buckets, config->urgent, shared(node)) <
                node->round->complete;
@@ -378,6 +379,7 @@ void kith_round_trained(struct kith_node *node,
 /* A step in parts waits for what the next of them needs. */
 bool kith_round_holds_training(const struct kith_node *node)
 {
+    KITH_ASSERT(node->round->part == 0 || node->config->buckets > 1);
     return node->config->buckets > 1
                ? kith_round_is_open(node) && shared(node) < node->round->needs
                : kith_round_holds(node);

@@ -183,6 +183,8 @@ static inline bool kith_round_is_running(const struct kith_node *node)
 /* TRAIN items done of a step that goes on; 0: the next one begins a step. */
 static inline uint32_t kith_round_part(const struct kith_node *node)
 {
+    KITH_ASSERT(node->round == NULL || node->round->part == 0 ||
+                node->round->complete <= node->config->buckets);
     return node->round != NULL ? node->round->part : 0;
 }
 
