@@ -49,9 +49,11 @@ for peers in 4 5; do
     apart=$(json consensus_distance)
     others=$(steps_below $((peers - 1)))
     echo "$name: $peers peers, one killed: expected $((300 * (peers - 1)))" \
-        "steps of the others, apart below 0.02, measured $others, $apart"
+        "steps of the others, apart below 0.05, measured $others, $apart"
     [ "$others" -eq $((300 * (peers - 1))) ] || fail "$others steps"
-    holds "$apart < 0.02" || fail "survivors are $apart apart"
+    # Without clipping at most .018 in ten runs, most of them 0; whole gradients
+    # likewise, .0156.
+    holds "$apart < 0.05" || fail "survivors are $apart apart"
 done
 none_left "the labs"
 finish
