@@ -101,6 +101,7 @@
     X(RUN, "--run", "K", "this one run of the search alone, here")             \
     X(LAB, "--lab", NULL, "real processes in place of simulations")            \
     X(KEEP, "--keep", "FILE", "write the run's experiment, for kith sim")      \
+    X(YES, "--yes", NULL, "ask nothing: 4 peers, drawn data, adpsgd")          \
     X(HELP, "--help", NULL, "print this")
 
 enum cli_option {
@@ -265,7 +266,7 @@ cli_command_run kith_cli_train, kith_cli_eval, kith_cli_sample, kith_cli_export;
 cli_command_run kith_cli_sim, kith_cli_swarm, kith_cli_lab, kith_cli_peer,
     kith_cli_keys;
 cli_command_run kith_cli_doctor, kith_cli_report, kith_cli_list;
-cli_command_run kith_cli_completion;
+cli_command_run kith_cli_completion, kith_cli_init;
 /* command_topology.c: kith list topology NAME PEERS. */
 cli_command_run kith_cli_list_topology;
 /* list_exchanges.c: kith list exchanges [ALGORITHM]. */

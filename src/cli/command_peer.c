@@ -260,6 +260,30 @@ static enum kith_err open_pieces(struct peering *peering,
                           : err;
 }
 
+/* What it is about to do, for whoever reads the log of a machine. */
+static void show_start(const struct peering *peering)
+{
+    const struct kith_experiment *experiment = &peering->member.experiment;
+    const struct kith_data_config *data = &experiment->data.config;
+    char line[KITH_PEER_LINE_BYTES], rows[64] = "";
+    const char *graph = experiment->gossip.graph.kind == NULL
+                            ? "none"
+                            : experiment->gossip.graph.kind->name;
+    if (peering->has_dataset)
+        (void)snprintf(rows, sizeof rows, " rows=%zu",
+                       peering->data.dataset.train.count);
+    (void)snprintf(line, sizeof line,
+                   "starting experiment=%s backend=%s threads=%u model=%s "
+                   "data=%s:%.200s%s algorithm=%s every=%" PRIu32
+                   " graph=%s peers=%" PRIu32,
+                   experiment->name, experiment->backend->name,
+                   kith_backend_thread_count(), experiment->model->name,
+                   data->kind == NULL ? "none" : data->kind->name, data->path,
+                   rows, experiment->gossip.algorithm->name,
+                   experiment->gossip.every, graph, experiment->peers);
+    show_line(NULL, line);
+}
+
 static enum kith_err run_peer(struct peering *peering, char *error)
 {
     const struct cli_member *member = &peering->member;
@@ -300,6 +324,7 @@ static enum kith_err run_peer(struct peering *peering, char *error)
     peering->steps = kith_experiment_steps(
         &member->experiment,
         peering->has_dataset ? peering->data.dataset.train.count : 0);
+    show_start(peering);
     return kith_peer_run(&options, &peering->report, error);
 }
 
@@ -324,8 +349,12 @@ static int finish(struct peering *peering, enum kith_err err, const char *error)
     if (stored != KITH_OK)
         return kith_cli_fail(peering->arguments, KITH_EXIT_WRITE, "%s",
                              store_error);
-    kith_summary_print(experiment, &summary, peering->database);
-    if (report->saved)
+    const bool json = kith_cli_given(peering->arguments, CLI_JSON);
+    if (json)
+        kith_summary_json(experiment, &summary, peering->database);
+    else
+        kith_summary_print(experiment, &summary, peering->database);
+    if (report->saved && !json)
         printf("  %-22s %s\n", "trained model", peering->save);
     if (report->finished && was_alone(report))
         return kith_cli_fail(

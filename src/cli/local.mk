@@ -11,6 +11,7 @@ libkith_cli_a_SOURCES = \
   src/cli/command_doctor.c \
   src/cli/command_eval.c \
   src/cli/command_export.c \
+  src/cli/command_init.c \
   src/cli/command_keys.c \
   src/cli/command_lab.c \
   src/cli/command_list.c \

@@ -151,7 +151,7 @@ static const struct cli_command commands[] = {
     {
         COMMAND(peer, 1, 1),
         .summary = "run one peer of a cluster",
-        .usage = "PEER.yaml [--calibrate]",
+        .usage = "PEER.yaml [--calibrate] [--json]",
         .details =
             "The file names this peer's keys, address, rank, the other members "
             "and the experiment.\nThe model lands in its save folder. Once its "
@@ -160,7 +160,7 @@ static const struct cli_command commands[] = {
             "many members the start waits; exit code 9: it exchanged nothing.\n"
             "\n"
             "Example: kith peer /etc/kith/peer.yaml",
-        .options = CLI_BIT(CALIBRATE),
+        .options = CLI_BIT(CALIBRATE) | CLI_BIT(JSON),
     },
     {
         COMMAND(keys, 1, 3),
@@ -248,6 +248,17 @@ static const struct cli_command commands[] = {
                    "         kith list manifest /mnt/nfs/shards "
                    "shards.manifest",
         .options = CLI_BIT(JSON) | CLI_BIT(SET) | CLI_BIT(BATCH),
+    },
+    {
+        COMMAND(init, 0, 1),
+        .summary = "write an experiment file, from three questions",
+        .usage = "[FILE.yaml] [--yes]",
+        .details = "What is learnt, by how many peers, and how they average; "
+                   "an empty line takes what\nstands in brackets. The file "
+                   "[kith.yaml] has comments, and kith sim and kith lab run\n"
+                   "it as it is. One that is there already stays.\n\n"
+                   "Example: kith init first.yaml && kith sim first.yaml",
+        .options = CLI_BIT(YES),
     },
     {
         COMMAND(completion, 1, 1),

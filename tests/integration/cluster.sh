@@ -41,10 +41,10 @@ make_cluster() {
 }
 
 # start_peer RANK: in the background; its process is $pid, its output
-# $scratch/RANK/out and err.
+# $scratch/RANK/out and err. $peer_options: one more option.
 start_peer() {
     : >"$scratch/$1/err" # or a look at it could find the last start's
-    "$kith" peer "$scratch/$1/peer.yaml" >"$scratch/$1/out" \
+    "$kith" peer "$scratch/$1/peer.yaml" ${peer_options:-} >"$scratch/$1/out" \
         2>"$scratch/$1/err" &
     pid=$!
 }

@@ -13,12 +13,18 @@ make_cluster 2 "experiment: ../pair.yaml"
 experiment 2 300 "compute: {step: 1ms}" | sed 's/^name: .*/name: pair/' \
     >"$scratch/pair.yaml"
 start_peer 0 && first=$pid
+peer_options=--json
 start_peer 1 && second=$pid
 until_line 0 "$first" "finished step"
 until_line 1 "$second" "finished step"
 kill -TERM "$first" "$second"
 wait "$first" || fail "peer 0: exit $?: $(cat "$scratch/0/err")"
 wait "$second" || fail "peer 1: exit $?: $(cat "$scratch/1/err")"
+
+grep -q "starting experiment=pair backend=.* data=idx:.* rows=[0-9].*every=" \
+    "$scratch/1/err" || fail "the log does not begin with what it does"
+python3 -c 'import json, sys; print(json.load(sys.stdin)["steps"])' \
+    <"$scratch/1/out" || fail "--json: $(cat "$scratch/1/out")"
 
 table() {
     "$kith" report "$@" --csv --out "$scratch/table.csv" >"$scratch/printed" ||
