@@ -47,6 +47,11 @@ void kith_thread_submit(struct kith_thread *thread,
     kith_worker_prepare(thread->options.worker, &thread->work);
 }
 
+void kith_thread_finished(struct kith_thread *thread)
+{
+    (void)thread;
+}
+
 void kith_thread_slow(struct kith_thread *thread, double factor)
 {
     thread->factor = factor;
