@@ -118,8 +118,6 @@ static const char *topology_of(const struct kith_algorithm *algorithm)
 {
     if (algorithm->schedule != NULL || algorithm->pattern == KITH_PATTERN_NONE)
         return NULL;
-    if (algorithm->flags & KITH_NEEDS_TREE)
-        return "binary-tree";
     return algorithm->pattern == KITH_PATTERN_ROUND ? "ring" : "random";
 }
 

@@ -23,7 +23,7 @@ assert list(found) == [
     "virtual_s", "wall_s", "events", "steps", "samples", "accuracy", "loss",
     "consensus_distance", "correlation", "exchanges", "bytes", "staleness",
     "utilisation", "channel", "curve",
-    "time_to_target_s", "speed", "compute", "faults",
+    "time_to_target_s", "speed", "compute", "pieces", "faults",
     "violations", "database"], list(found)
 assert list(found["accuracy"]) == ["averaged", "mean", "worst"]
 assert list(found["exchanges"]) == ["done", "failed", "refused"]

@@ -411,6 +411,8 @@ static void test_json(void **state)
              "\"peak_flop_per_s\": null, \"data_wait_s\": null, "
              "\"exchange_overlap\": null, \"memory_bytes\": null}, "
              "\"compute\": {\"products\": \"own\", \"threads\": null}, "
+             "\"pieces\": {\"count\": null, \"origin\": null, \"peers\": null, "
+             "\"disk\": null, \"refused\": null, \"unkept\": null}, "
              "\"faults\": 0, \"violations\": 0, "
              "\"database\": \"a\\\"b.db\"}\n",
              kith_build());

@@ -214,12 +214,13 @@ enum kith_err
 kith_rundb_go_back(struct kith_rundb *store, uint64_t first, void *user,
                    void (*each)(void *user, const struct kith_row *row))
 {
-    char sql[256], when[32];
+    char sql[320], when[32];
     kith_rundb_utc(when);
     snprintf(sql, sizeof sql,
-             "BEGIN; DELETE FROM series WHERE step >= %" PRId64 ";"
-             "DELETE FROM verdicts; DELETE FROM summary;"
-             "UPDATE runs SET state = 'running'; COMMIT",
+             "SAVEPOINT back; DELETE FROM series WHERE step >= %" PRId64 ";"
+             "DELETE FROM verdicts; DELETE FROM summary WHERE key NOT IN "
+             "('train_rows', 'test_rows');"
+             "UPDATE runs SET state = 'running'; RELEASE back",
              (int64_t)(first < INT64_MAX ? first : INT64_MAX));
     enum kith_err err = kith_rundb_exec(store, sql, "going back");
     if (err == KITH_OK)
