@@ -221,6 +221,7 @@ INTEGRATION = \
   tests/integration/test_central_presets.sh \
   tests/integration/test_channel_use.sh \
   tests/integration/test_cli_completion.sh \
+  tests/integration/test_python.sh \
   tests/integration/test_cli_init.sh \
   tests/integration/test_cli_device.sh \
   tests/integration/test_cli_bf16.sh \

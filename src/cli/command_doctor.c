@@ -12,7 +12,7 @@ static void show_line(void *user, const char *line)
 
 int kith_cli_doctor(const struct cli_arguments *arguments)
 {
-    struct cli_member member;
+    struct kith_member_file member;
     char error[KITH_PEER_ERROR_BYTES] = "";
     uint32_t failures = 0;
     const int code = kith_cli_member_open(&member, arguments);
@@ -32,7 +32,7 @@ int kith_cli_doctor(const struct cli_arguments *arguments)
     kith_peer_limits_default(&options.limits);
     kith_cli_catch_signals();
     const enum kith_err err = kith_doctor_run(&options, &failures, error);
-    kith_cli_member_close(&member);
+    kith_member_file_close(&member);
     if (err != KITH_OK)
         return kith_cli_check(arguments, err, error);
     return failures == 0 ? KITH_EXIT_OK : KITH_EXIT_NETWORK;

@@ -28,7 +28,7 @@
 
 struct peering {
     const struct cli_arguments *arguments;
-    struct cli_member member;
+    struct kith_member_file member;
     struct kith_peer_data data; /* its store is used with data.manifest alone */
     bool has_dataset;
     struct kith_rundb *store;
@@ -114,44 +114,18 @@ static int save_path(const struct peering *peering, const char *ending,
     return KITH_EXIT_OK;
 }
 
-/* Starts are counted in a file, one more each time, so that no exchange is
- * named twice. */
-static int count_start(struct peering *peering)
-{
-    char path[KITH_PATH_BYTES_MAX];
-    char text[24] = "";
-    uint64_t before = 0;
-    const int code = save_path(peering, "incarnation", path);
-    if (code != KITH_EXIT_OK)
-        return code;
-    if (kith_cli_read_text(path, text, sizeof text) != KITH_ENOENT) {
-        text[strcspn(text, "\n")] = '\0';
-        if (kith_text_u64(text, &before) != KITH_OK || before >= UINT32_MAX)
-            return kith_cli_fail(
-                peering->arguments, KITH_EXIT_EXPERIMENT,
-                "%s: found \"%s\"; allowed: a whole number; take "
-                "the file and the save beside it away to start "
-                "afresh",
-                path, text);
-        peering->incarnation = (uint32_t)before + 1;
-    }
-    snprintf(text, sizeof text, "%" PRIu32 "\n", peering->incarnation);
-    return kith_cli_replace_file(peering->arguments, path, text);
-}
-
 static int open_files(struct peering *peering)
 {
     char error[KITH_RUNDB_ERROR_BYTES];
     const char *folder = peering->member.file.save;
-    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-        return kith_cli_fail(peering->arguments, KITH_EXIT_WRITE,
-                             "cannot make the folder %s: %s", folder,
-                             strerror(errno));
-    int code = save_path(peering, "save", peering->save);
-    if (code == KITH_EXIT_OK)
-        code = count_start(peering);
+    char words[KITH_EXPERIMENT_ERROR_BYTES];
+    const int code = save_path(peering, "save", peering->save);
     if (code != KITH_EXIT_OK)
         return code;
+    const enum kith_err counted = kith_start_count(
+        folder, peering->member.experiment.name, &peering->incarnation, words);
+    if (counted != KITH_OK)
+        return kith_cli_check(peering->arguments, counted, words);
     if (kith_rundb_create(folder, "peer", &peering->member.experiment,
                           &peering->store, peering->database, error) != KITH_OK)
         return kith_cli_fail(peering->arguments, KITH_EXIT_WRITE, "%s", error);
@@ -286,7 +260,7 @@ static void show_start(const struct peering *peering)
 
 static enum kith_err run_peer(struct peering *peering, char *error)
 {
-    const struct cli_member *member = &peering->member;
+    const struct kith_member_file *member = &peering->member;
     struct kith_peer_options options;
     kith_peer_options_default(&options);
     options.experiment = &member->experiment;
@@ -425,6 +399,6 @@ int kith_cli_peer(const struct cli_arguments *arguments)
     if (code == KITH_EXIT_OK)
         code = serve(&peering);
     kith_peer_data_close(&peering.data);
-    kith_cli_member_close(&peering.member);
+    kith_member_file_close(&peering.member);
     return code;
 }

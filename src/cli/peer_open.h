@@ -3,18 +3,10 @@
 #define KITH_CLI_PEER_OPEN_H
 
 #include "cli.h"
-#include "kith/peer.h"
+#include "kith/member_file.h"
 
-struct cli_member {
-    struct kith_peer_file file;
-    struct kith_experiment experiment;
-    struct kith_identity identity;
-    struct kith_trust trust;
-    struct kith_member *members; /* (file.member_count) */
-};
 /* 0, or an exit code with the error printed and nothing to close. */
-int kith_cli_member_open(struct cli_member *member,
+int kith_cli_member_open(struct kith_member_file *member,
                          const struct cli_arguments *arguments);
-void kith_cli_member_close(struct cli_member *member);
 
 #endif

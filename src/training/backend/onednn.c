@@ -50,7 +50,7 @@ const struct kith_onednn *kith_onednn(void)
 
 const struct kith_onednn *kith_onednn_alone(void)
 {
-    static _Thread_local bool alone;
+    static __attribute__((tls_model("initial-exec"))) _Thread_local bool alone;
     const struct kith_onednn *const found = kith_onednn();
     KITH_ASSERT(found != NULL);
     if (!alone)

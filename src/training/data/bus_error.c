@@ -12,8 +12,11 @@
 #include <setjmp.h>
 #include <signal.h>
 
-static _Thread_local sigjmp_buf *landing; /* NULL: no guard */
-static _Thread_local const void *volatile missing;
+/* A shared library's, too: libkith. */
+static __attribute__((tls_model(
+    "initial-exec"))) _Thread_local sigjmp_buf *landing; /* NULL: no guard */
+static __attribute__((
+    tls_model("initial-exec"))) _Thread_local const void *volatile missing;
 static struct sigaction before;
 
 static void on_missing(int number, siginfo_t *about, void *context)
@@ -42,7 +45,7 @@ static void catch_missing(void)
 static void unblock(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    static _Thread_local bool done;
+    static __attribute__((tls_model("initial-exec"))) _Thread_local bool done;
     sigset_t one;
     (void)pthread_once(&once, catch_missing);
     if (done)

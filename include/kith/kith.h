@@ -1,0 +1,100 @@
+/* libkith: a training loop of yours becomes a peer.
+ *
+ *   struct kith_options options = {.size = sizeof options};
+ *   kith_peer *peer = kith_open("peer.yaml", vectors, count, &options,
+ *                               error, sizeof error);
+ *   for (...) {
+ *       a step of your own on the vectors
+ *       if (kith_step(peer, loss, 1000) == KITH_OVER)
+ *           break;
+ *   }
+ *   kith_close(peer, error, sizeof error);
+ *
+ * peer.yaml is that of `kith peer`; the experiment that it names has
+ * `model: {kind: program}`. Vectors stay yours: kith reads and writes them
+ * within kith_open(), kith_step(), kith_wait() and kith_close() alone, and none
+ * of these keeps what `error` points to.
+ *
+ * Threads: one handle, one thread at a time; several handles in a process have
+ * nothing in common. After fork() the handle is the parent's: the child leaves
+ * it alone. SIGPIPE is ignored from the first kith_open() on.
+ *
+ * Stability: within soname libkith.so.0 symbols are added, none is taken away
+ * or changed. Structs begin with their size and grow at their end.
+ *
+ * Test: tests/integration/test_python.sh */
+#ifndef KITH_KITH_H
+#define KITH_KITH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct kith_handle kith_peer;
+
+enum { KITH_FLOAT32, KITH_BFLOAT16, KITH_FLOAT16 };
+
+/* `count` values at `data`. All peers have the same ones in the same order. */
+struct kith_vector {
+    void *data;
+    uint64_t count;
+    uint32_t dtype; /* KITH_FLOAT32, ... */
+    uint32_t reserved;
+};
+
+enum { KITH_START_AUTO, KITH_START_OWN, KITH_START_ADOPT };
+struct kith_options {
+    uint32_t size; /* of this struct */
+    /* AUTO: the vectors as they are at a peer's first start; a neighbour's
+     * model at any later one, which its save folder counts. */
+    uint32_t start;
+    /* Lines for a log, on a thread of kith's; NULL: none. */
+    void (*log)(void *user, const char *line);
+    void *user;
+};
+
+/* What a call says. Below 0 is a failure; kith_close() says which. */
+enum {
+    KITH_GOES_ON = 0, /* the next step is yours */
+    KITH_LATE = 1,    /* time is up: go on with kith_wait() */
+    KITH_OVER = 2,    /* the share of steps is done, or the run has ended */
+    KITH_FAILED = -1
+};
+
+/* NULL: failed, and `error` says what was attempted, found and to do. Listens
+ * and dials from then on; it does not wait for neighbours. NULL options: all
+ * zero. */
+kith_peer *kith_open(const char *peer_file, const struct kith_vector *vectors,
+                     uint32_t count, const struct kith_options *options,
+                     char *error, size_t error_size);
+
+/* A step of yours is done; `loss`: the mean of its batch, NaN if not known.
+ * What is due is carried out. Methods that wait for their exchanges, and the
+ * first steps where a neighbour's model is adopted or `wait:` counts members,
+ * are waited for, up to timeout_ms. A call without an exchange costs a lock and
+ * a wake-up, whatever the vectors' size. */
+int kith_step(kith_peer *peer, double loss, uint32_t timeout_ms);
+/* Goes on where a call was late, and before the first step; after KITH_OVER it
+ * answers neighbours that still train. */
+int kith_wait(kith_peer *peer, uint32_t timeout_ms);
+
+/* One JSON object: rank, peers, steps, exchanges, waits, seconds. Returns its
+ * length without the zero; >= size: it was cut. */
+size_t kith_stats(kith_peer *peer, char *json, size_t size);
+
+/* Ends in order: exchanges under way end, neighbours are told, the model is
+ * saved in the peer file's folder. 0, or KITH_FAILED with what had failed,
+ * then or before. The handle is gone. NULL is none. */
+int kith_close(kith_peer *peer, char *error, size_t error_size);
+
+/* The build, as `kith --version` prints it. */
+const char *kith_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

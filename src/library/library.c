@@ -1,0 +1,371 @@
+/* libkith: see kith/kith.h. A handle is a thread that runs kith_peer_run() and
+ * the caller's seat in it (kith/caller.h).
+ *
+ *   kith_open    file -> experiment, keys, members; thread; until it is ready
+ *   kith_step    the seat's
+ *   kith_close   the vectors once more; stop; join
+ *
+ * Nothing here is global. */
+#include "kith/kith.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kith/assert.h"
+#include "kith/build.h"
+#include "kith/caller.h"
+#include "kith/member_file.h"
+#include "kith/text.h"
+
+/* More than any framework makes of a model. */
+#define KITH_VECTORS_MAX 65536u
+#define API __attribute__((visibility("default")))
+
+enum stage { OPENING, READY, ENDED };
+
+struct kith_handle {
+    struct kith_member_file member;
+    struct kith_outside *vectors;
+    uint32_t count;
+    struct kith_options options;
+    uint32_t incarnation;
+    bool adopts;
+    char save[KITH_PATH_BYTES_MAX];
+
+    struct kith_caller *caller;
+    pthread_t thread;
+    int stop[2]; /* a pipe: the run takes its first end */
+
+    pthread_mutex_t mutex; /* guards the rest */
+    pthread_cond_t changed;
+    enum stage stage;
+    bool is_finite; /* the vectors were, at the start */
+    enum kith_err err;
+    struct kith_peer_report report;
+    char error[KITH_PEER_ERROR_BYTES];
+};
+
+static void say(char *error, size_t size, const char *text)
+{
+    if (error != NULL && size > 0)
+        (void)snprintf(error, size, "%s", text);
+}
+
+API const char *kith_version(void)
+{
+    return kith_build();
+}
+
+/* ---- the run, on its own thread */
+
+static void log_line(void *user, const char *line)
+{
+    const struct kith_handle *peer = user;
+    if (peer->options.log != NULL)
+        peer->options.log(peer->options.user, line);
+}
+
+static void go_to(struct kith_handle *peer, enum stage stage)
+{
+    pthread_mutex_lock(&peer->mutex);
+    peer->stage = stage;
+    pthread_cond_broadcast(&peer->changed);
+    pthread_mutex_unlock(&peer->mutex);
+}
+
+/* Everything is open, and the caller waits for this in kith_open(): nobody else
+ * touches the vectors. */
+static kith_ns on_ready(void *user)
+{
+    struct kith_handle *peer = user;
+    struct timespec t;
+    peer->is_finite = kith_caller_ready(peer->caller, false);
+    go_to(peer, READY);
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (kith_ns)t.tv_sec * KITH_S + t.tv_nsec;
+}
+
+static void *run(void *arg)
+{
+    struct kith_handle *peer = arg;
+    const struct kith_member_file *member = &peer->member;
+    struct kith_peer_options options;
+    kith_peer_options_default(&options);
+    options.experiment = &member->experiment;
+    options.identity = &member->identity;
+    options.trust = &member->trust;
+    options.keys_folder = member->file.identity;
+    options.self = member->file.rank;
+    options.members = member->members;
+    options.listen = member->file.listen;
+    options.save = peer->save;
+    options.incarnation = peer->incarnation;
+    options.adopt = peer->adopts;
+    options.wait_members = member->file.wait.members;
+    options.wait_ns = member->file.wait.for_ns;
+    options.control_fd = peer->stop[0];
+    options.caller = peer->caller;
+    options.user = peer;
+    options.on_log = log_line;
+    options.on_ready = on_ready;
+    peer->err = kith_peer_run(&options, &peer->report, peer->error);
+    go_to(peer, ENDED);
+    return NULL;
+}
+
+/* ---- opening */
+
+static bool take_vectors(struct kith_handle *peer,
+                         const struct kith_vector *vectors, uint32_t count)
+{
+    static const enum kith_outside_dtype dtypes[] = {
+        [KITH_FLOAT32] = KITH_OUTSIDE_FLOAT32,
+        [KITH_BFLOAT16] = KITH_OUTSIDE_BFLOAT16,
+        [KITH_FLOAT16] = KITH_OUTSIDE_FLOAT16};
+    uint64_t sum = 0;
+    if (vectors == NULL || count == 0 || count > KITH_VECTORS_MAX) {
+        (void)snprintf(peer->error, sizeof peer->error,
+                       "vectors: found %u; allowed: 1 to %u", count,
+                       KITH_VECTORS_MAX);
+        return false;
+    }
+    peer->vectors = calloc(count, sizeof *peer->vectors);
+    if (peer->vectors == NULL) {
+        say(peer->error, sizeof peer->error, "out of memory");
+        return false;
+    }
+    peer->count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct kith_vector *vector = &vectors[i];
+        if ((vector->data == NULL && vector->count > 0) ||
+            vector->dtype > KITH_FLOAT16 ||
+            vector->count > KITH_PARAMETERS_MAX - sum) {
+            (void)snprintf(peer->error, sizeof peer->error,
+                           "vectors[%u]: data %p, count %" PRIu64
+                           ", dtype %u; allowed: data, KITH_FLOAT32, "
+                           "KITH_BFLOAT16 or KITH_FLOAT16, %.0f values in all",
+                           i, vector->data, vector->count, vector->dtype,
+                           (double)KITH_PARAMETERS_MAX);
+            return false;
+        }
+        sum += vector->count;
+        peer->vectors[i] = (struct kith_outside){
+            vector->data, (size_t)vector->count, dtypes[vector->dtype]};
+    }
+    if (sum == 0)
+        say(peer->error, sizeof peer->error, "vectors: they have no values");
+    return sum > 0;
+}
+
+/* The size that the experiment's model has from now on. */
+static bool fit(struct kith_handle *peer)
+{
+    struct kith_experiment *experiment = &peer->member.experiment;
+    const size_t dim = kith_outside_count(peer->vectors, peer->count);
+    const uint32_t said = experiment->model_config.dim;
+    const char *misses = kith_outside_misses(experiment->gossip.algorithm);
+    if (said != 0 && said != dim) {
+        (void)snprintf(peer->error, sizeof peer->error,
+                       "model.dim: %.300s says %u, the vectors have %zu values",
+                       peer->member.file.experiment, said, dim);
+        return false;
+    }
+    if (misses != NULL) {
+        (void)snprintf(peer->error, sizeof peer->error,
+                       "gossip.algorithm: %s does not work with a training "
+                       "loop of yours: %s; take another, as adpsgd",
+                       experiment->gossip.algorithm->name, misses);
+        return false;
+    }
+    if (experiment->backend->element_bytes != sizeof(float) ||
+        experiment->backend->host != experiment->backend) {
+        (void)snprintf(peer->error, sizeof peer->error,
+                       "train.backend: found %s; allowed: cpu, for vectors in "
+                       "the host's memory",
+                       experiment->backend->name);
+        return false;
+    }
+    experiment->model_config.dim = (uint32_t)dim;
+    return true;
+}
+
+/* Starts are counted in the save folder, as those of `kith peer`, so that no
+ * exchange is named twice. */
+static bool count_start(struct kith_handle *peer)
+{
+    const struct kith_member_file *member = &peer->member;
+    const char *folder = member->file.save;
+    if (kith_start_count(folder, member->experiment.name, &peer->incarnation,
+                         peer->error) != KITH_OK)
+        return false;
+    const int length = snprintf(peer->save, sizeof peer->save, "%s/%s.save",
+                                folder, member->experiment.name);
+    peer->adopts =
+        peer->options.start == KITH_START_ADOPT ||
+        (peer->options.start == KITH_START_AUTO && peer->incarnation > 0);
+    return length > 0 && (size_t)length < sizeof peer->save;
+}
+
+static void free_handle(struct kith_handle *peer)
+{
+    for (unsigned i = 0; i < 2; i++)
+        if (peer->stop[i] >= 0)
+            (void)close(peer->stop[i]);
+    kith_caller_close(peer->caller);
+    kith_member_file_close(&peer->member);
+    pthread_cond_destroy(&peer->changed);
+    pthread_mutex_destroy(&peer->mutex);
+    free(peer->vectors);
+    free(peer);
+}
+
+static bool open_all(struct kith_handle *peer, const char *peer_file,
+                     const struct kith_vector *vectors, uint32_t count)
+{
+    if (!take_vectors(peer, vectors, count) ||
+        kith_member_file_open(peer_file, KITH_WORLD_PROGRAM, &peer->member,
+                              peer->error) != KITH_OK ||
+        !fit(peer) || !count_start(peer))
+        return false;
+    if (pipe2(peer->stop, O_CLOEXEC) != 0) {
+        (void)snprintf(peer->error, sizeof peer->error,
+                       "cannot make a pipe: %s", strerror(errno));
+        return false;
+    }
+    if (kith_caller_open(peer->vectors, peer->count, &peer->caller) !=
+        KITH_OK) {
+        say(peer->error, sizeof peer->error, "out of memory");
+        return false;
+    }
+    return true;
+}
+
+/* All signals are the caller's threads'. */
+static bool start(struct kith_handle *peer)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int code = pthread_create(&peer->thread, NULL, run, peer);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code != 0) {
+        (void)snprintf(peer->error, sizeof peer->error,
+                       "cannot start a thread: %s", strerror(code));
+        return false;
+    }
+    pthread_mutex_lock(&peer->mutex);
+    while (peer->stage == OPENING)
+        pthread_cond_wait(&peer->changed, &peer->mutex);
+    const bool ready = peer->stage == READY;
+    pthread_mutex_unlock(&peer->mutex);
+    if (!ready) {
+        pthread_join(peer->thread, NULL);
+        peer->stop[0] = -1; /* the run had it */
+    }
+    return ready;
+}
+
+API kith_peer *kith_open(const char *peer_file,
+                         const struct kith_vector *vectors, uint32_t count,
+                         const struct kith_options *options, char *error,
+                         size_t error_size)
+{
+    struct kith_handle *peer = calloc(1, sizeof *peer);
+    if (peer == NULL) {
+        say(error, error_size, "out of memory");
+        return NULL;
+    }
+    peer->stop[0] = peer->stop[1] = -1;
+    pthread_mutex_init(&peer->mutex, NULL);
+    pthread_cond_init(&peer->changed, NULL);
+    const size_t given = options == NULL ? 0
+                         : options->size < sizeof peer->options
+                             ? options->size
+                             : sizeof peer->options;
+    if (given > 0)
+        memcpy(&peer->options, options, given);
+    bool opened = false;
+    if (peer_file == NULL)
+        say(peer->error, sizeof peer->error, "no peer file was named");
+    else if (peer->options.start > KITH_START_ADOPT)
+        say(peer->error, sizeof peer->error,
+            "options.start: allowed: KITH_START_AUTO, _OWN or _ADOPT");
+    else
+        opened = open_all(peer, peer_file, vectors, count) && start(peer);
+    if (opened)
+        return peer;
+    say(error, error_size, peer->error);
+    free_handle(peer);
+    return NULL;
+}
+
+/* ---- steps */
+
+static int turn(struct kith_handle *peer, enum kith_turn turn)
+{
+    if (turn == KITH_TURN_TRAIN)
+        return KITH_GOES_ON;
+    if (turn == KITH_TURN_LATE)
+        return KITH_LATE;
+    pthread_mutex_lock(&peer->mutex);
+    const bool failed = peer->stage == ENDED && peer->err != KITH_OK;
+    pthread_mutex_unlock(&peer->mutex);
+    return failed ? KITH_FAILED : KITH_OVER;
+}
+
+API int kith_step(kith_peer *peer, double loss, uint32_t timeout_ms)
+{
+    return peer == NULL
+               ? KITH_FAILED
+               : turn(peer, kith_caller_step(peer->caller, loss,
+                                             (kith_ns)timeout_ms * KITH_MS));
+}
+
+API int kith_wait(kith_peer *peer, uint32_t timeout_ms)
+{
+    return peer == NULL
+               ? KITH_FAILED
+               : turn(peer, kith_caller_wait(peer->caller,
+                                             (kith_ns)timeout_ms * KITH_MS));
+}
+
+API size_t kith_stats(kith_peer *peer, char *json, size_t size)
+{
+    if (peer == NULL || (json == NULL && size > 0))
+        return 0;
+    const struct kith_caller_counts counts = kith_caller_counts(peer->caller);
+    const int length = snprintf(
+        json, size,
+        "{\"rank\": %" PRIu32 ", \"peers\": %" PRIu32 ", \"steps\": %" PRIu64
+        ", \"items\": %" PRIu64 ", \"late\": %" PRIu64
+        ", \"waited_s\": %.6f, \"worked_s\": %.6f, \"finite\": %s}",
+        peer->member.file.rank, peer->member.experiment.peers, counts.steps,
+        counts.items, counts.late, (double)counts.waited_ns / 1e9,
+        (double)counts.worked_ns / 1e9, peer->is_finite ? "true" : "false");
+    return length < 0 ? 0 : (size_t)length;
+}
+
+API int kith_close(kith_peer *peer, char *error, size_t error_size)
+{
+    static const char stop[] = "stop signal\n";
+    if (peer == NULL)
+        return 0;
+    kith_caller_leave(peer->caller);
+    const ssize_t written = write(peer->stop[1], stop, sizeof stop - 1);
+    (void)written; /* a run that has ended reads no more */
+    (void)close(peer->stop[1]);
+    peer->stop[0] = peer->stop[1] = -1;
+    pthread_join(peer->thread, NULL);
+    const bool failed = peer->err != KITH_OK;
+    say(error, error_size, failed ? peer->error : "");
+    free_handle(peer);
+    return failed ? KITH_FAILED : 0;
+}

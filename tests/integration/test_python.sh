@@ -1,0 +1,80 @@
+#!/bin/sh
+# Goal: loops of NumPy's in two processes are two peers, by README's keys and
+# peer files; the library exports what its header declares and nothing else; what
+# is wrong is said by name; a killed loop leaves the other going.
+# Method: loop.py, whose mean would be its rank, 0 and 1, alone. SKIP without
+# numpy.
+# shellcheck source=tests/integration/lab.sh
+. "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
+# shellcheck source=tests/integration/cluster.sh
+. "$top/tests/integration/cluster.sh"
+for python in ${PYTHON:-python3 /usr/bin/python3}; do
+    "$python" -c 'import numpy' 2>/dev/null && break
+done
+"$python" -c 'import numpy' 2>/dev/null || skip "numpy is not here"
+[ -e libkith.so.0 ] || skip "this build has no shared library"
+
+nm -D --defined-only libkith.so.0 | awk '$2 == "T" { sub("@.*", "", $3)
+    print $3 }' | sort >"$scratch/exported"
+sed -n 's/^.*[ *]\(kith_[a-z]*\)(.*$/\1/p' "$top/include/kith/kith.h" |
+    grep -v '^kith_open(' | sort -u | grep -Fx -f "$scratch/exported" |
+    cmp -s - "$scratch/exported" || fail "exports: $(cat "$scratch/exported")"
+
+make_cluster 2 "experiment: ../pair.yaml" "wait: {members: 2, for: 60s}"
+cat >"$scratch/pair.yaml" <<EOT
+name: pair
+peers: 2
+stop: {steps: 400}
+model: {kind: program}
+gossip: {algorithm: adpsgd, every: 2}
+EOT
+export KITH_LIBRARY="$PWD/libkith.so.0" PYTHONPATH="$top/python"
+export PYTHONDONTWRITEBYTECODE=1
+
+loop() {
+    timeout 120 "$python" "$top/tests/integration/loop.py" \
+        "$scratch/$1/peer.yaml" "$1" "$2" >"$scratch/$1/out" \
+        2>"$scratch/$1/err" &
+    pid=$!
+}
+loop 0 400 && first=$pid
+loop 1 400 && second=$pid
+wait "$first" || fail "loop 0: $(tail -n 3 "$scratch/0/err")"
+wait "$second" || fail "loop 1: $(tail -n 3 "$scratch/1/err")"
+cat "$scratch/0/out" "$scratch/1/out" | "$python" -c '
+import sys
+rows = [line.split() for line in sys.stdin]
+print("expected: two peers, 400 steps, off 0 and 1; measured:", rows)
+assert len(rows) == 2
+for rank, mean, steps, items in rows:
+    assert abs(float(mean) - int(rank)) > 0.01 and 0 < float(mean) < 1
+    assert int(steps) == 400 and int(items) > 0
+' || fail "no averaging"
+[ -s "$scratch/0/model/pair.save" ] || fail "no save"
+
+# One is killed: the other goes on to its end.
+sed -i 's/^stop: .*/stop: {steps: 100000}/' "$scratch/pair.yaml"
+loop 0 100000 && first=$pid
+loop 1 1000 && second=$pid
+until_line 0 "$first" "connected rank=1"
+kill -KILL $(ps -o pid= --ppid "$first")
+wait "$second" || fail "the survivor: $(tail -n 3 "$scratch/1/err")"
+
+# What is wrong, by name.
+refused() {
+    "$python" - "$scratch/0/peer.yaml" <<EOT >"$scratch/said" 2>&1
+import sys, numpy, kith
+kith.Peer($1, $2)
+EOT
+    grep -q "$3" "$scratch/said" || fail "$1, $2: $(cat "$scratch/said")"
+}
+refused 'numpy.zeros(3)' 'sys.argv[1]' 'a parameter of float64'
+refused 'numpy.zeros((3, 3), "f")[:, 1]' 'sys.argv[1]' 'not contiguous'
+refused '[]' 'sys.argv[1]' 'vectors: found 0'
+refused 'numpy.zeros(3, "f")' '"/nowhere.yaml"' 'nowhere.yaml'
+sed -i 's/adpsgd, every: 2/sync-sgd/' "$scratch/pair.yaml"
+refused 'numpy.zeros(3, "f")' 'sys.argv[1]' 'gossip.algorithm: sync-sgd does not work'
+sed -i 's/sync-sgd/adpsgd/; s/program/quadratic, dim: 3/' "$scratch/pair.yaml"
+refused 'numpy.zeros(3, "f")' 'sys.argv[1]' 'model.kind: found quadratic'
+none_left "loops"
+finish
