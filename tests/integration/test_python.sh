@@ -72,9 +72,9 @@ refused 'numpy.zeros(3)' 'sys.argv[1]' 'a parameter of float64'
 refused 'numpy.zeros((3, 3), "f")[:, 1]' 'sys.argv[1]' 'not contiguous'
 refused '[]' 'sys.argv[1]' 'vectors: found 0'
 refused 'numpy.zeros(3, "f")' '"/nowhere.yaml"' 'nowhere.yaml'
-sed -i 's/adpsgd, every: 2/sync-sgd/' "$scratch/pair.yaml"
-refused 'numpy.zeros(3, "f")' 'sys.argv[1]' 'gossip.algorithm: sync-sgd does not work'
-sed -i 's/sync-sgd/adpsgd/; s/program/quadratic, dim: 3/' "$scratch/pair.yaml"
+sed -i 's/adpsgd/acid, mixing: 0.1, strength: 0.5/' "$scratch/pair.yaml"
+refused 'numpy.zeros(3, "f")' 'sys.argv[1]' 'gossip.algorithm: acid does not work'
+sed -i 's/algorithm: .*}/algorithm: adpsgd}/; s/program/quadratic, dim: 3/' "$scratch/pair.yaml"
 refused 'numpy.zeros(3, "f")' 'sys.argv[1]' 'model.kind: found quadratic'
 none_left "loops"
 finish
