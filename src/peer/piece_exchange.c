@@ -104,7 +104,7 @@ static const uint8_t *find(struct kith_link *link, uint32_t piece)
     const uint8_t *bytes;
     const bool may =
         link->pieces.given < store->manifest.count + KITH_PIECES_AGAIN &&
-        link->socket.queued < KITH_CHUNKS_MAX / 2;
+        link->socket.queued < KITH_PIECES_QUEUED_MAX;
     return may && kith_pieces_serve(store->pieces, piece, &bytes, error) ==
                        KITH_OK
                ? bytes

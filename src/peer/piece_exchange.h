@@ -45,6 +45,9 @@ enum kith_piece_frame {
 #define KITH_PIECE_TRANSFER (UINT64_MAX - 1)
 /* Beyond as many as there are: those of a connection that broke. */
 #define KITH_PIECES_AGAIN 16u
+/* Chunks that wait on a link that is given one more: who waits for each answer
+ * before it asks again has read all but the last. */
+#define KITH_PIECES_QUEUED_MAX 8u
 
 /* Of a process. All zeros: data does not come in pieces. */
 struct kith_piece_exchange {

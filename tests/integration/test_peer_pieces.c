@@ -238,11 +238,54 @@ static void what_nobody_asked_for_closes(void **state)
     peers_close(&peers);
 }
 
+/* Over a slow line, so that what is given waits at the giver. */
+static void who_does_not_read_is_given_little(void **state)
+{
+    struct peers peers;
+    struct visit visit;
+    struct kith_data_store store;
+    char error[KITH_DATA_ERROR_BYTES], slow[sizeof yaml + 64];
+    uint8_t bytes[4096];
+    size_t given = 0;
+    (void)state;
+    (void)snprintf(slow, sizeof slow, "%snetwork: {rate: 1Mbit}\n", yaml);
+    peers_open(&peers, slow);
+    close(peers.listen_fds[2]);
+    peers.listen_fds[2] = -1;
+    peers.experiment.gossip.every = 1000000; /* it says nothing of its own */
+    peers.change = all_have;
+    assert_int_equal(kith_data_store_open(&peers.experiment.data.config, 2, 3,
+                                          &store, error),
+                     KITH_OK);
+    peers_start(&peers, 0, 0, false);
+    assert_true(visit_said(&peers, 0, "listening"));
+    struct visit_options options = visit_as(&peers, 2);
+    options.dim = kith_model_size_of(peers.experiment.model,
+                                     &peers.experiment.model_config)
+                      .dim;
+    visit_begin(&visit, &peers, &options);
+    const uint32_t asked = store.manifest.count + KITH_PIECES_AGAIN;
+    for (uint32_t i = 0; i < asked; i++)
+        send_frame(&visit, KITH_PIECE_ASK, store.root, 0);
+    for (ssize_t count = 1; count > 0; given += count > 0 ? (size_t)count : 0)
+        count = read(visit.fd, bytes, sizeof bytes);
+    print_message("  %u pieces asked for at once: expected up to %u given, "
+                  "measured %zu\n",
+                  asked, KITH_PIECES_QUEUED_MAX, given / PIECE_BYTES);
+    assert_in_range(given, PIECE_BYTES,
+                    (KITH_PIECES_QUEUED_MAX + 2) * PIECE_BYTES);
+    visit_end(&visit);
+    assert_true(peers_stop(&peers, 10));
+    kith_data_store_close(&store);
+    peers_close(&peers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_liar_is_refused_once),
         cmocka_unit_test(what_nobody_asked_for_closes),
+        cmocka_unit_test(who_does_not_read_is_given_little),
     };
     return cmocka_run_group_tests(tests, make, clean);
 }
