@@ -102,12 +102,12 @@ bool kith_caller_ready(struct kith_caller *caller, bool resumed)
 }
 
 /* Holds the thread's lock, whose item is TRAIN: that step, which the caller's
- * loop has carried out. */
+ * loop has carried out. A loss that is not known says nothing of the model. */
 static void train_done(struct kith_caller *caller, double loss)
 {
     struct kith_thread *thread = caller->thread;
     thread->result = (struct kith_work_result){
-        .kind = KITH_WORK_TRAIN, .loss = loss, .finite = isfinite(loss)};
+        .kind = KITH_WORK_TRAIN, .loss = loss, .finite = !isinf(loss)};
     caller->counts.steps++;
     caller->is_begun = false;
     kith_thread_item_done(thread);

@@ -6,6 +6,7 @@
  * holds back what they say. */
 #include "driver.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -232,7 +233,8 @@ void kith_driver_worked(void *arg, const struct kith_work_result *result)
     KITH_NET_SCOPE(&driver->transport.net);
     if (result->kind == KITH_WORK_TRAIN)
         driver->trained_ns = kith_driver_now(driver);
-    if (result->kind == KITH_WORK_TRAIN && result->finite && !result->is_part) {
+    if (result->kind == KITH_WORK_TRAIN && isfinite(result->loss) &&
+        result->finite && !result->is_part) {
         driver->loss_sum += result->loss;
         driver->loss_count++;
     }

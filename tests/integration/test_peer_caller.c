@@ -42,6 +42,7 @@ static struct kith_outside vectors[] = {
 static struct kith_caller *caller;
 static pthread_t loop;
 static kith_id self;
+static bool is_silent; /* it does not know its loss */
 
 static void each_value(void (*visit)(float *value, double *state),
                        double *state)
@@ -97,7 +98,8 @@ static void *run_loop(void *arg)
         nanosleep(&(struct timespec){.tv_nsec = 300000}, NULL);
         look();
         const float before = vector_b[7];
-        turn = patiently(kith_caller_step(caller, loss / DIM, 100 * KITH_MS));
+        turn = patiently(kith_caller_step(caller, is_silent ? NAN : loss / DIM,
+                                          100 * KITH_MS));
         results->moved[self] =
             fmax(results->moved[self], fabs((double)vector_b[7] - before));
     }
@@ -167,6 +169,7 @@ static void run(const char *algorithm, const char *more, double within)
         least = fmin(least, results->moved[i]);
         items += results->counts[i].items;
         assert_int_equal(results->counts[i].steps, STEPS);
+        assert_int_equal(peers.shared[i].marks[KITH_MARK_NONFINITE], 0);
         assert_true(results->apart[i] <
                     PEERS - 1); /* none of its values is wild */
     }
@@ -192,6 +195,14 @@ static void test_methods(void **state)
     run("sparta", ", every: 2, share: 0.3, topology: complete", 0.4);
     run("clipped", ", topology: complete", 0.4);
     run("choco", ", topology: ring", 0.4);
+}
+
+static void test_a_loss_that_is_not_known(void **state)
+{
+    (void)state;
+    is_silent = true;
+    run("adpsgd", ", every: 2", 0.3);
+    is_silent = false;
 }
 
 static void test_refused(void **state)
@@ -226,6 +237,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_a_loss_that_is_not_known),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
