@@ -457,6 +457,7 @@ static void override_replace(struct tree *tree, uint32_t target,
     struct tree_item *to = &tree->items[target];
     struct tree_item *from = &tree->items[source];
     free(to->text);
+    free(from->key);
     const struct tree_item place = *to;
     *to = *from;
     to->key = place.key;

@@ -335,6 +335,7 @@ static void test_combinations(void **state)
         "stop={steps: 700, time: 60s}",
         "peers=1",
         "peers=7",
+        "gossip+={every: 4}",
         "train.backend=naive64",
         "faults=[]",
     };
