@@ -55,7 +55,7 @@ static enum kith_err read_plan(const struct merge *merge, unsigned at,
 
 static enum kith_err check_plan(const struct merge *merge, unsigned at)
 {
-    struct kith_plan there;
+    struct kith_plan there = {0};
     const struct kith_plan *plan = &merge->plan;
     const enum kith_err err = read_plan(merge, at, &there);
     if (err != KITH_OK)
