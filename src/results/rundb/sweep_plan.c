@@ -153,7 +153,8 @@ static bool read_fact(const struct kith_query *row, struct kith_plan *plan)
 
 static bool read_cell(const struct kith_query *row, struct kith_plan *plan)
 {
-    if (kith_query_whole(row, 0) != (int64_t)plan->cell_count + 1 ||
+    if (plan->seeds == 0 || /* else as many as the file holds */
+        kith_query_whole(row, 0) != (int64_t)plan->cell_count + 1 ||
         (uint64_t)(plan->cell_count + 1) * plan->seeds > KITH_RUNS_MAX)
         return false;
     struct kith_cell *cells =
