@@ -227,11 +227,13 @@ void kith_link_alloc(struct kith_socket *socket, uint8_t **bytes, size_t *size)
     memcpy(net->read_buffer, link->partial, link->partial_size);
     *bytes = net->read_buffer + link->partial_size;
     if (link->state == KITH_LINK_OPEN) {
-        /* Where models lie in memory what is read must fit `partial`, should
-         * the link rest after its first frame. */
-        const size_t whole = link->sharing.view.head != NULL
-                                 ? KITH_RECORD_BYTES_MAX + 1u
-                                 : KITH_READ_BYTES;
+        /* Where models lie in memory, or pieces of the data are given, what is
+         * read must fit `partial`, should the link rest after its first frame.
+         */
+        const bool rests =
+            link->sharing.view.head != NULL || link->pieces.asked;
+        const size_t whole =
+            rests ? KITH_RECORD_BYTES_MAX + 1u : KITH_READ_BYTES;
         const size_t most = whole - KITH_CONTROL_READ_BYTES;
         const size_t expected = kith_traffic_expected(link);
         *size = KITH_CONTROL_READ_BYTES + (expected < most ? expected : most);

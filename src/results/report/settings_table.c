@@ -106,6 +106,8 @@ static void put_latex(FILE *out, const char *text)
         {'_', "\\_"},
         {'%', "\\%"},
         {'"', "''"},
+        {'[', "{[}"}, /* no argument of the row before */
+        {'*', "{*}"},
     };
     for (; *text != '\0'; text++) {
         const char *as = NULL;
