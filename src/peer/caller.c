@@ -195,6 +195,8 @@ static enum kith_turn turn(struct kith_caller *caller, bool steps, double loss,
         thread->work.kind != KITH_WORK_TRAIN)
         turn = until_train(caller, patience_ns);
     if (steps && turn == KITH_TURN_TRAIN) {
+        if (!caller->is_begun) /* it did not wait: x is what it began with */
+            kith_worker_begin_step(thread->options.worker, thread->work.step);
         const bool due = is_due(thread);
         train_done(caller, loss);
         if (due)
