@@ -21,6 +21,8 @@ HOLDS = {
     "cli": "commands: options, names, printing",
     "report": "pages and tables made of runs",
     "lab": "many peers, one machine, one launcher",
+    "library": "libkith: anyone's loop as a peer",
+    "ipsec_mb": "AES-GCM by ipsec-mb",
     "peer": "one real peer: sockets and threads",
     "sim": "the same node in virtual time",
     "keys": "keys and certificates on disk",
@@ -150,7 +152,7 @@ def main():
               f'height="{HEIGHT}" rx="6" fill="{colour}" stroke="#888"/>')
         for drop, size, weight, text in (
                 (22, 15, "bold", name), (41, 11, "normal", HOLDS.get(name, "")),
-                (57, 9 if len(shown) > 40 else 11, "normal", shown),
+                (57, 7 if len(shown) > 60 else 9 if len(shown) > 40 else 11, "normal", shown),
                 (71, 10, "normal", f"{lines} code lines")):
             print(f'<text x="{x + WIDTH / 2:.0f}" y="{y + drop:.0f}" '
                   f'text-anchor="middle" font-size="{size}" '
