@@ -12,13 +12,14 @@ old=$scratch/run-50ce217.db record=$scratch/recording-50ce217.db
 cp "$top"/tests/golden/old/*.db "$scratch" || fail "the old files are missing"
 chmod u+w "$scratch"/*.db
 
-# The table, as 50ce217 itself printed it.
+# The table, as 50ce217 itself printed it; columns came behind it since.
 expect 0 report "$old" --csv --out "$scratch/table.csv"
 cat >"$scratch/wanted" <<'END'
 database,run_id,cell,label,seed,state,problem,violations,accuracy,loss,time_to_target_s,steps,bytes_mean,bytes_max,staleness_mean,staleness_max,consensus_distance,utilisation
 "run-50ce217.db",1,1,"old sim",7,"done",,0,,1.22683016,,145,10219.3333,13022,4,58,0.382342885,0.748484848
 END
-tr -d '\r' <"$scratch/table.csv" | cmp -s - "$scratch/wanted" ||
+tr -d '\r' <"$scratch/table.csv" | cut -d, -f1-18 |
+    cmp -s - "$scratch/wanted" ||
     fail "the table of the old run: $(cat "$scratch/table.csv")"
 
 # All its points, and a page.
