@@ -219,6 +219,16 @@ bool kith_worker_is_shared(const struct kith_worker *worker, uint32_t slot);
 /* SNAPSHOT, and what TRAIN and MERGE begin with where they are told to. */
 void kith_worker_snapshot(struct kith_worker *worker, struct kith_work *work);
 
+/* ---- train_item.c */
+
+void kith_worker_train(struct kith_worker *worker, const struct kith_work *work,
+                       struct kith_work_result *result);
+/* Of a step, by the schedule. */
+double kith_worker_rate(const struct kith_worker *worker, uint64_t step);
+/* A gradient that waited for its peers' is stepped along; false: x is not
+ * finite. Nothing where none waits. */
+bool kith_worker_descend_shared(struct kith_worker *worker);
+
 /* ---- work_items.c */
 
 /* What hooks of an exchange see of this edge. */
