@@ -1,0 +1,110 @@
+"""A peer in a training loop of the caller's; see kith.Peer."""
+
+import ctypes
+import json
+import os
+
+from ._library import (ERROR_BYTES, FAILED, LATE, LOG, OVER, START, Error,
+                       Options, Vector, lib)
+from .vectors import tensors_of, vector_of
+
+_WAIT_MS = 100  # between two looks at Ctrl-C
+
+
+class Peer:
+    """A peer over a module's parameters, tensors or arrays of the host.
+
+    start: "own" begins with the parameters as they are, "adopt" with a
+    neighbour's; "auto" adopts from the second start on. timeout: seconds that
+    step() waits at most for what a method waits for. log: called with lines,
+    on another thread.
+    """
+
+    def __init__(self, params, peer_file, *, start="auto", timeout=30.0,
+                 log=None):
+        self._peer = None
+        if start not in START:
+            raise ValueError(f"start: {start!r}; allowed: {', '.join(START)}")
+        self._kept = tensors_of(params)
+        vectors = (Vector * max(1, len(self._kept)))(
+            *map(vector_of, self._kept))
+        say = LOG(lambda _, line: log(line.decode(errors="replace"))
+                  if log else None)
+        self._log = say  # lives as long as the peer
+        options = Options(ctypes.sizeof(Options), START[start],
+                          say if log else LOG(), None)
+        error = ctypes.create_string_buffer(ERROR_BYTES)
+        self._timeout = timeout
+        self._process = os.getpid()
+        self._peer = lib().kith_open(
+            os.fsencode(peer_file), vectors, len(self._kept),
+            ctypes.byref(options), error, len(error))
+        if not self._peer:
+            raise Error(error.value.decode(errors="replace"))
+        self.over = False
+        self._patiently(lib().kith_wait(self._peer, _WAIT_MS))
+
+    def _patiently(self, said):
+        left = self._timeout - _WAIT_MS / 1000
+        while said == LATE and left > 0:
+            said = lib().kith_wait(self._peer, _WAIT_MS)
+            left -= _WAIT_MS / 1000
+        if said == FAILED:
+            self.close()  # raises what had failed
+        self.over = said == OVER
+        return said != LATE
+
+    def _alive(self):
+        if self._peer is None:
+            raise Error("this peer is closed")
+        if os.getpid() != self._process:
+            raise Error("this peer is the parent process's: after fork() it "
+                        "is none here")
+
+    def step(self, loss=float("nan")):
+        """A step of yours is done. False: the method's wait ran into the
+        timeout, and goes on with the next call."""
+        self._alive()
+        return self._patiently(
+            lib().kith_step(self._peer, float(loss), _WAIT_MS))
+
+    def serve(self, seconds):
+        """Answers neighbours that still train, once one's own share is done."""
+        self._alive()
+        for _ in range(int(seconds * 1000 / _WAIT_MS) + 1):
+            if lib().kith_wait(self._peer, _WAIT_MS) == FAILED:
+                self.close()
+
+    def attach(self, optimizer):
+        """step() after each of the optimiser's own; its closure's loss, if
+        there is one, is not known here."""
+        return optimizer.register_step_post_hook(
+            lambda *_: None if self.over else self.step())
+
+    @property
+    def stats(self):
+        self._alive()
+        text = ctypes.create_string_buffer(1024)
+        lib().kith_stats(self._peer, text, len(text))
+        return json.loads(text.value)
+
+    def close(self):
+        """Ends in order and saves; raises what had failed. Twice is once."""
+        peer, self._peer = self._peer, None
+        if peer is None or os.getpid() != self._process:
+            return
+        error = ctypes.create_string_buffer(1024)
+        if lib().kith_close(peer, error, len(error)) != 0:
+            raise Error(error.value.decode(errors="replace"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        try:
+            self.close()
+        except Exception:  # nobody is there to hear it
+            pass
