@@ -9,9 +9,11 @@
  *                                      other items: take in, run, give out
  *                                      until TRAIN is out again
  *
- * Where no exchange may be due step() does not wait for the next item: what a
- * neighbour asked for meanwhile is carried out by the next step(), a step late.
- * Then it costs a lock and a wake-up of the loop, whatever the model's size.
+ * Where no exchange may be due step() does not wait for the next item, and
+ * where the loop has not handed that out yet it is noted and done when it is:
+ * up to 64 steps ahead. What a neighbour asked for meanwhile is carried out by
+ * the next step(), a step late or as many as were ahead. Then it costs a lock
+ * and at most a wake-up of the loop, whatever the model's size.
  * A method whose steps wait for their exchanges (kith_wait) is waited for, up
  * to the caller's deadline.
  *

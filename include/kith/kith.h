@@ -75,8 +75,7 @@ kith_peer *kith_open(const char *peer_file, const struct kith_vector *vectors,
  * What is due is carried out. Methods that wait for their exchanges, and the
  * first steps where a neighbour's model is adopted or `wait:` counts members,
  * are waited for, up to timeout_ms. A call without an exchange costs a lock and
- * a wake-up, whatever the vectors' size, and a wait where it comes sooner than
- * kith's thread has handed out the step. */
+ * at most a wake-up, whatever the vectors' size. */
 int kith_step(kith_peer *peer, double loss, uint32_t timeout_ms);
 /* Goes on where a call was late, and before the first step; after KITH_OVER it
  * answers neighbours that still train. */

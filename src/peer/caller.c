@@ -10,6 +10,10 @@
 
 #include "kith/assert.h"
 
+/* Steps that the caller may be ahead of the loop. */
+#define KITH_CALLER_AHEAD 64u
+#define NO_STEP UINT64_MAX
+
 struct kith_caller {
     uv_mutex_t seat;
     struct kith_thread *thread; /* NULL: not yet, or no more */
@@ -19,7 +23,13 @@ struct kith_caller {
     bool is_taken;   /* x is what the vectors hold */
     bool is_changed; /* x is not what the vectors hold: to be given out */
     bool is_begun;   /* the step that is out */
-    struct kith_caller_counts counts;
+    uint64_t step;   /* the caller's next one, from 0; NO_STEP: it waits for it
+                      */
+    /* Guarded by the thread's lock: losses of steps that the caller has done
+     * and the loop has not handed out yet, a ring. */
+    double ahead[KITH_CALLER_AHEAD];
+    uint32_t ahead_first, ahead_count;
+    struct kith_caller_counts counts; /* .steps: of all that were done */
 };
 
 enum kith_err kith_caller_open(const struct kith_outside *vectors,
@@ -34,6 +44,7 @@ enum kith_err kith_caller_open(const struct kith_outside *vectors,
     }
     caller->vectors = vectors;
     caller->count = count;
+    caller->step = NO_STEP;
     *out = caller;
     return KITH_OK;
 }
@@ -108,9 +119,21 @@ static void train_done(struct kith_caller *caller, double loss)
     struct kith_thread *thread = caller->thread;
     thread->result = (struct kith_work_result){
         .kind = KITH_WORK_TRAIN, .loss = loss, .finite = !isinf(loss)};
-    caller->counts.steps++;
     caller->is_begun = false;
     kith_thread_item_done(thread);
+}
+
+/* By the loop, which holds the thread's lock and has handed out an item: a
+ * TRAIN that the caller has done ahead is done. */
+void kith_caller_submitted(struct kith_caller *caller)
+{
+    if (caller->ahead_count == 0 ||
+        caller->thread->work.kind != KITH_WORK_TRAIN)
+        return;
+    const double loss = caller->ahead[caller->ahead_first];
+    caller->ahead_first = (caller->ahead_first + 1) % KITH_CALLER_AHEAD;
+    caller->ahead_count--;
+    train_done(caller, loss);
 }
 
 /* Holds the thread's lock, and gives it back meanwhile. */
@@ -152,10 +175,12 @@ static enum kith_turn until_train(struct kith_caller *caller,
 {
     struct kith_thread *thread = caller->thread;
     const kith_ns began_ns = (kith_ns)uv_hrtime();
+    caller->step = NO_STEP;
     while (thread->stage != KITH_THREAD_STOPPING) {
         if (thread->item == KITH_ITEM_SUBMITTED) {
             if (thread->work.kind == KITH_WORK_TRAIN) {
                 begin_step(caller);
+                caller->step = thread->work.step;
                 return KITH_TURN_TRAIN;
             }
             carry_out(caller);
@@ -173,38 +198,58 @@ static enum kith_turn until_train(struct kith_caller *caller,
     return KITH_TURN_OVER;
 }
 
-/* May the loop answer this step with anything but the next one? Exchanges that
- * exclude each other are drawn at every step. */
-static bool is_due(const struct kith_thread *thread)
+/* May the loop answer this step, from 0, with anything but the next one?
+ * Exchanges that exclude each other are drawn at every step, and where the step
+ * behind a round's is taken meanwhile the one behind that waits. */
+static bool is_due(const struct kith_thread *thread, uint64_t step)
 {
     const struct kith_task *task =
         kith_worker_content(thread->options.worker).task;
-    return task->algorithm->wait != KITH_WAIT_NO ||
+    return task->algorithm->wait == KITH_WAIT_ROUND ||
            (task->algorithm->flags & KITH_NEEDS_EXCLUSIVE_EXCHANGE) != 0 ||
-           task->every <= 1 || (thread->work.step + 1) % task->every == 0;
+           task->every <= 1 || (step + 1) % task->every == 0 ||
+           step + 1 >= thread->options.steps;
 }
 
-/* `steps`: the caller has come with a step of its own. */
-static enum kith_turn turn(struct kith_caller *caller, bool steps, double loss,
-                           kith_ns patience_ns)
+/* Holds the thread's lock. Steps of one's own follow one another faster than a
+ * loop that is asleep hands them out: one that nothing can be due after is
+ * noted, and done when its turn comes. false: it has to be handed out first. */
+static bool step_ahead(struct kith_caller *caller, double loss)
 {
     struct kith_thread *thread = caller->thread;
-    uv_mutex_lock(&thread->mutex);
-    enum kith_turn turn = KITH_TURN_TRAIN;
-    if (!steps || thread->item != KITH_ITEM_SUBMITTED ||
-        thread->work.kind != KITH_WORK_TRAIN)
-        turn = until_train(caller, patience_ns);
-    if (steps && turn == KITH_TURN_TRAIN) {
-        if (!caller->is_begun) /* it did not wait: x is what it began with */
-            kith_worker_begin_step(thread->options.worker, thread->work.step);
-        const bool due = is_due(thread);
-        train_done(caller, loss);
-        if (due)
-            turn = until_train(caller, patience_ns);
+    const uint64_t step = caller->step;
+    if (step == NO_STEP || thread->item == KITH_ITEM_SUBMITTED ||
+        thread->stage != KITH_THREAD_TRAINING || isinf(loss) ||
+        caller->ahead_count == KITH_CALLER_AHEAD || is_due(thread, step) ||
+        kith_worker_step_begins(thread->options.worker, step))
+        return false;
+    const uint32_t at = caller->ahead_first + caller->ahead_count++;
+    caller->ahead[at % KITH_CALLER_AHEAD] = loss;
+    caller->step++;
+    caller->counts.steps++;
+    return true;
+}
+
+/* Holds the thread's lock. The caller has come with a step of its own. */
+static enum kith_turn step_done(struct kith_caller *caller, double loss,
+                                kith_ns patience_ns)
+{
+    struct kith_thread *thread = caller->thread;
+    if (step_ahead(caller, loss))
+        return KITH_TURN_TRAIN;
+    if (thread->item != KITH_ITEM_SUBMITTED ||
+        thread->work.kind != KITH_WORK_TRAIN) {
+        const enum kith_turn turn = until_train(caller, patience_ns);
+        if (turn != KITH_TURN_TRAIN)
+            return turn;
     }
-    caller->counts.late += turn == KITH_TURN_LATE;
-    uv_mutex_unlock(&thread->mutex);
-    return turn;
+    if (!caller->is_begun) /* it did not wait: x is what it began with */
+        kith_worker_begin_step(thread->options.worker, thread->work.step);
+    const bool due = is_due(thread, thread->work.step);
+    caller->step = thread->work.step + 1;
+    caller->counts.steps++;
+    train_done(caller, loss);
+    return due ? until_train(caller, patience_ns) : KITH_TURN_TRAIN;
 }
 
 /* A run that has not begun is waited for, one that is over is not. */
@@ -215,7 +260,11 @@ static enum kith_turn call(struct kith_caller *caller, bool steps, double loss,
     uv_mutex_lock(&caller->seat);
     if (caller->thread != NULL) {
         caller->is_taken = caller->is_taken && !steps;
-        result = turn(caller, steps, loss, patience_ns);
+        uv_mutex_lock(&caller->thread->mutex);
+        result = steps ? step_done(caller, loss, patience_ns)
+                       : until_train(caller, patience_ns);
+        caller->counts.late += result == KITH_TURN_LATE;
+        uv_mutex_unlock(&caller->thread->mutex);
         give_out(caller);
     } else if (!caller->is_over) {
         result = KITH_TURN_LATE;

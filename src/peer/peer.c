@@ -485,6 +485,7 @@ static enum kith_err open_handles(struct kith_driver *driver)
         .save = options->save,
         .curve = &driver->curve,
         .step_ns = options->experiment->compute.step_ns,
+        .steps = driver->config.steps,
         .peak = driver->peak,
         .arg = driver,
         .done = kith_driver_worked,

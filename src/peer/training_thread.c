@@ -227,6 +227,8 @@ void kith_thread_submit(struct kith_thread *thread,
         kith_worker_prepare(thread->options.worker, &thread->work);
     uv_mutex_lock(&thread->mutex);
     thread->item = KITH_ITEM_SUBMITTED;
+    if (thread->options.caller != NULL)
+        kith_caller_submitted(thread->options.caller);
     uv_mutex_unlock(&thread->mutex);
     uv_cond_signal(&thread->changed);
 }

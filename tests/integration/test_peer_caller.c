@@ -43,6 +43,7 @@ static struct kith_caller *caller;
 static pthread_t loop;
 static kith_id self;
 static bool is_silent; /* it does not know its loss */
+static bool is_hasty;  /* its steps take less than the loop needs */
 
 static void each_value(void (*visit)(float *value, double *state),
                        double *state)
@@ -95,7 +96,8 @@ static void *run_loop(void *arg)
     while (turn != KITH_TURN_OVER) {
         double loss = 0;
         each_value(descend, &loss);
-        nanosleep(&(struct timespec){.tv_nsec = 300000}, NULL);
+        if (!is_hasty)
+            nanosleep(&(struct timespec){.tv_nsec = 300000}, NULL);
         look();
         const float before = vector_b[7];
         turn = patiently(kith_caller_step(caller, is_silent ? NAN : loss / DIM,
@@ -205,6 +207,18 @@ static void test_a_loss_that_is_not_known(void **state)
     is_silent = false;
 }
 
+/* Steps ahead of the loop are counted once each, and an exchange is of the
+ * model after as many as its trigger says. */
+static void test_steps_ahead(void **state)
+{
+    (void)state;
+    is_hasty = true;
+    run("diloco", ", every: 20, topology: complete", 0.3);
+    run("clipped", ", every: 7, topology: complete", 0.5);
+    run("sgp", ", every: 90, topology: ring", 1.5);
+    is_hasty = false;
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -238,6 +252,7 @@ int main(void)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_methods),
         cmocka_unit_test(test_a_loss_that_is_not_known),
+        cmocka_unit_test(test_steps_ahead),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
