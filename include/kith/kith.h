@@ -37,12 +37,15 @@ typedef struct kith_handle kith_peer;
 
 enum { KITH_FLOAT32, KITH_BFLOAT16, KITH_FLOAT16 };
 
-/* `count` values at `data`. All peers have the same ones in the same order. */
+/* `count` values at `data`. All peers have the same ones in the same order, and
+ * BUFFERs behind all others: running statistics, which are averaged plainly
+ * whatever the method does with what is trained. */
+enum { KITH_TRAINED, KITH_BUFFER };
 struct kith_vector {
     void *data;
     uint64_t count;
     uint32_t dtype; /* KITH_FLOAT32, ... */
-    uint32_t reserved;
+    uint32_t role;  /* KITH_TRAINED, KITH_BUFFER */
 };
 
 enum { KITH_START_AUTO, KITH_START_OWN, KITH_START_ADOPT };
@@ -54,6 +57,10 @@ struct kith_options {
     /* Lines for a log, on a thread of kith's; NULL: none. */
     void (*log)(void *user, const char *line);
     void *user;
+    /* A hash of what is not averaged and has to be the same everywhere, as the
+     * weights that a fine-tuning leaves as they are; 0: nothing. Peers of
+     * another one refuse each other. */
+    uint64_t base;
 };
 
 /* What a call says. Below 0 is a failure; kith_close() says which. */

@@ -43,10 +43,11 @@ enum kith_model_norm {
 struct kith_model_config {
     uint32_t layers[KITH_LAYERS_MAX]; /* mlp, logistic: sizes, input first */
     uint32_t layer_count;
-    uint32_t dim;  /* quadratic, consensus: parameters */
-    double spread; /* quadratic: standard deviation of the targets b_i, */
-    double start;  /* of a vector at which all start, */
-    double apart;  /* and of how far each peer starts from it */
+    uint32_t dim;     /* quadratic, consensus, program: parameters */
+    uint32_t buffers; /* program: the last of them are averaged plainly */
+    double spread;    /* quadratic: standard deviation of the targets b_i, */
+    double start;     /* of a vector at which all start, */
+    double apart;     /* and of how far each peer starts from it */
 
     uint32_t image[3]; /* cnn, vgg, resnet: height, width, channels */
     uint32_t classes;

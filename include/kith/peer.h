@@ -132,6 +132,7 @@ struct kith_peer_options {
     const struct kith_aead *aead; /* NULL: the best for the suite */
     struct kith_peer_limits limits;
 
+    uint64_t base;              /* of the caller's: kith/kith.h; 0: none */
     struct kith_caller *caller; /* who runs the items (kith/caller.h); NULL: a
                                    thread of the peer's */
 

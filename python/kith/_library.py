@@ -4,6 +4,7 @@ import ctypes
 import os
 
 DTYPES = {"float32": 0, "bfloat16": 1, "float16": 2}
+TRAINED, BUFFER = 0, 1
 GOES_ON, LATE, OVER, FAILED = 0, 1, 2, -1
 START = {"auto": 0, "own": 1, "adopt": 2}
 ERROR_BYTES = 1024
@@ -15,7 +16,7 @@ class Error(RuntimeError):
 
 class Vector(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("count", ctypes.c_uint64),
-                ("dtype", ctypes.c_uint32), ("reserved", ctypes.c_uint32)]
+                ("dtype", ctypes.c_uint32), ("role", ctypes.c_uint32)]
 
 
 LOG = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
@@ -23,7 +24,8 @@ LOG = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
 
 class Options(ctypes.Structure):
     _fields_ = [("size", ctypes.c_uint32), ("start", ctypes.c_uint32),
-                ("log", LOG), ("user", ctypes.c_void_p)]
+                ("log", LOG), ("user", ctypes.c_void_p),
+                ("base", ctypes.c_uint64)]
 
 
 def _load():

@@ -1,46 +1,64 @@
 """A peer in a training loop of the caller's; see kith.Peer."""
 
+import atexit
 import ctypes
 import json
 import os
+import sys
+import weakref
 
 from ._library import (ERROR_BYTES, FAILED, LATE, LOG, OVER, START, Error,
-                       Options, Vector, lib)
-from .vectors import tensors_of, vector_of
+                       Options, lib)
+from .vectors import Vectors
 
 _WAIT_MS = 100  # between two looks at Ctrl-C
+_open = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all():
+    """While Python still runs: once it ends, a thread of kith's that comes with
+    a line for the log would be stopped in the middle."""
+    for peer in list(_open):
+        try:
+            peer.close()
+        except Error as error:
+            print(f"kith: {error}", file=sys.stderr)
 
 
 class Peer:
     """A peer over a module's parameters, tensors or arrays of the host.
 
-    start: "own" begins with the parameters as they are, "adopt" with a
+    model: a module, a tensor, an array, or several of those. params: of a
+    module those that are averaged, a function of a name or names, where these
+    are not all that require a gradient; the others have to be the same on all
+    peers. start: "own" begins with the parameters as they are, "adopt" with a
     neighbour's; "auto" adopts from the second start on. timeout: seconds that
     step() waits at most for what a method waits for. log: called with lines,
     on another thread.
     """
 
-    def __init__(self, params, peer_file, *, start="auto", timeout=30.0,
-                 log=None):
+    def __init__(self, model, peer_file, *, params=None, start="auto",
+                 timeout=30.0, log=None):
         self._peer = None
         if start not in START:
             raise ValueError(f"start: {start!r}; allowed: {', '.join(START)}")
-        self._kept = tensors_of(params)
-        vectors = (Vector * max(1, len(self._kept)))(
-            *map(vector_of, self._kept))
+        self._vectors = Vectors(model, params)
         say = LOG(lambda _, line: log(line.decode(errors="replace"))
                   if log else None)
         self._log = say  # lives as long as the peer
         options = Options(ctypes.sizeof(Options), START[start],
-                          say if log else LOG(), None)
+                          say if log else LOG(), None, self._vectors.base)
         error = ctypes.create_string_buffer(ERROR_BYTES)
         self._timeout = timeout
         self._process = os.getpid()
         self._peer = lib().kith_open(
-            os.fsencode(peer_file), vectors, len(self._kept),
+            os.fsencode(peer_file), self._vectors.table,
+            len(self._vectors),
             ctypes.byref(options), error, len(error))
         if not self._peer:
             raise Error(error.value.decode(errors="replace"))
+        _open.add(self)
         self.over = False
         self._patiently(lib().kith_wait(self._peer, _WAIT_MS))
 
@@ -65,6 +83,7 @@ class Peer:
         """A step of yours is done. False: the method's wait ran into the
         timeout, and goes on with the next call."""
         self._alive()
+        self._vectors.check()
         return self._patiently(
             lib().kith_step(self._peer, float(loss), _WAIT_MS))
 

@@ -1,34 +1,110 @@
 """What peers average of what a caller has: the memory of a module's floating
 parameters and buffers, of tensors, or of arrays."""
 
-from ._library import DTYPES, Vector
+import ctypes
+import hashlib
+
+from ._library import BUFFER, DTYPES, TRAINED, Error, Vector
 
 
-def tensors_of(params):
-    """Of a module: parameters and floating buffers, tied ones once."""
-    if hasattr(params, "named_parameters"):
-        found, seen = [], set()
-        for _, one in [*params.named_parameters(), *params.named_buffers()]:
-            if one.is_floating_point() and one.data_ptr() not in seen:
+class Vectors:
+    """Memory that peers average, where it lies as long as this does.
+
+    `chosen`: of a module which parameters, a function of a name or names; None:
+    those that require a gradient. Its others are the same on all peers: `base`
+    is their hash. Floating buffers are averaged, plainly and behind the
+    parameters; integer ones stay the module's own. Tied ones count once.
+    """
+
+    def __init__(self, params, chosen=None):
+        self.base = 0
+        if hasattr(params, "named_parameters"):
+            kept = self._of_module(params, chosen)
+        elif chosen is not None:
+            raise TypeError("params: a choice of a module's parameters; here "
+                            "are tensors or arrays: pass those alone")
+        else:
+            alone = hasattr(params, "__array_interface__") or \
+                hasattr(params, "data_ptr")
+            kept = [(f"[{i}]", one, TRAINED) for i, one in
+                    enumerate([params] if alone else list(params))]
+        self._names = [name for name, _, _ in kept]
+        self._given = [one for _, one, _ in kept]
+        # A module may be given other memory; this one stands until the end.
+        self._alive = [one.detach() if hasattr(one, "detach") else one
+                       for one in self._given]
+        self.table = (Vector * max(1, len(kept)))(
+            *[_vector(name, one, role) for name, one, role in kept])
+        self._looked = 0
+
+    def __len__(self):
+        return len(self._given)
+
+    def _of_module(self, module, chosen):
+        names = dict(module.named_parameters())
+        if chosen is None:
+            wanted = {name for name, one in names.items()
+                      if one.requires_grad}
+        elif callable(chosen):
+            wanted = {name for name in names if chosen(name)}
+        else:
+            wanted = set(chosen)
+            unknown = sorted(wanted - set(names))
+            if unknown:
+                raise ValueError(f"params: the module has no {unknown[0]!r}; "
+                                 f"it has {', '.join(list(names)[:8])} ...")
+        if not wanted:
+            raise ValueError("params: none of the module's parameters "
+                             "requires a gradient, or is named")
+        kept, seen = [], set()
+        found = [(name, one, TRAINED) for name, one in names.items()
+                 if name in wanted]
+        found += [(name, one, BUFFER) for name, one in module.named_buffers()
+                  if one.is_floating_point()]
+        for name, one, role in found:
+            if one.numel() > 0 and one.data_ptr() not in seen:
                 seen.add(one.data_ptr())
-                found.append(one)
-        return found
-    if hasattr(params, "__array_interface__") or hasattr(params, "data_ptr"):
-        return [params]
-    return list(params)
+                kept.append((name, one, role))
+        self.base = _hash((name, one) for name, one in names.items()
+                          if name not in wanted)
+        return kept
+
+    def check(self):
+        """One of them a call: raises where a module was moved or cast."""
+        at = self._looked = (self._looked + 1) % len(self._given)
+        one = self._given[at]
+        if hasattr(one, "data_ptr") and one.data_ptr() != self.table[at].data:
+            raise Error(f"{self._names[at]} lies elsewhere than when this peer "
+                        "was opened: .to(), .half() and the like come before "
+                        "kith.Peer()")
 
 
-def vector_of(one):
-    """The Vector of a tensor or an array, whose memory it is."""
-    name = str(one.dtype).replace("torch.", "")
-    if name not in DTYPES:
-        raise TypeError(f"a parameter of {name}; allowed: {', '.join(DTYPES)}")
+def _hash(named):
+    """64 bits of names, shapes and bytes; 0: there are none."""
+    total = None
+    for name, one in named:
+        total = total or hashlib.blake2b(digest_size=8)
+        flat = one.detach().cpu().contiguous()
+        total.update(f"{name} {tuple(flat.shape)} {flat.dtype};".encode())
+        size = flat.numel() * flat.element_size()
+        if size > 0:
+            total.update((ctypes.c_char * size).from_address(flat.data_ptr()))
+    return 0 if total is None else int.from_bytes(total.digest(), "big") or 1
+
+
+def _vector(name, one, role):
+    dtype = str(one.dtype).replace("torch.", "")
+    if dtype not in DTYPES:
+        raise TypeError(f"{name} is a parameter of {dtype}; allowed: "
+                        f"{', '.join(DTYPES)}")
     if hasattr(one, "data_ptr"):
         if one.device.type != "cpu":
-            raise TypeError(f"a parameter on {one.device}; allowed: cpu")
+            raise TypeError(f"{name} is a parameter on {one.device}; allowed: "
+                            "cpu")
         if not one.is_contiguous():
-            raise TypeError("a parameter that is not contiguous")
-        return Vector(one.data_ptr(), one.numel(), DTYPES[name], 0)
+            raise TypeError(f"{name} is a parameter that is not contiguous")
+        return Vector(one.data_ptr(), one.numel(), DTYPES[dtype], role)
     if not one.flags.c_contiguous or not one.flags.writeable:
-        raise TypeError("an array that is not contiguous, or read-only")
-    return Vector(one.ctypes.data, one.size, DTYPES[name], 0)
+        raise TypeError(f"{name} is an array that is not contiguous, or "
+                        "read-only")
+    return Vector(one.ctypes.data, one.size, DTYPES[dtype], role)

@@ -35,6 +35,7 @@ struct kith_handle {
     struct kith_member_file member;
     struct kith_outside *vectors;
     uint32_t count;
+    uint32_t buffers; /* values, the last ones */
     struct kith_options options;
     uint32_t incarnation;
     bool adopts;
@@ -113,6 +114,7 @@ static void *run(void *arg)
     options.wait_ns = member->file.wait.for_ns;
     options.control_fd = peer->stop[0];
     options.caller = peer->caller;
+    options.base = peer->options.base;
     options.user = peer;
     options.on_log = log_line;
     options.on_ready = on_ready;
@@ -156,6 +158,15 @@ static bool take_vectors(struct kith_handle *peer,
                            (double)KITH_PARAMETERS_MAX);
             return false;
         }
+        const bool is_buffer = vector->role == KITH_BUFFER;
+        if (vector->role > KITH_BUFFER || (!is_buffer && peer->buffers > 0)) {
+            (void)snprintf(peer->error, sizeof peer->error,
+                           "vectors[%u]: role %u; allowed: KITH_TRAINED, and "
+                           "behind the last of those KITH_BUFFER",
+                           i, vector->role);
+            return false;
+        }
+        peer->buffers += is_buffer ? (uint32_t)vector->count : 0;
         sum += vector->count;
         peer->vectors[i] = (struct kith_outside){
             vector->data, (size_t)vector->count, dtypes[vector->dtype]};
@@ -194,6 +205,7 @@ static bool fit(struct kith_handle *peer)
         return false;
     }
     experiment->model_config.dim = (uint32_t)dim;
+    experiment->model_config.buffers = peer->buffers;
     return true;
 }
 

@@ -131,6 +131,9 @@ void kith_caller_submitted(struct kith_caller *caller)
         caller->thread->work.kind != KITH_WORK_TRAIN)
         return;
     const double loss = caller->ahead[caller->ahead_first];
+    if (!caller->is_begun)
+        kith_worker_begin_step(caller->thread->options.worker,
+                               caller->thread->work.step);
     caller->ahead_first = (caller->ahead_first + 1) % KITH_CALLER_AHEAD;
     caller->ahead_count--;
     train_done(caller, loss);
@@ -211,6 +214,17 @@ static bool is_due(const struct kith_thread *thread, uint64_t step)
            step + 1 >= thread->options.steps;
 }
 
+/* A step that has not been handed out yet. */
+static void note(struct kith_caller *caller, double loss)
+{
+    const uint32_t at = caller->ahead_first + caller->ahead_count;
+    if (caller->ahead_count == KITH_CALLER_AHEAD)
+        return; /* as many came too late, one after another */
+    caller->ahead[at % KITH_CALLER_AHEAD] = loss;
+    caller->ahead_count++;
+    caller->counts.steps++;
+}
+
 /* Holds the thread's lock. Steps of one's own follow one another faster than a
  * loop that is asleep hands them out: one that nothing can be due after is
  * noted, and done when its turn comes. false: it has to be handed out first. */
@@ -223,10 +237,8 @@ static bool step_ahead(struct kith_caller *caller, double loss)
         caller->ahead_count == KITH_CALLER_AHEAD || is_due(thread, step) ||
         kith_worker_step_begins(thread->options.worker, step))
         return false;
-    const uint32_t at = caller->ahead_first + caller->ahead_count++;
-    caller->ahead[at % KITH_CALLER_AHEAD] = loss;
+    note(caller, loss);
     caller->step++;
-    caller->counts.steps++;
     return true;
 }
 
@@ -240,6 +252,8 @@ static enum kith_turn step_done(struct kith_caller *caller, double loss,
     if (thread->item != KITH_ITEM_SUBMITTED ||
         thread->work.kind != KITH_WORK_TRAIN) {
         const enum kith_turn turn = until_train(caller, patience_ns);
+        if (turn == KITH_TURN_LATE)
+            note(caller, loss);
         if (turn != KITH_TURN_TRAIN)
             return turn;
     }

@@ -7,6 +7,7 @@
  * training thread stops and the final save is written. A backend that fails
  * skips the first grace and the save: nothing that it holds may be kept or
  * sent. */
+#include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -454,6 +455,10 @@ static enum kith_err open_transport(struct kith_driver *driver, int fd)
     };
     snprintf(transport.hello.model, sizeof transport.hello.model, "%s",
              experiment->model->name);
+    if (options->base != 0)
+        snprintf(transport.hello.model, sizeof transport.hello.model,
+                 "%.16s.base-%016" PRIx64, experiment->model->name,
+                 options->base);
     enum kith_err err = kith_peer_suite(experiment, options->trust,
                                         &transport.suite, driver->error);
     if (err != KITH_OK)

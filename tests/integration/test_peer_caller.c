@@ -43,7 +43,8 @@ static struct kith_caller *caller;
 static pthread_t loop;
 static kith_id self;
 static bool is_silent; /* it does not know its loss */
-static bool is_hasty;  /* its steps take less than the loop needs */
+static bool is_hasty;  /* its steps take less than the loop needs, and it does
+                        * not wait long */
 
 static void each_value(void (*visit)(float *value, double *state),
                        double *state)
@@ -101,7 +102,7 @@ static void *run_loop(void *arg)
         look();
         const float before = vector_b[7];
         turn = patiently(kith_caller_step(caller, is_silent ? NAN : loss / DIM,
-                                          100 * KITH_MS));
+                                          is_hasty ? 100000 : 100 * KITH_MS));
         results->moved[self] =
             fmax(results->moved[self], fabs((double)vector_b[7] - before));
     }

@@ -60,6 +60,17 @@ until_line 0 "$first" "connected rank=1"
 kill -KILL $(ps -o pid= --ppid "$first")
 wait "$second" || fail "the survivor: $(tail -n 3 "$scratch/1/err")"
 
+# An exception in a loop whose log goes on ends it, as Python does.
+sed 's/^    for step in .*/&\n        assert step < 20, "enough"/' \
+    "$top/tests/integration/loop.py" | sed 's/^with .* as peer:/peer = kith.Peer(x, file, log=print)\nif True:/' \
+    >"$scratch/raises.py"
+sed -i 's/^wait: .*/wait: {members: 1, for: 1s}/' "$scratch/0/peer.yaml"
+timeout 60 "$python" "$scratch/raises.py" "$scratch/0/peer.yaml" 0 1000 \
+    >"$scratch/out" 2>&1
+[ $? -eq 1 ] && grep -q "AssertionError: enough" "$scratch/out" &&
+    grep -q "saved path" "$scratch/out" ||
+    fail "an exception: $(tail -n 5 "$scratch/out")"
+
 # What is wrong, by name.
 refused() {
     "$python" - "$scratch/0/peer.yaml" <<EOT >"$scratch/said" 2>&1

@@ -131,12 +131,66 @@ static void test_parts(void **state)
     kith_worker_close(worker);
 }
 
+/* Values that are averaged plainly, whatever the method does with the mean:
+ * running statistics would turn negative by an outer momentum. */
+static void test_buffers(void **state)
+{
+    (void)state;
+    enum { TRAINED = 3, BUFFERS = 2, DIM = TRAINED + BUFFERS };
+    float ours[DIM] = {4, 4, 4, 4, 4}, z[DIM];
+    struct kith_experiment experiment =
+        fixture_experiment("program", "diloco", 2);
+    experiment.gossip.coefficients[KITH_GOSSIP_MOMENTUM] = 0.9;
+    experiment.gossip.coefficients[KITH_GOSSIP_RATE] = 0.7;
+    experiment.model_config.dim = DIM;
+    experiment.model_config.buffers = BUFFERS;
+    experiment.backend = kith_backend_find("cpu");
+    const struct kith_worker_config config = {
+        .task = kith_experiment_task(&experiment, NULL),
+        .backend = experiment.backend,
+        .steps = 100,
+        .edges_max = 1,
+        .peers = 2};
+    struct kith_worker *worker = NULL;
+    if (kith_worker_open(&config, &worker, error) != KITH_OK)
+        fail_msg("%s", error);
+    const struct kith_outside vectors = {ours, DIM, KITH_OUTSIDE_FLOAT32};
+    assert_true(kith_worker_take_in(worker, &vectors, 1));
+    kith_worker_begin_outside(worker);
+    kith_worker_begin_step(worker, 0);
+    for (int i = 0; i < DIM; i++)
+        ours[i] = 2; /* the loop's steps */
+    assert_true(kith_worker_take_in(worker, &vectors, 1));
+    /* The mean with a neighbour at 0 is 1: D = 3, m = 3. */
+    struct kith_work_edge edge = {.peer = 1,
+                                  .weight = 0.5,
+                                  .sent = KITH_SLOT_ROUND_SENT,
+                                  .inbox = kith_slot_inbox(0, 0)};
+    struct kith_work work = {.kind = KITH_WORK_MERGE,
+                             .pattern = KITH_PATTERN_ROUND,
+                             .snapshot_first = true,
+                             .edges = &edge,
+                             .edge_count = 1};
+    struct kith_work_result result;
+    memset(kith_worker_slot(worker, edge.inbox), 0, sizeof ours);
+    kith_worker_run(worker, &work, &result);
+    const struct kith_outside out = {z, DIM, KITH_OUTSIDE_FLOAT32};
+    kith_worker_give_out(worker, &out, 1);
+    for (int i = 0; i < DIM; i++) {
+        const double expected = i < TRAINED ? 4 - 0.7 * (3 + 0.9 * 3) : 1;
+        printf("expected: %.3f; measured: %.3f\n", expected, (double)z[i]);
+        assert_true(fabs(z[i] - expected) < 1e-6);
+    }
+    kith_worker_close(worker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_halves),
         cmocka_unit_test(test_rounding),
         cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_buffers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,8 +139,9 @@ static enum kith_err open_net(struct kith_graph *network, char *error)
 static enum kith_err open_vector(struct kith_graph *network, char *error)
 {
     const size_t dim = network->model->dim(&network->config);
+    const size_t trained = dim - network->config.buffers;
     network->layout = (struct kith_layout){
-        .dim = dim, .decayed = dim, .trained = dim, .gossiped = dim};
+        .dim = dim, .decayed = trained, .trained = trained, .gossiped = dim};
     if (dim == 0)
         return KITH_OK;
     network->views = malloc(sizeof *network->views);

@@ -90,7 +90,8 @@ enum kith_err kith_model_measure(const struct kith_model *model,
         return err;
     if (model->build != NULL)
         return measure_net(model, config, size, error);
-    size->dim = size->trained = size->gossiped = model->dim(config);
+    size->dim = size->gossiped = model->dim(config);
+    size->trained = size->dim - config->buffers;
     return KITH_OK;
 }
 

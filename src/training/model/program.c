@@ -3,14 +3,17 @@
  * its peer; here a step changes nothing. */
 #include <stdio.h>
 
+#include "kith/assert.h"
 #include "kith/limits.h"
 #include "vector.h"
 
 static enum kith_err program_check(const struct kith_model_config *config,
                                    char *error)
 {
-    if (config->dim <= KITH_PARAMETERS_MAX)
+    if (config->dim <= KITH_PARAMETERS_MAX) {
+        KITH_ASSERT(config->buffers <= config->dim);
         return KITH_OK;
+    }
     (void)snprintf(error, KITH_MODEL_ERROR_BYTES,
                    "model.dim: found %u; allowed: up to %.0f", config->dim,
                    (double)KITH_PARAMETERS_MAX);
