@@ -222,6 +222,7 @@ INTEGRATION = \
   tests/integration/test_channel_use.sh \
   tests/integration/test_cli_completion.sh \
   tests/integration/test_python.sh \
+  tests/integration/test_libkith.sh \
   tests/integration/test_cli_init.sh \
   tests/integration/test_cli_device.sh \
   tests/integration/test_cli_bf16.sh \
@@ -360,6 +361,7 @@ PARITY = tests/parity/dump
 check_DATA += $(PARITY)
 dist_check_SCRIPTS += $(FENCES) $(INTEGRATION)
 
+EXTRA_DIST += tests/integration/libkith.abi
 EXTRA_DIST += tests/support/dataset.h tests/support/heals.h tests/support/story.h
 # A system that has no memory files, or cannot seal them.
 tests_unit_test_shared_vectors_LDFLAGS = $(AM_LDFLAGS) \

@@ -22,7 +22,8 @@
  * Stability: within soname libkith.so.0 symbols are added, none is taken away
  * or changed. Structs begin with their size and grow at their end.
  *
- * Test: tests/integration/test_python.sh */
+ * Test: tests/integration/test_python.sh, test_libkith.sh (names, sizes, values:
+ * libkith.abi) */
 #ifndef KITH_KITH_H
 #define KITH_KITH_H
 

@@ -1,4 +1,5 @@
-# libkith: one shared library that exports what kith.h declares and nothing else.
+# libkith: one shared library and one archive; both export what kith.h declares
+# and nothing else.
 noinst_LIBRARIES += libkith_library.a
 libkith_library_a_CFLAGS = $(GNU11)
 libkith_library_a_SOURCES = \
@@ -9,11 +10,31 @@ LIBRARY_MAP = src/library/libkith.map
 LIBRARY_ARCHIVES = libkith_library.a libkith_peer.a libkith_keys.a \
   $(SIM_ARCHIVES)
 EXTRA_DIST += $(LIBRARY_MAP)
-CLEANFILES += libkith.so.0
+CLEANFILES += libkith.so.0 libkith.a
 libkith.so.0: $(LIBRARY_ARCHIVES) $(LIBRARY_MAP)
 	$(AM_V_CCLD)$(CC) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS) -shared -o $@ \
 	  -Wl,-soname,$@ -Wl,--version-script,$(srcdir)/$(LIBRARY_MAP) \
 	  -Wl,-z,nodelete -Wl,--no-undefined -Wl,--whole-archive \
 	  libkith_library.a -Wl,--no-whole-archive \
 	  libkith_peer.a libkith_keys.a $(SIM_ARCHIVES) $(UV_LIBS) $(SIM_EXTERNAL)
-all-local: libkith.so.0
+# One object, whose names but the public ones are its own.
+libkith.a: $(LIBRARY_ARCHIVES) $(LIBRARY_MAP)
+	$(AM_V_AR)sed -n 's/^ *\(kith_[a-z_]*\);$$/\1/p' $(srcdir)/$(LIBRARY_MAP) >$@.public
+	$(AM_V_at)$(CC) -r -nostdlib -o $@.o -Wl,--whole-archive \
+	  libkith_library.a -Wl,--no-whole-archive libkith_peer.a libkith_keys.a $(SIM_ARCHIVES)
+	$(AM_V_at)$(OBJCOPY) --keep-global-symbols=$@.public $@.o
+	$(AM_V_at)rm -f $@ && $(AR) crs $@ $@.o && rm -f $@.o $@.public
+
+all-local: libkith.so.0 libkith.a
+
+# kith.pc is written as it is installed, so that `make install prefix=` is heard.
+install-exec-local: libkith.so.0 libkith.a
+	$(MKDIR_P) '$(DESTDIR)$(libdir)/pkgconfig' '$(DESTDIR)$(includedir)/kith'
+	$(INSTALL_DATA) libkith.so.0 libkith.a '$(DESTDIR)$(libdir)'
+	ln -sf libkith.so.0 '$(DESTDIR)$(libdir)/libkith.so'
+	$(INSTALL_DATA) $(srcdir)/include/kith/kith.h '$(DESTDIR)$(includedir)/kith'
+	printf '%s\n' 'Name: kith' 'Version: $(PACKAGE_VERSION)' \
+	  'Description: a training loop of yours becomes a peer that gossips' \
+	  'Cflags: -I$(includedir)' 'Libs: -L$(libdir) -lkith' \
+	  'Libs.private: $(UV_LIBS) $(SIM_EXTERNAL)' \
+	  >'$(DESTDIR)$(libdir)/pkgconfig/kith.pc'
