@@ -223,6 +223,7 @@ INTEGRATION = \
   tests/integration/test_cli_completion.sh \
   tests/integration/test_python.sh \
   tests/integration/test_libkith.sh \
+  tests/integration/test_wheel.sh \
   tests/integration/test_cli_init.sh \
   tests/integration/test_cli_device.sh \
   tests/integration/test_cli_bf16.sh \

@@ -10,7 +10,7 @@ LIBRARY_MAP = src/library/libkith.map
 LIBRARY_ARCHIVES = libkith_library.a libkith_peer.a libkith_keys.a \
   $(SIM_ARCHIVES)
 EXTRA_DIST += $(LIBRARY_MAP)
-CLEANFILES += libkith.so.0 libkith.a
+CLEANFILES += libkith.so.0 libkith.a $(wildcard *.whl)
 libkith.so.0: $(LIBRARY_ARCHIVES) $(LIBRARY_MAP)
 	$(AM_V_CCLD)$(CC) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS) -shared -o $@ \
 	  -Wl,-soname,$@ -Wl,--version-script,$(srcdir)/$(LIBRARY_MAP) \
@@ -38,3 +38,7 @@ install-exec-local: libkith.so.0 libkith.a
 	  'Cflags: -I$(includedir)' 'Libs: -L$(libdir) -lkith' \
 	  'Libs.private: $(UV_LIBS) $(SIM_EXTERNAL)' \
 	  >'$(DESTDIR)$(libdir)/pkgconfig/kith.pc'
+
+wheel: kith libkith.so.0
+	python3 $(srcdir)/python/make_wheel.py $(PACKAGE_VERSION) .
+.PHONY: wheel
