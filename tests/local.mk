@@ -225,6 +225,7 @@ INTEGRATION = \
   tests/integration/test_libkith.sh \
   tests/integration/test_wheel.sh \
   tests/integration/test_cli_init.sh \
+  tests/integration/test_cli_json.sh \
   tests/integration/test_cli_device.sh \
   tests/integration/test_cli_bf16.sh \
   tests/integration/test_cli_balance.sh \
@@ -333,6 +334,7 @@ EXTRA_DIST += tests/hostile/abuse.py tests/hostile/attacks.py \
 EXTRA_DIST += tests/oracle/oracle.py tests/oracle/averaging.py \
   tests/oracle/outer.py tests/oracle/push_sum.py tests/oracle/tracking.py
 EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integration/resume.py \
+  tests/integration/test_cli_json.py \
   tests/integration/test_cli_progress.py \
   tests/long/accept.py \
   tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py \

@@ -71,8 +71,18 @@ KITH_MUST_CHECK enum kith_err
 kith_keys_keep_list(const char *folder, const struct kith_trust *trust,
                     char *error);
 void kith_keys_free(struct kith_identity *identity, struct kith_trust *trust);
-/* Human-readable description of any key file, to `text`; never a secret. */
-KITH_MUST_CHECK enum kith_err kith_keys_show(const char *path, char *text,
-                                             size_t size, char *error);
+
+/* One fact of a key file; its texts are valid during the call alone. */
+struct kith_key_fact {
+    enum { KITH_KEY_TEXT, KITH_KEY_NUMBER, KITH_KEY_ITEM } shape;
+    const char *label; /* for people; NULL: the file's kind, `note` in words */
+    const char *key;   /* for programs; an ITEM is one of the array's */
+    const char *value; /* NULL: there is none */
+    const char *note;  /* what stands behind the value for people, or "" */
+};
+typedef void kith_key_told(void *user, const struct kith_key_fact *fact);
+/* Tells what any key file says, its kind first; never a secret. */
+KITH_MUST_CHECK enum kith_err
+kith_keys_show(const char *path, kith_key_told *tell, void *user, char *error);
 
 #endif

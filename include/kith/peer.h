@@ -231,8 +231,16 @@ kith_peer_suite(const struct kith_experiment *experiment,
                 const struct kith_trust *trust, enum kith_suite *suite,
                 char *error);
 
+/* What kith_doctor_run() found of one layer between here and a member. */
+struct kith_doctor_check {
+    kith_id rank; /* of the member; our own: the identity's files */
+    bool ok;
+    const char *layer, *found;
+    const char *advice; /* NULL where it is well */
+};
 /* Dials every other member and says, layer by layer (name, TCP, preface,
- * handshake, certificate, clock, model), how far it came and what to do.
+ * handshake, certificate, clock, model), how far it came and what to do, one
+ * rank after another, our own first. A check's texts are valid during the call.
  * *failures: members that are not well. */
 struct kith_doctor_options {
     const struct kith_experiment *experiment;
@@ -243,7 +251,7 @@ struct kith_doctor_options {
     size_t dim;                        /* of the model: what HELLO compares */
     struct kith_peer_limits limits;
     void *user;
-    void (*on_line)(void *user, const char *line);
+    void (*on_check)(void *user, const struct kith_doctor_check *check);
 };
 KITH_MUST_CHECK enum kith_err
 kith_doctor_run(const struct kith_doctor_options *options, uint32_t *failures,

@@ -2,27 +2,53 @@
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
 #include "cli.h"
+#include "kith/json.h"
 #include "kith/keys.h"
 #include "kith/text.h"
 #include "suite_speed.h"
 
-/* What was made and what comes next, or what went wrong. */
-static int KITH_PRINTF(4, 5)
+/* What was made or changed and what comes next, in words; --json: `document`,
+ * which is released. Or what went wrong. */
+static int KITH_PRINTF(5, 6)
     end(const struct cli_arguments *arguments, enum kith_err err,
-        const char *error, const char *format, ...)
+        const char *error, json_t *document, const char *format, ...)
 {
-    if (err != KITH_OK)
+    if (err != KITH_OK) {
+        json_decref(document);
         return kith_cli_fail(
             arguments, err == KITH_ENOSPC ? KITH_EXIT_WRITE : KITH_EXIT_KEYS,
             "%s", error);
+    }
+    if (kith_cli_given(arguments, CLI_JSON)) {
+        kith_json_print(document, 9);
+        return kith_cli_flush(arguments, KITH_EXIT_OK);
+    }
+    json_decref(document);
     va_list list;
     va_start(list, format);
     vprintf(format, list);
     va_end(list);
     return kith_cli_flush(arguments, KITH_EXIT_OK);
+}
+
+/* {"files": [...]}: names (NULL-terminated) in a folder; none: the path. */
+static json_t *files_of(const char *path, const char *const *names)
+{
+    char text[KITH_PATH_BYTES_MAX];
+    json_t *files = json_array();
+    if (names == NULL)
+        (void)json_array_append_new(files, kith_json_text(path));
+    for (; names != NULL && *names != NULL; names++) {
+        snprintf(text, sizeof text, "%s/%s", path, *names);
+        (void)json_array_append_new(files, kith_json_text(text));
+    }
+    return json_pack("{s:o}", "files", files);
 }
 
 enum { SUITES_MAX = 8 };
@@ -60,18 +86,27 @@ static int parse_suite(const struct cli_arguments *arguments,
 static int new_authority(const struct cli_arguments *arguments,
                          const char *folder)
 {
+    static const char *const names[] = {"ca.key", "ca.pub", NULL};
     char error[KITH_KEYS_ERROR_BYTES];
     enum kith_suite suite;
     int code = parse_suite(arguments, &suite);
     if (code != KITH_EXIT_OK)
         return code;
-    code = end(arguments, kith_keys_new_authority(folder, suite, error), error,
+    const enum kith_err err = kith_keys_new_authority(folder, suite, error);
+    json_t *document = files_of(folder, names);
+    json_t *rows = kith_cli_given(arguments, CLI_JSON) ? json_array() : NULL;
+    if (err == KITH_OK && rows != NULL)
+        kith_cli_suite_speed(suite, rows);
+    kith_json_set_text(document, "suite",
+                       suite == KITH_SUITE_ANY ? NULL : kith_suite_word(suite));
+    (void)json_object_set_new(document, "suites", rows);
+    code = end(arguments, err, error, document,
                "made %s/ca.key (keep it secret and offline) and %s/ca.pub "
                "(give it to every peer)\n",
                folder, folder);
-    if (code != KITH_EXIT_OK)
+    if (code != KITH_EXIT_OK || rows != NULL)
         return code;
-    kith_cli_suite_speed(suite);
+    kith_cli_suite_speed(suite, NULL);
     return kith_cli_flush(arguments, code);
 }
 
@@ -90,7 +125,9 @@ static int keys_new(const struct cli_arguments *arguments)
         return kith_cli_fail(arguments, KITH_EXIT_USAGE,
                              "--suite goes with --authority, whose policy it "
                              "is; a peer gets it with ca.pub");
-    return end(arguments, kith_keys_new_node(folder, name, error), error,
+    static const char *const names[] = {"node.key", "node.request", NULL};
+    const enum kith_err err = kith_keys_new_node(folder, name, error);
+    return end(arguments, err, error, files_of(folder, names),
                "made %s/node.key (it never leaves this machine) and "
                "%s/node.request\nnext: kith keys certify AUTHORITY "
                "%s/node.request --rank N, where the authority is\n",
@@ -176,7 +213,7 @@ static int keys_certify(const struct cli_arguments *arguments)
     const enum kith_err err =
         kith_keys_certify(arguments->words[1], arguments->words[2], path,
                           (unsigned)days, roles, (uint32_t)rank, error);
-    return end(arguments, err, error,
+    return end(arguments, err, error, files_of(path, NULL),
                "made %s, valid for %u day%s\nnext: bring it to the peer's "
                "identity folder as node.crt\n",
                path, (unsigned)days, days == 1 ? "" : "s");
@@ -184,10 +221,11 @@ static int keys_certify(const struct cli_arguments *arguments)
 
 static int keys_revoke(const struct cli_arguments *arguments)
 {
+    static const char *const names[] = {"crl", NULL};
     char error[KITH_KEYS_ERROR_BYTES];
     const enum kith_err err =
         kith_keys_revoke(arguments->words[1], arguments->words[2], error);
-    return end(arguments, err, error,
+    return end(arguments, err, error, files_of(arguments->words[1], names),
                "added it to %s/crl\nnext: bring crl to a peer's identity "
                "folder; it is read within seconds and passed on to the "
                "others\n",
@@ -196,21 +234,53 @@ static int keys_revoke(const struct cli_arguments *arguments)
 
 static int keys_allow(const struct cli_arguments *arguments)
 {
+    static const char *const names[] = {"allow", NULL};
     char error[KITH_KEYS_ERROR_BYTES];
     const enum kith_err err =
         kith_keys_allow(arguments->words[1], arguments->words[2], error);
-    return end(arguments, err, error,
+    return end(arguments, err, error, files_of(arguments->words[1], names),
                "added it to %s/allow\nnext: bring the same list to every "
                "peer's identity folder\n",
                arguments->words[1]);
 }
 
+/* A line of `keys show`; user: the file's name. */
+static void show_fact(void *user, const struct kith_key_fact *fact)
+{
+    if (fact->label == NULL)
+        printf("%s: %s\n", (const char *)user, fact->note);
+    else
+        printf("  %-12s %s%s\n", fact->label,
+               fact->value == NULL ? "" : fact->value, fact->note);
+}
+
+/* The same as a member of the object `user`. */
+static void add_fact(void *user, const struct kith_key_fact *fact)
+{
+    json_t *value = fact->shape == KITH_KEY_NUMBER
+                        ? kith_json_whole(strtoull(fact->value, NULL, 10))
+                        : kith_json_text(fact->value);
+    if (fact->shape != KITH_KEY_ITEM) {
+        (void)json_object_set_new(user, fact->key, value);
+        return;
+    }
+    if (json_object_get(user, fact->key) == NULL)
+        (void)json_object_set_new(user, fact->key, json_array());
+    (void)json_array_append_new(json_object_get(user, fact->key), value);
+}
+
 static int keys_show(const struct cli_arguments *arguments)
 {
-    char error[KITH_KEYS_ERROR_BYTES], text[8192];
-    const enum kith_err err =
-        kith_keys_show(arguments->words[1], text, sizeof text, error);
-    return end(arguments, err, error, "%s", text);
+    char error[KITH_KEYS_ERROR_BYTES], path[KITH_PATH_BYTES_MAX];
+    json_t *document =
+        kith_cli_given(arguments, CLI_JSON)
+            ? json_pack("{s:o}", "file", kith_json_text(arguments->words[1]))
+            : NULL;
+    snprintf(path, sizeof path, "%s", arguments->words[1]);
+    const enum kith_err err = kith_keys_show(
+        path, document != NULL ? add_fact : show_fact,
+        document != NULL ? (void *)document : (void *)path, error);
+    return end(arguments, err, error, document, "%s", "");
 }
 
 int kith_cli_keys(const struct cli_arguments *arguments)

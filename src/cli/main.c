@@ -170,7 +170,8 @@ static const struct cli_command commands[] = {
                  "[--rank N] [--days N]\n"
                  "                 [--roles LIST] |\n"
                  "                 revoke AUTHORITY CERTIFICATE | allow FOLDER "
-                 "REQUEST | show FILE",
+                 "REQUEST | show FILE\n"
+                 "                 [--json]",
         .details = "A node's key never leaves its machine: `new` makes a "
                    "request, `certify` signs it\nwhere the authority is, and "
                    "the certificate goes back as node.crt. Small clusters\n"
@@ -184,16 +185,17 @@ static const struct cli_command commands[] = {
         .out = "the certificate [REQUEST with .crt]",
         .options = CLI_BIT(OUT) | CLI_BIT(NAME) | CLI_BIT(AUTHORITY) |
                    CLI_BIT(SUITE) | CLI_BIT(DAYS) | CLI_BIT(RANK) |
-                   CLI_BIT(ROLES),
+                   CLI_BIT(ROLES) | CLI_BIT(JSON),
     },
     {
         COMMAND(doctor, 1, 1),
         .summary = "say which layer fails between this peer and the others",
-        .usage = "PEER.yaml",
+        .usage = "PEER.yaml [--json]",
         .details = "Name, TCP, preface, handshake, certificate, clock and "
                    "model, for each member.\nExit code 6 where one is not "
                    "well.\n\n"
                    "Example: kith doctor /etc/kith/peer.yaml",
+        .options = CLI_BIT(JSON),
     },
     {
         COMMAND(report, 1, CLI_WORDS_MAX),

@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <jansson.h>
+
 #include "kith/assert.h"
+#include "kith/json.h"
 
 #define BATCH_RECORDS 32u
 #define SPAN_S 0.012 /* for each provider, suite and direction */
@@ -44,23 +47,39 @@ static double measure(const struct kith_aead *aead, enum kith_suite suite,
     return fastest_s > 0 ? 1e-9 * bytes / fastest_s : 0;
 }
 
-static struct best measure_suite(enum kith_suite suite, uint8_t *memory)
+/* One row; rows NULL: a line of the table. */
+static void tell(json_t *rows, enum kith_suite suite, const char *provider,
+                 const struct best *speed, bool used)
+{
+    if (rows != NULL)
+        (void)json_array_append_new(
+            rows,
+            json_pack("{s:s, s:s, s:o, s:o, s:b}", "suite",
+                      kith_suite_word(suite), "provider", provider, "seal_gb_s",
+                      kith_json_real(speed->seal), "open_gb_s",
+                      kith_json_real(speed->open), "used", (int)used));
+    else
+        printf("  %-12s %-12s %8.2f %8.2f%s\n", kith_suite_word(suite),
+               provider, speed->seal, speed->open,
+               used ? "" : "   not used: another provider goes first");
+}
+
+static struct best measure_suite(enum kith_suite suite, uint8_t *memory,
+                                 json_t *rows)
 {
     struct best best = {0, 0};
     for (size_t i = 0; kith_aeads[i] != NULL; i++) {
         const struct kith_aead *aead = kith_aeads[i];
         if (!kith_aead_has(aead, suite))
             continue;
-        const double seal = measure(aead, suite, false, memory);
-        const double open = measure(aead, suite, true, memory);
+        const struct best speed = {measure(aead, suite, false, memory),
+                                   measure(aead, suite, true, memory)};
         const bool used = aead == kith_aead_best(suite);
-        printf("  %-12s %-12s %8.2f %8.2f%s\n", kith_suite_word(suite),
-               kith_aead_name(aead), seal, open,
-               used ? "" : "   not used: another provider goes first");
+        tell(rows, suite, kith_aead_name(aead), &speed, used);
         if (used)
-            best = (struct best){seal, open};
+            best = speed;
     }
-    if (kith_aead_best(suite) == NULL)
+    if (kith_aead_best(suite) == NULL && rows == NULL)
         printf("  %-12s no provider here\n", kith_suite_word(suite));
     return best;
 }
@@ -94,20 +113,22 @@ static void conclude(enum kith_suite policy, const struct best *bests)
                kith_suite_word(policy));
 }
 
-void kith_cli_suite_speed(enum kith_suite policy)
+void kith_cli_suite_speed(enum kith_suite policy, json_t *rows)
 {
     const struct kith_suite_facts *facts;
     struct best bests[8] = {{0, 0}};
     uint8_t *memory = malloc(KITH_AEAD_TRIAL_BYTES);
     if (memory == NULL)
         return; /* Nobody needs the table. */
-    printf("measured here, GB/s of one core, records of 65,472 bytes:\n"
-           "  %-12s %-12s %8s %8s\n",
-           "suite", "provider", "sealed", "opened");
+    if (rows == NULL)
+        printf("measured here, GB/s of one core, records of 65,472 bytes:\n"
+               "  %-12s %-12s %8s %8s\n",
+               "suite", "provider", "sealed", "opened");
     for (unsigned i = 0; (facts = kith_suite_at(i)) != NULL; i++) {
         KITH_ASSERT(facts->suite < sizeof bests / sizeof bests[0]);
-        bests[facts->suite] = measure_suite(facts->suite, memory);
+        bests[facts->suite] = measure_suite(facts->suite, memory, rows);
     }
-    conclude(policy, bests);
+    if (rows == NULL)
+        conclude(policy, bests);
     free(memory);
 }

@@ -2,14 +2,13 @@
  *
  *   name -> tcp -> preface -> handshake -> certificate -> model -> clock
  *
- * One blocking dial per member, one line per layer, and for the first one that
+ * One blocking dial per member, one check per layer, and for the first one that
  * fails what was found and what to do. It comes as a visitor: the sessions of a
  * peer that runs under the same identity stay as they are. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,24 +36,14 @@ struct diagnosis {
     size_t held;
 };
 
-/* One line at a time as it is known: a time-out takes seconds. */
-static KITH_PRINTF(2, 3) void report_line(
-    const struct kith_doctor_options *options, const char *format, ...)
-{
-    char line[KITH_PEER_LINE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    if (options->on_line != NULL)
-        options->on_line(options->user, line);
-}
-
-/* Columns line up: layer, verdict, what was found. */
+/* One layer at a time as it is known: a time-out takes seconds. */
 static bool report_ok(const struct diagnosis *diagnosis, const char *layer,
                       const char *found)
 {
-    report_line(diagnosis->options, "  %-11s ok    %s", layer, found);
+    const struct kith_doctor_check check = {
+        .rank = diagnosis->rank, .ok = true, .layer = layer, .found = found};
+    if (diagnosis->options->on_check != NULL)
+        diagnosis->options->on_check(diagnosis->options->user, &check);
     return true;
 }
 
@@ -63,8 +52,12 @@ static bool report_ok(const struct diagnosis *diagnosis, const char *layer,
 static bool report_failure(const struct diagnosis *diagnosis, const char *layer,
                            const char *found, const char *advice)
 {
-    report_line(diagnosis->options, "  %-11s FAIL  %s; %s", layer, found,
-                advice);
+    const struct kith_doctor_check check = {.rank = diagnosis->rank,
+                                            .layer = layer,
+                                            .found = found,
+                                            .advice = advice};
+    if (diagnosis->options->on_check != NULL)
+        diagnosis->options->on_check(diagnosis->options->user, &check);
     return false;
 }
 
@@ -400,7 +393,6 @@ static bool check_own(const struct kith_doctor_options *options)
         .options = options, .rank = options->self, .fd = -1};
     const struct kith_identity *identity = options->identity;
     struct kith_certificate decoded;
-    report_line(options, "own identity, rank %u", options->self);
     const enum kith_err err = kith_trust_check(
         options->trust, identity->certificate, identity->certificate_bytes,
         identity->key, (int64_t)time(NULL), &decoded);
@@ -437,8 +429,6 @@ enum kith_err kith_doctor_run(const struct kith_doctor_options *options,
             continue;
         struct diagnosis diagnosis = {
             .options = options, .rank = rank, .fd = -1};
-        report_line(options, "member %u, %s", rank,
-                    options->members[rank].address);
         *failures +=
             !(check_connection(&diagnosis) && check_session(&diagnosis));
         if (diagnosis.fd >= 0)

@@ -27,11 +27,14 @@ struct paper {
     size_t size;
 };
 
-static void on_line(void *user, const char *line)
+static void on_check(void *user, const struct kith_doctor_check *check)
 {
     struct paper *paper = user;
-    const int count = snprintf(paper->text + paper->size,
-                               sizeof paper->text - paper->size, "%s\n", line);
+    const int count =
+        snprintf(paper->text + paper->size, sizeof paper->text - paper->size,
+                 "%u %s %s %s; %s\n", check->rank, check->layer,
+                 check->ok ? "ok" : "FAIL", check->found,
+                 check->advice == NULL ? "" : check->advice);
     paper->size += (size_t)count;
     assert_true(paper->size < sizeof paper->text);
 }
@@ -50,7 +53,7 @@ static uint32_t examine(const struct peers *peers,
         .members = peers->members,
         .dim = dim,
         .user = paper,
-        .on_line = on_line,
+        .on_check = on_check,
     };
     kith_peer_limits_default(&options.limits);
     paper->size = 0;
@@ -72,15 +75,15 @@ static void a_doctor_names_the_layer(void **state)
     assert_true(peers_wait_step(&peers, 0, 3, 20));
 
     assert_int_equal(examine(&peers, &peers.experiment, 30, &paper), 1);
-    assert_non_null(strstr(paper.text, "clock       ok"));
-    assert_non_null(strstr(paper.text, "model       ok    consensus, 30"));
-    assert_non_null(strstr(paper.text, "tcp         FAIL"));
+    assert_non_null(strstr(paper.text, "clock ok"));
+    assert_non_null(strstr(paper.text, "model ok consensus, 30"));
+    assert_non_null(strstr(paper.text, "tcp FAIL"));
     assert_non_null(strstr(paper.text, "nothing listens"));
 
     assert_int_equal(examine(&peers, &peers.experiment, 31, &paper), 2);
-    assert_non_null(strstr(paper.text, "certificate ok    peer-0"));
+    assert_non_null(strstr(paper.text, "certificate ok peer-0"));
     assert_non_null(strstr(paper.text,
-                           "model       FAIL  model size differs: peer has 30 "
+                           "model FAIL model size differs: peer has 30 "
                            "parameters, we have 31; give every peer the same "
                            "experiment file"));
 
@@ -89,7 +92,7 @@ static void a_doctor_names_the_layer(void **state)
     struct kith_identity expired = peers.identities[2];
     peers_certify(&peers, &peers.identities[2], "peer-2", -90000, -3600);
     assert_int_equal(examine(&peers, &peers.experiment, 30, &paper), 3);
-    assert_non_null(strstr(paper.text, "name        FAIL"));
+    assert_non_null(strstr(paper.text, "name FAIL"));
     assert_non_null(strstr(paper.text, "certificate FAIL"));
     peers.identities[2] = expired;
     assert_true(peers_stop(&peers, 10));

@@ -95,12 +95,12 @@ static void old_sessions_are_renewed(void **state)
 
 /* ---- visitors */
 
-static void on_line(void *user, const char *line)
+static void on_check(void *user, const struct kith_doctor_check *check)
 {
     uint32_t *fails = user;
-    *fails += strstr(line, "FAIL") != NULL;
+    *fails += !check->ok;
     if (getenv("PEERS_PRINT"))
-        fprintf(stderr, "%s\n", line);
+        fprintf(stderr, "%u %s %s\n", check->rank, check->layer, check->found);
 }
 
 /* The doctor under rank 2's identity, while rank 2 is running. */
@@ -122,7 +122,7 @@ static void a_doctor_replaces_nobody(void **state)
         .members = peers.members,
         .dim = 100,
         .user = &fails,
-        .on_line = on_line,
+        .on_check = on_check,
     };
     kith_peer_limits_default(&options.limits);
     for (int i = 0; i < 3; i++) {
