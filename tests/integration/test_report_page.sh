@@ -94,6 +94,11 @@ says 'To an accuracy of' "the target"
 grep -q 'id="graph"' "$scratch/dom" || fail "no graph of peers"
 grep -q 'id="matrix"' "$scratch/dom" || fail "no matrix of traffic"
 grep -q '<abbr title="How far a peer' "$scratch/dom" || fail "no term explained"
+for word in busy skipped failed torn; do
+    grep -q "<th[^>]*><abbr title=\"[^>]*>$word</abbr>" "$scratch/dom" ||
+        fail "$word of exchanges is not explained"
+done
+says 'training went on through all of them' "exchanges that were put off"
 charts=$(grep -o 'class="chart" id=' "$scratch/dom" | wc -l)
 for kind in SVG PNG CSV; do
     found=$(grep -o "data-kind=\"$kind\"" "$scratch/dom" | wc -l)

@@ -43,7 +43,7 @@ const ORDER = ['world', 'peers', 'seed', 'algorithm', 'topology', 'model', 'batc
 const UNTOLD = ['experiment', 'schema', 'name', 'products', 'threads', 'peak_flop_per_s'];
 const keyName = key => key.replace('virtual_s', 'virtual time').replace('wall_s', 'wall time')
     .replace('time_to_target_s', 'time to target loss').replace(/_per_s$/, '').replace(/_s$/, '')
-    .replace('mfu', 'MFU').replace('flop', 'FLOP').replaceAll('_', ' ').replaceAll('.', ' · ');
+    .replace('exchanges.refused', 'exchanges.busy').replace('mfu', 'MFU').replace('flop', 'FLOP').replaceAll('_', ' ').replaceAll('.', ' · ');
 /* Of "exchanges · torn", the part that is a term. */
 const explained = name => term(name).nodeType ? term(name)
     : make('span', {}, name.split(' · ').map((part, at) => [at > 0 ? ' · ' : '', term(part)]));
@@ -167,14 +167,16 @@ function verdicts() {
         withRun(['assertion', 'verdict', 'value', 'at']), rows));
 }
 
+/* What an exchange came to; most of it is nobody's fault, and says so. */
 function exchanges() {
-    const counts = ['attempts', 'done', 'failed', 'refused', 'skipped', 'torn'];
+    const counts = ['attempts', 'done', 'refused', 'skipped', 'failed', 'torn'];
     const rows = runs.flatMap(run => run.last.map(row => cells(run, [
         'peer ' + row.peer, row.step, ...counts.map(key => row[key]),
         bytes(row.bytes_sent), bytes(row.bytes_received), seconds(row.waiting_s)])));
-    return rows.length === 0 ? null : section('Exchanges', runs.map(note),
-        table('exchanges', withRun(['peer', 'steps', ...counts, 'sent', 'received',
-                                    'waiting']), rows));
+    return rows.length === 0 ? null : section('Exchanges',
+        make('p', {class: 'hint'}, 'busy and skipped put an exchange off, failed ones changed neither model; training went on through all of them'),
+        runs.map(note), table('exchanges', withRun(['peer', term('steps'),
+            ...counts.map(key => term(key === 'refused' ? 'busy' : key)), 'sent', 'received', term('waiting')]), rows));
 }
 
 /* Whose models a guard clipped or rejected, whose were refused, and who left
