@@ -19,7 +19,8 @@ size_t kith_text_add(char *text, size_t size, size_t at, const char *format,
 enum kith_err kith_text_fail(char *error, size_t size, enum kith_err err,
                              const char *format, ...) KITH_PRINTF(4, 5);
 
-/* "200us", "1.5ms", "3s", "2m", "1h": a unit is mandatory, negatives refused.
+/* "200us", "1.5ms", "3s", "1.5min", "2m", "1h": a unit is mandatory, negatives
+ * refused, and parts of "m", which could be milliseconds.
  * KITH_EPARSE for no number or unit, KITH_ELIMIT for an overflow. */
 KITH_MUST_CHECK enum kith_err kith_text_time(const char *text, kith_ns *out);
 /* "10Gbit", "100Mbit", "5MB", "1GB" (per second): bits per second out. > 0. */

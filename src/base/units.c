@@ -2,7 +2,9 @@
  *
  * Times and rates are decimal fractions worked out in integers, so that "1.1ms"
  * is 1,100,000 ns in every build. Digits below the unit's resolution are cut
- * off. strtod is the only libc parser, and nothing calls setlocale. */
+ * off. Minutes are min; m is short for whole ones, written together, for "1.66
+ * m" is a slip of the pen for 1.66ms, which would make a run 60,000 times as
+ * long. strtod is the only libc parser, and nothing calls setlocale. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,6 +24,7 @@ static const struct unit times[] = {
     {"ms", UINT64_C(1000000)},
     {"s", UINT64_C(1000000000)},
     {"m", UINT64_C(60000000000)},
+    {"min", UINT64_C(60000000000)},
     {"h", UINT64_C(3600000000000)},
 };
 
@@ -113,9 +116,19 @@ static enum kith_err quantity(const char *text, const struct unit *units,
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+/* An m that is not of whole minutes. */
+static bool is_slip(const char *text)
+{
+    const size_t length = strlen(text);
+    return length > 0 && text[length - 1] == 'm' &&
+           strspn(text, "0123456789") + 1 != length;
+}
+
 enum kith_err kith_text_time(const char *text, kith_ns *out)
 {
     uint64_t value;
+    if (is_slip(text))
+        return KITH_EPARSE;
     const enum kith_err err =
         quantity(text, times, COUNT(times), (uint64_t)KITH_NEVER - 1, &value);
     if (err == KITH_OK)

@@ -159,8 +159,10 @@ static int check_arguments(const struct cli_arguments *arguments)
         if (arguments->values[option] != NULL && option != CLI_REPLAY &&
             option != CLI_JSON)
             return kith_cli_fail(arguments, KITH_EXIT_USAGE,
-                                 "--replay takes the experiment as it was "
-                                 "recorded, and no other option but --json");
+                                 "found %s beside --replay, which takes the "
+                                 "experiment as it was recorded and no other "
+                                 "option but --json: leave it out",
+                                 kith_cli_option_text(option).name);
     if (arguments->word_count > 0)
         return kith_cli_fail(arguments, KITH_EXIT_USAGE,
                              "found the experiment %.200s beside --replay; a "

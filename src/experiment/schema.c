@@ -87,7 +87,9 @@ void kith_schema_allowed(const struct key *key, char text[SCHEMA_ALLOWED_BYTES])
         allowed_bounds(key, "a number", "", text);
         return;
     case KEY_TIME:
-        allowed_bounds(key, "a time with its unit (200us, 1.5ms, 3s, 2m, 1h)",
+        allowed_bounds(key,
+                       "a time with its unit (200us, 1.5ms for milliseconds, "
+                       "3s, 2m or 1.5min for minutes, 1h)",
                        "s", text);
         return;
     case KEY_SWITCH:

@@ -53,7 +53,10 @@ refuses 3 "model.layers: found an empty list; allowed" sim "$file" \
     --set "model.layers=[]"
 refuses 3 "allowed: a whole number from 0 to 18446744073709551615" sim "$file" \
     --set seed=18446744073709551616
-refuses 3 "1.66 m.*1.5ms, 3s, 2m, 1h" sim "$file" --set "network.latency=1.66 m"
+for key in network.latency compute.step; do
+    refuses 3 "1.66 m.*1.5ms for milliseconds, 3s, 2m or 1.5min" sim "$file" \
+        --set "$key=1.66 m"
+done
 refuses 3 'did you mean "adpsgd"' sim "$file" --set gossip.algorithm=adspgd
 refuses 3 'found "tpu"; allowed: auto' sim "$file" --set train.backend=tpu
 grep -q "did you mean" "$scratch/err" && fail "tpu is no cpu"

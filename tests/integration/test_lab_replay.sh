@@ -43,7 +43,11 @@ refused 3 "not a run database" --replay "$scratch/digits.yaml"
 refused 3 "folder" --replay "$scratch"
 refused 3 "has no journal; record one" --replay "$plain"
 refused 3 "a run of kith sim" --replay "$virtual"
-refused 2 "no other option" --replay "$good" --seed 3
+refused 2 "found --seed .*no other option" --replay "$good" --seed 3
+refused 2 "found --trace beside" --replay "$good" --trace "$scratch/trace"
+refused 2 "found --dump beside" --replay "$good" --dump "$scratch/dump.npz"
+[ ! -e "$scratch/trace" ] && [ ! -e "$scratch/dump.npz" ] ||
+    fail "what is refused wrote a file"
 refused 2 "beside --replay" --replay "$good" "$scratch/digits.yaml"
 refused 2 "did you mean \"--replay\"" --replya "$good"
 expect 0 sim --replay "$good"

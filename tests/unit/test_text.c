@@ -24,15 +24,18 @@ static void test_times(void **state)
         {"1.5ms", 1500000},
         {"1.1ms", 1100000},
         {"3 s", 3 * KITH_S},
-        {"0.1m", 6 * KITH_S},
+        {"0.1min", 6 * KITH_S},
+        {"2m", 120 * KITH_S},
+        {"2 min", 120 * KITH_S},
         {"1h", 3600 * KITH_S},
         {"0.0000000019s", 1},
         {"1.999999999999h", INT64_C(7199999999996)},
         {"9223372036.854775806s", INT64_MAX - 1},
     };
     static const char *const bad[] = {
-        "",   "5",    "ms",   "-1ms", "+1ms", "1.ms", ".5s", "1 m s",
-        "1S", "1e3s", "0x1s", " 1s",  "1s ",  "1,5s", "nan", "1.5.5s",
+        "",      "5",      "ms",     "-1ms",  "+1ms", "1.ms", ".5s",
+        "1 m s", "1S",     "1e3s",   "0x1s",  " 1s",  "1s ",  "1,5s",
+        "nan",   "1.5.5s", "1.66 m", "1.66m", "2 m",  "m",    "1M",
     };
 
     for (size_t i = 0; i < COUNT(good); i++) {
@@ -113,8 +116,12 @@ static void test_from_time(void **state)
         kith_ns span;
         const char *text;
     } cases[] = {
-        {0, "0 ns"},           {999, "999 ns"},        {1500, "1.50 us"},
-        {1500000, "1.50 ms"},  {-1500000, "-1.50 ms"}, {90 * KITH_S, "1.50 m"},
+        {0, "0 ns"},
+        {999, "999 ns"},
+        {1500, "1.50 us"},
+        {1500000, "1.50 ms"},
+        {-1500000, "-1.50 ms"},
+        {90 * KITH_S, "1.50 min"},
         {KITH_NEVER, "never"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
