@@ -69,6 +69,7 @@ REPORT_ASSETS = src/results/report/dygraphs-licence.txt \
   src/results/report/page/picture.js \
   src/results/report/page/plots.js \
   src/results/report/page/runs.js \
+  src/results/report/page/paired.js \
   src/results/report/page/tables.js \
   src/results/report/page/terms.js \
   src/results/report/report.sql

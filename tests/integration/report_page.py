@@ -5,6 +5,7 @@ thousand DB OUT     a copy of a run's database with 1000 peers of 20 rows each
 hostile DB OUT      a sweep's database with names that want to be carried out
 saving PAGE OUT     a page that leaves what it saves as text in the document
 saved DOM           is that an SVG, are those tables?
+paired PAGE TEXT    does the text have the differences that the page was given?
 text DOM            the text of a document without its scripts
 """
 import csv
@@ -173,6 +174,25 @@ def saved(document):
     head, ink = parts["png"].rsplit(" ", 1)
     return (len(rows) - 1 == points and {row[0] for row in rows[1:]} == expected
             and head.startswith("data:image/png") and int(ink) > 10)
+
+
+def paired(page, text_file):
+    def digits(value):
+        return f"{float(f'{abs(value):.3g}'):g}"
+
+    shown, found = open(text_file, encoding="utf-8").read(), 0
+    for cell in data_of(page)["comparison"]["cells"]:
+        one = cell.get("differences", {}).get("loss")
+        if one is None:
+            continue
+        sign = "+" if one["mean"] > 0 else "\u2212"
+        expected = f"{sign}{digits(one['mean'])} ± {digits(one['half_width'])}"
+        print(f"{cell['label']}: expected {expected}, found "
+              f"{expected in shown}")
+        if expected not in shown:
+            return False
+        found += 1
+    return found == 1
 
 
 def text(document):

@@ -52,6 +52,7 @@ python3 "$counts" hostile "$sweep" "$scratch/evil.db"
 page evil "$scratch/evil.db"
 page sweep "$sweep"
 page same "$run" "$run"
+page paired "$sweep" --baseline gossip.every=1
 
 chromium=$(command -v chromium || command -v chromium-browser || true)
 [ -n "$chromium" ] || {
@@ -118,6 +119,13 @@ says 'crash of peer 1 from 30 ms to 40 ms' "the crash at its moment"
 draws sweep
 says 'Of 2, gossip.every=[14] reached' "the answer of a sweep"
 says 'with the fewest bytes gossip.every=4' "who needs the fewest bytes"
+says 'kith report --baseline SETTING adds paired differences' "how to compare"
+draws paired
+says 'Differences from gossip.every=1' "the baseline"
+grep -q '<div id="differences"><svg' "$scratch/dom" || fail "no intervals"
+# The same numbers as the document's, as people read them.
+python3 "$counts" paired "$scratch/paired.html" "$scratch/text" ||
+    fail "other differences than the document has"
 draws sweep 'goal=99.9'
 says 'None came to it' "a target that is out of reach"
 draws same

@@ -24,10 +24,11 @@ SCRIPT(plots);
 SCRIPT(peers);
 SCRIPT(answer);
 SCRIPT(tables);
+SCRIPT(paired);
 SCRIPT(page);
 SCRIPT(live);
 
-#define PARTS 13
+#define PARTS 14
 /* The page's own script: one function around its files, which see each other's
  * names and leave none behind; it is called by live.js, again when the runs
  * have gone on. */
@@ -37,13 +38,13 @@ static void own_script(struct kith_asset parts[PARTS])
                                  "const showReport = (report, kept) => {\n",
                       between[] = "};\n", after[] = "})();\n";
     const struct kith_asset all[PARTS] = {
-        {before, sizeof before - 1},   kith_asset_page_terms(),
-        kith_asset_page_base(),        kith_asset_page_runs(),
-        kith_asset_page_picture(),     kith_asset_page_plots(),
-        kith_asset_page_peers(),       kith_asset_page_answer(),
-        kith_asset_page_tables(),      kith_asset_page_page(),
-        {between, sizeof between - 1}, kith_asset_page_live(),
-        {after, sizeof after - 1},
+        {before, sizeof before - 1}, kith_asset_page_terms(),
+        kith_asset_page_base(),      kith_asset_page_runs(),
+        kith_asset_page_picture(),   kith_asset_page_plots(),
+        kith_asset_page_peers(),     kith_asset_page_answer(),
+        kith_asset_page_tables(),    kith_asset_page_paired(),
+        kith_asset_page_page(),      {between, sizeof between - 1},
+        kith_asset_page_live(),      {after, sizeof after - 1},
     };
     memcpy(parts, all, sizeof all);
 }

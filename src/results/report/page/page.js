@@ -20,7 +20,7 @@ document.body.replaceChildren(
         report.live ? make('span', {id: 'live', class: report.live.state}, ' · ' + {waiting: 'no run has begun yet',
             running: 'the run goes on', ended: 'the run has ended'}[report.live.state]) : null)),
     make('main', {}, answer(), controls(), legendPlace, boxes, runs.map(note),
-        target(), peersSection(), comparison(), verdicts(), faults(), summary(),
+        target(), peersSection(), comparison(), paired(), verdicts(), faults(), summary(),
         speeds(), exchanges(), identities(), outcomes(), events(), sources(), glossary()));
 redraw();
 legendPlace.replaceWith(legend());

@@ -108,9 +108,10 @@ function sortable(id, heads, rows, keys) {
         make('thead', {}, head), body));
 }
 
+const lineOfCell = cell => runs.find(run => run.database === cell.database && (run.cell === cell.cell || !run.isCell));
+
 function cellName(cell) {
-    const line = runs.find(run => run.database === cell.database &&
-        (run.cell === cell.cell || !run.isCell));
+    const line = lineOfCell(cell);
     return make('span', {}, line ? make('i', {class: 'chip', style: {background: line.colour}}) : null,
         line && !line.isCell && several ? line.letter + ' · ' : '',
         cell.label.split(', ').map((part, at) => [at > 0 ? ', ' : '', make('span', {class: 'whole'}, part)]));
@@ -148,7 +149,8 @@ function comparison() {
         new Set(able.map(cell => JSON.stringify(cell[key]))).size > 1);
     const place = make('div', {}, comparisonTable(able, differing)), alike = known.length - differing.length;
     return section('Comparison',
-        make('p', {class: 'hint'}, 'mean ± deviation over the seeds; steps of all nodes; click a heading to sort'),
+        make('p', {class: 'hint'}, 'mean ± deviation over the seeds; steps of all nodes; click a heading to sort' +
+            (able.some(cell => cell.runs > 1) && able.every(cell => !cell.differences) ? '; kith report --baseline SETTING adds paired differences' : '')),
         alike === 0 ? null : tick('with the ' + alike + (alike === 1 ? ' column' : ' columns') + ' in which all are equal', false,
             on => place.replaceChildren(comparisonTable(able, on ? known : differing)), 'equal'),
         place, troubles(report.comparison));
