@@ -24,6 +24,7 @@
 #include "kith/caller.h"
 #include "kith/member_file.h"
 #include "kith/text.h"
+#include "program.h"
 
 /* More than any framework makes of a model. */
 #define KITH_VECTORS_MAX 65536u
@@ -176,39 +177,6 @@ static bool take_vectors(struct kith_handle *peer,
     return sum > 0;
 }
 
-/* The size that the experiment's model has from now on. */
-static bool fit(struct kith_handle *peer)
-{
-    struct kith_experiment *experiment = &peer->member.experiment;
-    const size_t dim = kith_outside_count(peer->vectors, peer->count);
-    const uint32_t said = experiment->model_config.dim;
-    const char *misses = kith_outside_misses(experiment->gossip.algorithm);
-    if (said != 0 && said != dim) {
-        (void)snprintf(peer->error, sizeof peer->error,
-                       "model.dim: %.300s says %u, the vectors have %zu values",
-                       peer->member.file.experiment, said, dim);
-        return false;
-    }
-    if (misses != NULL) {
-        (void)snprintf(peer->error, sizeof peer->error,
-                       "gossip.algorithm: %s does not work with a training "
-                       "loop of yours: %s; take another, as adpsgd",
-                       experiment->gossip.algorithm->name, misses);
-        return false;
-    }
-    if (experiment->backend->element_bytes != sizeof(float) ||
-        experiment->backend->host != experiment->backend) {
-        (void)snprintf(peer->error, sizeof peer->error,
-                       "train.backend: found %s; allowed: cpu, for vectors in "
-                       "the host's memory",
-                       experiment->backend->name);
-        return false;
-    }
-    experiment->model_config.dim = (uint32_t)dim;
-    experiment->model_config.buffers = peer->buffers;
-    return true;
-}
-
 /* Starts are counted in the save folder, as those of `kith peer`, so that no
  * exchange is named twice. */
 static bool count_start(struct kith_handle *peer)
@@ -245,8 +213,12 @@ static bool open_all(struct kith_handle *peer, const char *peer_file,
     if (!take_vectors(peer, vectors, count) ||
         kith_member_file_open(peer_file, KITH_WORLD_PROGRAM, &peer->member,
                               peer->error) != KITH_OK ||
-        !fit(peer) || !count_start(peer))
+        !kith_program_fit(
+            &peer->member.experiment, peer->member.file.experiment,
+            kith_outside_count(peer->vectors, peer->count), peer->error) ||
+        !count_start(peer))
         return false;
+    peer->member.experiment.model_config.buffers = peer->buffers;
     if (pipe2(peer->stop, O_CLOEXEC) != 0) {
         (void)snprintf(peer->error, sizeof peer->error,
                        "cannot make a pipe: %s", strerror(errno));

@@ -4,7 +4,9 @@ noinst_LIBRARIES += libkith_library.a
 libkith_library_a_CFLAGS = $(GNU11)
 libkith_library_a_SOURCES = \
   src/library/library.c \
-  src/library/member_file.c
+  src/library/member_file.c \
+  src/library/program.c \
+  src/library/program.h
 
 LIBRARY_MAP = src/library/libkith.map
 LIBRARY_ARCHIVES = libkith_library.a libkith_peer.a libkith_keys.a \

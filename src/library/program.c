@@ -1,0 +1,33 @@
+/* See program.h. Test: integration/test_python.sh, unit/test_simulate.c */
+#include "program.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "kith/worker.h"
+
+#define REFUSE(...)                                                            \
+    (void)snprintf(error, KITH_EXPERIMENT_ERROR_BYTES, __VA_ARGS__), false
+
+bool kith_program_fit(struct kith_experiment *experiment, const char *path,
+                      size_t dim, char *error)
+{
+    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
+    const struct kith_backend *backend = experiment->backend;
+    const uint32_t said = experiment->model_config.dim;
+    const char *misses = kith_outside_misses(algorithm);
+    if (said != 0 && said != dim)
+        return REFUSE("model.dim: %.300s says %" PRIu32
+                      ", the vectors have %zu values",
+                      path, said, dim);
+    if (misses != NULL)
+        return REFUSE("gossip.algorithm: %s does not work with a training "
+                      "loop of yours: %s; take another, as adpsgd",
+                      algorithm->name, misses);
+    if (backend->element_bytes != sizeof(float) || backend->host != backend)
+        return REFUSE("train.backend: found %s; allowed: cpu, for vectors in "
+                      "the host's memory",
+                      backend->name);
+    experiment->model_config.dim = (uint32_t)dim;
+    return true;
+}

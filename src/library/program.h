@@ -1,0 +1,16 @@
+/* Experiments of a program's, for who opens one peer of it and for who
+ * simulates them all. Owner: program.c. */
+#ifndef KITH_LIBRARY_PROGRAM_H
+#define KITH_LIBRARY_PROGRAM_H
+
+#include "kith/experiment.h"
+
+/* The vectors' `dim` values are the model from now on, of the experiment in
+ * `path`. false: it says another number, or has a method or a backend that does
+ * not work with a loop of the caller's; `error` (KITH_EXPERIMENT_ERROR_BYTES)
+ * says which. */
+KITH_MUST_CHECK bool kith_program_fit(struct kith_experiment *experiment,
+                                      const char *path, size_t dim,
+                                      char *error);
+
+#endif
