@@ -27,8 +27,14 @@ void kith_json_set_whole(json_t *object, const char *key, uint64_t value);
 #define KITH_JSON_NUMBER_BYTES 32u
 const char *kith_json_number(const json_t *number, int digits,
                              char text[KITH_JSON_NUMBER_BYTES]);
-/* One line on standard output; releases the document. */
-void kith_json_print(json_t *document, int digits);
+/* One line; releases the document. print: on standard output, here because no
+ * archive of libkith may name it: they are position-independent as an
+ * executable's objects are, which is not enough for a library's variables. */
+void kith_json_write(FILE *out, json_t *document, int digits);
+static inline void kith_json_print(json_t *document, int digits)
+{
+    kith_json_write(stdout, document, digits);
+}
 /* For a <script> element: no text in it can end the element. Whole numbers have
  * a sign, reals nine digits. Releases the value. */
 void kith_json_embed(FILE *out, json_t *value);

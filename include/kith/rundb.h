@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "kith/build.h"
 #include "kith/check.h"
@@ -165,8 +166,8 @@ void kith_summary_curve(struct kith_summary *summary,
 enum kith_err kith_rundb_finish(struct kith_rundb *store,
                                 const struct kith_experiment *experiment,
                                 struct kith_summary *summary);
-/* One JSON object on standard output, or a table for people. */
-void kith_summary_json(const struct kith_experiment *experiment,
+/* One JSON object, a line; or a table for people, on standard output. */
+void kith_summary_json(FILE *out, const struct kith_experiment *experiment,
                        const struct kith_summary *summary, const char *path);
 void kith_summary_print(const struct kith_experiment *experiment,
                         const struct kith_summary *summary, const char *path);

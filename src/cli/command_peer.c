@@ -325,7 +325,7 @@ static int finish(struct peering *peering, enum kith_err err, const char *error)
                              store_error);
     const bool json = kith_cli_given(peering->arguments, CLI_JSON);
     if (json)
-        kith_summary_json(experiment, &summary, peering->database);
+        kith_summary_json(stdout, experiment, &summary, peering->database);
     else
         kith_summary_print(experiment, &summary, peering->database);
     if (report->saved && !json)

@@ -273,7 +273,7 @@ int kith_cli_run_close(struct cli_run *run, enum kith_err err,
             kith_cli_fail(run->arguments, KITH_EXIT_WRITE, "%s", store_error);
     if (code == KITH_EXIT_OK) {
         if (kith_cli_given(run->arguments, CLI_JSON))
-            kith_summary_json(&run->experiment, summary, run->path);
+            kith_summary_json(stdout, &run->experiment, summary, run->path);
         else
             kith_summary_print(&run->experiment, summary, run->path);
         code = kith_cli_flush(run->arguments, code_of(summary));

@@ -63,12 +63,12 @@ const char *kith_json_number(const json_t *number, int digits,
     return text;
 }
 
-static void print_plain(const json_t *value)
+static void write_plain(FILE *out, const json_t *value)
 {
-    (void)json_dumpf(value, stdout, JSON_ENCODE_ANY);
+    (void)json_dumpf(value, out, JSON_ENCODE_ANY);
 }
 
-static void print(json_t *value, int digits)
+static void write_value(FILE *out, json_t *value, int digits)
 {
     char number[KITH_JSON_NUMBER_BYTES];
     const char *key, *before = "";
@@ -76,45 +76,45 @@ static void print(json_t *value, int digits)
     size_t at;
     switch (json_typeof(value)) {
     case JSON_OBJECT:
-        putchar('{');
+        fputc('{', out);
         json_object_foreach(value, key, item)
         {
             json_t *name = json_string(key);
-            fputs(before, stdout);
-            print_plain(name);
+            fputs(before, out);
+            write_plain(out, name);
             json_decref(name);
-            fputs(": ", stdout);
-            print(item, digits);
+            fputs(": ", out);
+            write_value(out, item, digits);
             before = ", ";
         }
-        putchar('}');
+        fputc('}', out);
         break;
     case JSON_ARRAY:
-        putchar('[');
+        fputc('[', out);
         json_array_foreach(value, at, item)
         {
-            fputs(at > 0 ? ", " : "", stdout);
-            print(item, digits);
+            fputs(at > 0 ? ", " : "", out);
+            write_value(out, item, digits);
         }
-        putchar(']');
+        fputc(']', out);
         break;
     case JSON_INTEGER:
     case JSON_REAL:
-        fputs(kith_json_number(value, digits, number), stdout);
+        fputs(kith_json_number(value, digits, number), out);
         break;
     case JSON_STRING:
     case JSON_TRUE:
     case JSON_FALSE:
     case JSON_NULL:
-        print_plain(value);
+        write_plain(out, value);
         break;
     }
 }
 
-void kith_json_print(json_t *document, int digits)
+void kith_json_write(FILE *out, json_t *document, int digits)
 {
-    print(document, digits);
-    putchar('\n');
+    write_value(out, document, digits);
+    fputc('\n', out);
     json_decref(document);
 }
 

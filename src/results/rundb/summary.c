@@ -209,7 +209,7 @@ enum kith_err kith_rundb_finish(struct kith_rundb *store,
     return err;
 }
 
-void kith_summary_json(const struct kith_experiment *experiment,
+void kith_summary_json(FILE *out, const struct kith_experiment *experiment,
                        const struct kith_summary *summary, const char *path)
 {
     json_t *pairs = collect(experiment, summary), *value;
@@ -233,7 +233,7 @@ void kith_summary_json(const struct kith_experiment *experiment,
         (void)json_object_set(into, dot != NULL ? dot + 1 : key, value);
     }
     json_decref(pairs);
-    kith_json_print(document, 9);
+    kith_json_write(out, document, 9);
 }
 
 struct kith_summary kith_summary_unknown(const char *world)
