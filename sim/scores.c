@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "kith/assert.h"
@@ -16,7 +17,8 @@ struct scorer {
     const struct sim_world *world;
     const struct sim_look *look;
     struct kith_evaluator *evaluator;
-    double *z; /* (dim) */
+    double *z;   /* (dim) */
+    float *told; /* (dim) for who is asked about z; NULL: nobody is */
     uint32_t first;
     enum kith_err err;
     char error[KITH_DATA_ERROR_BYTES];
@@ -38,7 +40,9 @@ static enum kith_err open_scorer(struct sim_world *world, struct scorer *scorer)
     const struct kith_dataset *dataset = world->options.dataset;
     scorer->world = world;
     scorer->z = sim_alloc(world, world->dim, sizeof *scorer->z);
-    if (!scorer->z)
+    if (world->options.score)
+        scorer->told = sim_alloc(world, world->dim, sizeof *scorer->told);
+    if (!scorer->z || (world->options.score && !scorer->told))
         return KITH_ENOMEM;
     enum kith_err err = kith_evaluator_open(experiment, experiment->backend,
                                             dataset ? &dataset->test : NULL,
@@ -105,10 +109,29 @@ uint32_t sim_scores_average(struct sim_world *world)
     return live;
 }
 
+/* By the caller, who is asked no more once it, or the run, has failed. */
+static struct kith_score ask(struct scorer *scorer)
+{
+    const struct sim_world *world = scorer->world;
+    struct kith_score result = {NAN, NAN};
+    if (scorer->err != KITH_OK || sim_failure(world) != KITH_OK)
+        return result;
+    for (size_t k = 0; k < world->dim; k++)
+        scorer->told[k] = (float)scorer->z[k];
+    if (!world->options.score(scorer->told, &result, world->options.arg)) {
+        scorer->err = KITH_EPARSE;
+        (void)snprintf(scorer->error, sizeof scorer->error,
+                       "evaluating a model failed");
+    }
+    return result;
+}
+
 /* Of the model in scorer->z; the first error stays. */
 static struct kith_score score(struct scorer *scorer, bool part)
 {
     struct kith_score result = {NAN, NAN};
+    if (scorer->told)
+        return ask(scorer);
     char error[KITH_DATA_ERROR_BYTES];
     const enum kith_err err =
         part ? kith_evaluator_score_part(scorer->evaluator, scorer->z, &result,

@@ -258,11 +258,12 @@ void sim_evaluate(struct sim_world *world)
 }
 
 /* Rows alone: no check is asked of a part of the test set, or of a sample of
- * the peers. */
+ * the peers. What a caller's score costs is not known: of the average alone. */
 void sim_result_point(struct sim_world *world, uint32_t peers)
 {
     KITH_ASSERT(peers > 0 && peers <= world->peer_count);
-    const struct sim_look look = {.peers = peers, .own = true, .part = true};
+    const struct sim_look look = {
+        .peers = peers, .own = !world->options.trainer, .part = true};
     evaluate(world, &look, false);
 }
 

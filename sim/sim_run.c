@@ -29,7 +29,7 @@ static enum kith_err check_options(const struct sim_options *options,
                                    char *error)
 {
     const struct kith_experiment *experiment = options->experiment;
-    KITH_ASSERT(options->threads <= SIM_THREADS_MAX);
+    KITH_ASSERT(options->threads <= (options->trainer ? 1 : SIM_THREADS_MAX));
     if (experiment->compute.step_ns <= 0) {
         snprintf(error, SIM_ERROR_BYTES,
                  "the simulator needs the cost of a training step: add "

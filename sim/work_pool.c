@@ -167,6 +167,7 @@ enum kith_err sim_worker_open(struct sim_world *world, kith_id self,
         .keeps = true,
         /* Those that start over find room where they stood. */
         .together = world->work->opened ? 1 : world->peer_count,
+        .trainer = world->options.trainer,
     };
     char text[KITH_DATA_ERROR_BYTES] = "";
     const enum kith_err err = kith_worker_open(&options, worker, text);

@@ -135,6 +135,7 @@ UNIT = \
   tests/unit/test_sim_golden \
   tests/unit/test_sim_network \
   tests/unit/test_sim_queue \
+  tests/unit/test_simulate \
   tests/unit/test_shared_models \
   tests/unit/test_shared_vectors \
   tests/unit/test_sketch \
@@ -579,6 +580,7 @@ SIMULATE = tests/support/simulate.c tests/support/simulate.h
 tests_property_test_sim_determinism_SOURCES = \
   tests/property/test_sim_determinism.c $(SIMULATE)
 tests_unit_test_stragglers_SOURCES = tests/unit/test_stragglers.c $(SIMULATE)
+tests_unit_test_simulate_SOURCES = tests/unit/test_simulate.c $(SIMULATE)
 tests_unit_test_sim_conservation_SOURCES = \
   tests/unit/test_sim_conservation.c $(SIMULATE)
 tests_unit_test_overlap_SOURCES = \

@@ -233,7 +233,8 @@ enum kith_world {
     KITH_WORLD_TRAIN,
     KITH_WORLD_SIM,
     KITH_WORLD_LAB,
-    KITH_WORLD_PROGRAM /* a real peer, of a program's (kith/kith.h) */
+    KITH_WORLD_PROGRAM,    /* a real peer, of a program's (kith/kith.h) */
+    KITH_WORLD_PROGRAM_SIM /* a program's own peers in virtual time */
 };
 const char *kith_world_name(enum kith_world world);
 KITH_MUST_CHECK enum kith_err

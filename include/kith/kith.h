@@ -98,6 +98,47 @@ size_t kith_stats(kith_peer *peer, char *json, size_t size);
  * then or before. The handle is gone. NULL is none. */
 int kith_close(kith_peer *peer, char *error, size_t error_size);
 
+/* ---- The same training in virtual time: all peers of an experiment in this
+ * process, with its topology, links and faults, as `kith sim` runs built-in
+ * models. The file has `model: {kind: program}` and says what a step takes
+ * (`compute: {step: 5ms}`). Same file, same steps: same trace hash.
+ * Everything is called on the caller's thread, within kith_simulate(); what is
+ * not 0 ends the run, and nothing but end() is called after it. */
+struct kith_simulation {
+    uint32_t size; /* of this struct */
+    uint32_t setting_count;
+    const char *experiment; /* the file */
+    /* (setting_count) "gossip.every=4", over the file's. */
+    const char *const *settings;
+    const char *folder; /* of the run database; NULL: none is written */
+    uint64_t count;     /* values of a peer's vector */
+    void *user;         /* handed to all of these */
+    /* Peer `rank` begins; again when it restarts after a crash. Its vector,
+     * (count) float32 at first values that all peers share, is 64-aligned,
+     * yours, and lies there until end(): it is trained and averaged in place.
+     * NULL: it failed. */
+    float *(*begin)(void *user, uint32_t rank);
+    /* One step of its training, in place. *loss comes as NaN, not known: the
+     * mean of its batch goes there. */
+    int (*step)(void *user, uint32_t rank, uint64_t step, double *loss);
+    void (*end)(void *user, uint32_t rank); /* it crashes, or all is over */
+    /* How good these (count) values are; accuracy NaN where there is none. Of
+     * the average 20 times on the way (`evaluate:` of the file), of each
+     * peer at the end. NULL: nobody knows. */
+    int (*evaluate)(void *user, const float *values, double *loss,
+                    double *accuracy);
+    /* About five times a second: the share of steps that is done (NaN where a
+     * time ends the run), virtual time, wall time. May be NULL. */
+    int (*progress)(void *user, double share, double virtual_s, double wall_s);
+};
+
+/* Runs to the end of the experiment. `json`: the summary, as `kith sim --json`
+ * prints it; a size of 4096 holds it. 0, or KITH_FAILED with what was
+ * attempted, found and to do in `error`.
+ * Test: unit/test_simulate.c, integration/test_simulate.sh */
+int kith_simulate(const struct kith_simulation *simulation, char *json,
+                  size_t json_size, char *error, size_t error_size);
+
 /* The build, as `kith --version` prints it. */
 const char *kith_version(void);
 

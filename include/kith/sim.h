@@ -87,7 +87,11 @@ struct sim_options {
     /* After every event, with the peer that it happened to (KITH_NOBODY: the
      * run itself); may be NULL. All work items have run to their end. */
     void (*observe)(const struct sim_world *world, kith_id peer, void *arg);
-    void *arg;                         /* of both callbacks */
+    /* A model `program`: its steps, on one thread, and how good z, (dim)
+     * float32, is; false: it failed. NULL score: nobody knows. */
+    const struct kith_trainer *trainer;
+    bool (*score)(const float *z, struct kith_score *score, void *arg);
+    void *arg;                         /* of the callbacks above */
     const volatile sig_atomic_t *stop; /* non-zero: end now; may be NULL */
     const char *trace_path; /* a line per mark, message and fault; or NULL */
     const char *dump_path;  /* models and matrices of every step; or NULL */

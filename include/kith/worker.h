@@ -86,6 +86,21 @@ struct kith_task {
     struct kith_owner owner;
 };
 
+/* What runs TRAIN where the engine does not: a loop of the caller's own, of
+ * model `program` and a float32 backend of the host. Called with `arg` on the
+ * thread that opens, runs and closes the worker.
+ * Test: unit/test_simulate.c */
+struct kith_trainer {
+    /* The peer begins: x, (dim), 64-aligned, at its first values. It is the
+     * caller's, and lies there until end(); NULL: there is none. */
+    float *(*begin)(void *arg, kith_id self);
+    /* One step, in place. *loss: the mean of its batch, NaN if not known.
+     * false: it failed; nothing is asked for any more. */
+    bool (*step)(void *arg, kith_id self, uint64_t step, double *loss);
+    void (*end)(void *arg, kith_id self);
+    void *arg;
+};
+
 struct kith_worker_config {
     struct kith_task task;
     const struct kith_backend *backend;
@@ -98,6 +113,7 @@ struct kith_worker_config {
     bool keeps; /* a vector of the last good model whatever training says: there
                    is no save to go back to */
     bool ahead; /* a thread of its own prepares the next batch; same batches */
+    const struct kith_trainer *trainer; /* NULL: the engine */
     /* Where x and the slots lie, of a backend whose memory is the host's:
      * `bytes` of zeros, 64-aligned, that outlive the worker. NULL, or NULL from
      * it: the worker's own. */

@@ -115,7 +115,8 @@ const char *kith_world_name(enum kith_world world)
     static const char *const names[] = {[KITH_WORLD_TRAIN] = "train",
                                         [KITH_WORLD_SIM] = "sim",
                                         [KITH_WORLD_LAB] = "lab",
-                                        [KITH_WORLD_PROGRAM] = "peer"};
+                                        [KITH_WORLD_PROGRAM] = "peer",
+                                        [KITH_WORLD_PROGRAM_SIM] = "sim"};
     return names[world];
 }
 
@@ -130,9 +131,11 @@ kith_experiment_check_world(const struct kith_experiment *experiment,
 {
     static const char only_sim[] =
         "%s needs virtual time: run it with kith sim, or take it out";
-    const bool is_sim = world == KITH_WORLD_SIM;
-    const bool is_program = world == KITH_WORLD_PROGRAM;
-    const bool is_lab = world == KITH_WORLD_LAB || is_program;
+    const bool is_sim =
+        world == KITH_WORLD_SIM || world == KITH_WORLD_PROGRAM_SIM;
+    const bool is_program =
+        world == KITH_WORLD_PROGRAM || world == KITH_WORLD_PROGRAM_SIM;
+    const bool is_lab = world == KITH_WORLD_LAB || world == KITH_WORLD_PROGRAM;
     const bool is_patient = experiment->stop.patience > 0;
     const bool evaluates_once =
         world == KITH_WORLD_TRAIN ? experiment->evaluations == KITH_EVALUATE_END
@@ -141,13 +144,22 @@ kith_experiment_check_world(const struct kith_experiment *experiment,
         return is_program
                    ? REFUSE(
                          "model.kind: found %s, which kith trains itself, by "
-                         "kith peer; allowed for a training loop of yours: "
+                         "kith %s; allowed for a training loop of yours: "
                          "program",
-                         experiment->model->name)
+                         experiment->model->name, kith_world_name(world))
+               : is_sim
+                   ? REFUSE("model.kind: a program's own training loop is "
+                            "simulated by kith_simulate() of kith/kith.h, or "
+                            "by kith.simulate() of `import kith`; this command "
+                            "trains built-in models")
                    : REFUSE("model.kind: a program's own training loop opens "
                             "its peer, by kith_open() of kith/kith.h or by "
                             "`import kith`; this command trains built-in "
                             "models");
+    if (is_program && experiment->central.present)
+        return REFUSE("central: central baselines move gradients, and a "
+                      "training loop of yours gives its model alone; take "
+                      "gossip in their place");
     if (world != KITH_WORLD_TRAIN && experiment->evaluate_steps > 0)
         return REFUSE("evaluate: found %" PRIu64 " steps, which kith train "
                       "alone counts; give a time, such as --set evaluate=5s",

@@ -6,7 +6,8 @@ libkith_library_a_SOURCES = \
   src/library/library.c \
   src/library/member_file.c \
   src/library/program.c \
-  src/library/program.h
+  src/library/program.h \
+  src/library/simulate.c
 
 LIBRARY_MAP = src/library/libkith.map
 LIBRARY_ARCHIVES = libkith_library.a libkith_peer.a libkith_keys.a \

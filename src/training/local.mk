@@ -194,6 +194,7 @@ libkith_worker_a_SOURCES = \
   src/training/worker/lying.c \
   src/training/worker/outside.c \
   src/training/worker/train_item.c \
+  src/training/worker/trainer.c \
   src/training/worker/recovery.c \
   src/training/worker/snapshot.c \
   src/training/worker/speed.c \

@@ -303,6 +303,10 @@ void kith_worker_train(struct kith_worker *worker, const struct kith_work *work,
                        struct kith_work_result *result)
 {
     const uint64_t step = work->step;
+    if (worker->trainer != NULL) {
+        kith_worker_trainer_step(worker, step, result);
+        return;
+    }
     if (!kith_model_learns(worker->model)) {
         run_still(worker, step);
         return;

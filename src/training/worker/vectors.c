@@ -92,9 +92,10 @@ static bool has_role(uint32_t slot)
     return false;
 }
 
+/* A trainer's model stays where it is: snapshots of it are copies. */
 bool kith_worker_shares(const struct kith_worker *worker)
 {
-    return worker->backend->host == worker->backend;
+    return worker->backend->host == worker->backend && worker->trainer == NULL;
 }
 
 /* Hands out pieces of the block; with a NULL base it only counts. */
@@ -147,7 +148,8 @@ static void carve_slots(struct kith_worker *worker, struct carver *shared,
     const size_t whole = worker->dim * worker->backend->element_bytes;
     const bool shares = kith_worker_shares(worker);
     for (uint32_t slot = 0; slot < worker->slot_count; slot++) {
-        if (!uses(&worker->task, slot))
+        if (!uses(&worker->task, slot) ||
+            (slot == KITH_SLOT_LIVE && worker->trainer != NULL))
             continue;
         const size_t bytes = kith_worker_slot_bytes(worker, slot);
         /* A snapshot may be x itself. */

@@ -115,11 +115,16 @@ void kith_worker_data(const struct kith_worker *worker,
     *waited_ns = kith_loader_waited(worker->loader);
 }
 
-/* Starting weights are drawn in float64, the same for every backend. */
+/* Starting weights are drawn in float64, the same for every backend. A trainer
+ * has its own. */
 static enum kith_err start_weights(struct kith_worker *worker, char *error)
 {
     if (worker->dim == 0)
         return KITH_OK;
+    if (worker->trainer != NULL)
+        return kith_worker_trainer_begin(worker)
+                   ? KITH_OK
+                   : REFUSE(KITH_EINVAL, "its trainer does not begin");
     double *x = malloc(worker->dim * sizeof *x);
     if (x == NULL)
         return REFUSE(KITH_ENOMEM, "no memory for starting weights");
@@ -209,6 +214,7 @@ without_vectors(const struct kith_worker_config *config)
     worker->packing.format =
         task->format == NULL || task->format->raw ? NULL : task->format;
     worker->model = task->model;
+    worker->trainer = config->trainer;
     worker->self = config->self;
     worker->steps = config->steps;
     worker->slot_count = slot_count;
@@ -287,6 +293,7 @@ void kith_worker_close(struct kith_worker *worker)
     kith_worker_lie_close(worker);
     kith_loader_close(worker->loader);
     kith_graph_close(worker->network);
+    kith_worker_trainer_end(worker);
     kith_worker_vectors_give(worker);
     free(worker->rows);
     free(worker->edges);
@@ -326,6 +333,8 @@ const char *kith_worker_failed(const struct kith_worker *worker)
     const char *failed = backend->failed == NULL ? NULL : backend->failed();
     if (failed == NULL && worker->loader != NULL)
         failed = kith_loader_failed(worker->loader);
+    if (failed == NULL && worker->trainer_failed)
+        failed = "its trainer's step failed";
     return failed == NULL ? worker->lying.failed : failed;
 }
 

@@ -118,6 +118,8 @@ struct kith_worker {
     const struct kith_algorithm *algorithm;
     const struct kith_model *model;
     struct kith_graph *network;
+    const struct kith_trainer *trainer; /* NULL: the engine trains */
+    bool trainer_failed;
     const struct kith_layout *layout;  /* the network's */
     const struct kith_examples *train; /* NULL without data */
     kith_id self;
@@ -228,6 +230,14 @@ double kith_worker_rate(const struct kith_worker *worker, uint64_t step);
 /* A gradient that waited for its peers' is stepped along; false: x is not
  * finite. Nothing where none waits. */
 bool kith_worker_descend_shared(struct kith_worker *worker);
+
+/* ---- trainer.c */
+
+/* x is the trainer's, where its step is; false: it has none. */
+bool kith_worker_trainer_begin(struct kith_worker *worker);
+void kith_worker_trainer_end(struct kith_worker *worker);
+void kith_worker_trainer_step(struct kith_worker *worker, uint64_t step,
+                              struct kith_work_result *result);
 
 /* ---- work_items.c */
 
