@@ -19,6 +19,26 @@ from browser import Browser  # noqa: E402
 BYTES_MAX, OPEN_MAX_S, FRAMES_MIN = 5_000_000, 2.0, 20
 
 
+def cpu_s(page):
+    """CPU seconds of the browser's processes: what a busy machine leaves as it
+    is, where frames and seconds do not."""
+    tree, used = {page.process.pid}, 0
+    stats = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="ascii",
+                      errors="replace") as file:
+                words = file.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        stats.append((int(pid), int(words[1]), int(words[11]) + int(words[12])))
+    for pid, parent, ticks in sorted(stats):
+        if pid in tree or parent in tree:
+            tree.add(pid)
+            used += ticks
+    return used / os.sysconf("SC_CLK_TCK")
+
+
 def traced(page, act):
     """Frames, seconds of `act`, and the longest time without a frame."""
     page.events.clear()
@@ -112,21 +132,28 @@ def main(path):
     say("size", size, f"<= {BYTES_MAX}", size <= BYTES_MAX, "bytes")
     with Browser() as page:
         page.open("about:blank")
+        before = cpu_s(page)
         page.open("file://" + os.path.abspath(path))
         page.until("document.body.dataset.ready === 'yes'")
         opened = page.run(
             "performance.getEntriesByType('navigation')[0].loadEventEnd") / 1e3
         say("opens", opened, f"<= {OPEN_MAX_S}", opened <= OPEN_MAX_S, "s")
+        page.until("document.body.dataset.whole === 'yes'", 10)
+        print(f"all of it is drawn after {page.run('performance.now()') / 1e3:.2f}"
+              f" s at most; CPU {cpu_s(page) - before:.2f} s; load "
+              f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         for what, act in (
                 ("slider", lambda: dragged(page, "#slot")),
                 ("zoom by dragging", lambda: dragged(
                     page, "#chart-consensus_distance .plot")),
                 ("pointer over a plot", lambda: hovered(
                     page, "#chart-accuracy .plot"))):
+            before = cpu_s(page)
             frames, seconds, longest = traced(page, act)
             rate = frames / seconds
             say(f"{what}, {frames} frames in {seconds:.2f} s, at most "
-                f"{1000 * longest:.0f} ms without one", rate,
+                f"{1000 * longest:.0f} ms without one, CPU "
+                f"{cpu_s(page) - before:.2f} s", rate,
                 f">= {FRAMES_MIN}", rate >= FRAMES_MIN, "a second")
         print(f"another axis: all plots within {1000 * axes(page):.0f} ms")
     return good

@@ -68,22 +68,48 @@ const FORMATS = {percent: [percent, digits(4)], share: [digits(3), digits(3)],
     overlap: [v => (100 * v).toFixed(1) + ' %', digits(3)], bytes: [bytes, bytes],
     seconds: [seconds, seconds]};
 
-/* A table of the report: {columns, rows} -> objects; none has no rows. */
-function objects(table) {
+/* A table of the report: {columns, rows} -> objects; none has no rows. There are
+ * tens of thousands of rows: no object is made but theirs. */
+function objects(table, read = value => value) {
     if (!table) return [];
-    return table.rows.map(row =>
-        Object.fromEntries(table.columns.map((name, at) => [name, row[at]])));
+    const {columns, rows} = table;
+    return rows.map(row => {
+        const object = {};
+        for (let at = 0; at < columns.length; at++) object[columns[at]] = read(row[at]);
+        return object;
+    });
 }
 
 /* The same of measures: what is no number was not measured. */
-function measures(table) {
-    return objects(table).map(row => Object.fromEntries(Object.entries(row).map(
-        ([name, value]) => [name, Number.isFinite(value) ? value : null])));
+const measures = table => objects(table, value => Number.isFinite(value) ? value : null);
+
+/* A colour of page.css, as a canvas needs it; asked for once, for each question
+ * has the browser work out all styles. */
+const colours = new Map();
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => colours.clear(), {signal: kept.signal});
+function colour(name) {
+    if (!colours.has(name)) colours.set(name, getComputedStyle(document.body).getPropertyValue(name).trim());
+    return colours.get(name);
 }
 
-/* A colour of page.css, as a canvas needs it. */
-function colour(name) {
-    return getComputedStyle(document.body).getPropertyValue(name).trim();
+/* What is not on the screen when the page opens is made while the browser has
+ * nothing else to do; of a page that is shown again, at once. */
+const later = [], {signal} = kept;
+function soon(act) {
+    if (kept.again) act();
+    else if (later.push(act) === 1) requestIdleCallback(workOff, {timeout: 2000});
+}
+
+function workOff(deadline) {
+    if (signal.aborted) return;
+    do later.shift()();
+    while (later.length > 0 && deadline && deadline.timeRemaining() > 0);
+    if (later.length > 0) requestIdleCallback(workOff, {timeout: 2000});
+    else document.body.dataset.whole = 'yes';
+}
+
+function workOffAll() {
+    while (later.length > 0) later.shift()();
 }
 
 function choice(name, value, label, now, act) {

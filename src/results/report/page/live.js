@@ -14,6 +14,7 @@ function show() {
     kept.signal = stop.signal;
     close();
     close = showReport(source, kept);
+    kept.again = true;
     for (const one of document.querySelectorAll('details > summary'))
         if (open.has(one.textContent)) one.parentElement.open = true;
     if (focus) document.getElementById(focus)?.focus({preventScroll: true});

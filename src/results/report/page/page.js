@@ -25,5 +25,6 @@ document.body.replaceChildren(
 redraw();
 legendPlace.replaceWith(legend());
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw, {signal: kept.signal});
+soon(() => {}); /* whole, where nothing is left */
 document.body.dataset.ready = 'yes';
 return () => plots.forEach(entry => { if (entry.graph) entry.graph.destroy(); });

@@ -7,8 +7,14 @@
 const SIZE = 460;
 
 /* On a circle; many of them on a circle of circles, neighbours by rank beside
- * each other. -> [[x, y, radius], ...] */
+ * each other. -> [[x, y, radius], ...], the same list for the same count. */
+const layouts = new Map();
 function layout(count) {
+    if (!layouts.has(count)) layouts.set(count, makeLayout(count));
+    return layouts.get(count);
+}
+
+function makeLayout(count) {
     const middle = SIZE / 2, all = [];
     const ring = (n, x, y, r, size) => {
         for (let i = 0; i < n; i++) {
@@ -31,11 +37,12 @@ function layout(count) {
 }
 
 /* Near the mean blue, far from it red, by shares of a range. */
-function heat(share) {
+const HEAT = Array.from({length: 128}, (_, level) => {
     const stops = [[44, 123, 182], [171, 217, 233], [253, 174, 97], [215, 25, 28]];
-    const at = Math.max(0, Math.min(1, share)) * (stops.length - 1), i = Math.min(stops.length - 2, Math.floor(at));
+    const at = level / 127 * (stops.length - 1), i = Math.min(stops.length - 2, Math.floor(at));
     return 'rgb(' + stops[i].map((v, k) => Math.round(v + (at - i) * (stops[i + 1][k] - v))).join(',') + ')';
-}
+});
+const heat = share => HEAT[Math.round(127 * Math.max(0, Math.min(1, share)))];
 
 function nameOfNode(run, node, of = run.graph.nodes) {
     const first = Math.ceil(node * run.graph.ranks / of), last = Math.ceil((node + 1) * run.graph.ranks / of) - 1;
@@ -68,11 +75,18 @@ function distanceScale(run) {
             known: all.length > 0};
 }
 
-/* Links of a slot, or of all (null): "a b" -> {a, b, done, failed}, of both ways. */
-function addLinks(links, rows, slot) {
-    for (const row of rows) {
-        if (slot !== null && row.slot !== slot) continue;
-        const key = row.node + ' ' + row.towards;
+/* Links of a slot, or of all (null): {a, b, done, failed}, a direction each. The
+ * rows of a slot are found once, for a slider asks for one after another. */
+const bySlot = new WeakMap();
+function linksOf(rows, slot) {
+    if (!bySlot.has(rows)) {
+        const slots = new Map();
+        for (const row of rows) slots.get(row.slot)?.push(row) ?? slots.set(row.slot, [row]);
+        bySlot.set(rows, slots);
+    }
+    const links = new Map();
+    for (const row of slot === null ? rows : bySlot.get(rows).get(slot) || []) {
+        const key = row.node * 65536 + row.towards;
         const link = links.get(key) || {a: row.node, b: row.towards, done: 0, failed: 0};
         link.done += row.done;
         link.failed += row.failed;
@@ -96,8 +110,8 @@ function bytesOfExchange(run) {
 function moment(run, slot, mode) {
     const {nodes, groups, slots} = run.graph, each = bytesOfExchange(run);
     const bytesOf = (link, of) => link.done * each[Math.floor(link.a * groups / of)];
-    const coarse = addLinks(new Map(), run.traffic, slot).map(link => ({...link, bytes: bytesOf(link, groups)}));
-    const fine = nodes > groups ? addLinks(new Map(), run.pairs, slot === null ? -1 : slot).map(link => ({...link, bytes: bytesOf(link, nodes)})) : coarse;
+    const coarse = linksOf(run.traffic, slot).map(link => ({...link, bytes: bytesOf(link, groups)}));
+    const fine = nodes > groups ? linksOf(run.pairs, slot === null ? -1 : slot).map(link => ({...link, bytes: bytesOf(link, nodes)})) : coarse;
     /* As report.sql divides it. */
     const end = run.end ??= [run.spread, ...run.series.values()].reduce((most, rows) =>
         Math.max(most, rows.length > 0 ? rows.at(-1).time_s : 0), 0);
@@ -258,7 +272,7 @@ function peersSection() {
             (graph.nodes < graph.ranks ? number(graph.ranks) + ' peers in ' + graph.nodes + ' regions of neighbouring ranks. '
              : graph.nodes > graph.groups ? 'At most ' + number(graph.links) + ' links, those with most failures and exchanges; the matrix, in ' +
                graph.groups + ' regions of neighbouring ranks, has all. ' : '')));
-    fill();
+    soon(fill);
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', fill, {signal: kept.signal});
     return result;
 }

@@ -180,11 +180,13 @@ function optionsOf(entry, lanes) {
     };
 }
 
-function draw(entry) {
+/* What a plot is to show; build() shows it. */
+function prepare(entry) {
     entry.all = linesOf(entry.chart);
     entry.lines = entry.all.filter(wanted);
     entry.box.hidden = entry.lines.every(line => line.points.every(p => p[1] === 0));
     if (entry.graph) { entry.graph.destroy(); entry.graph = null; }
+    entry.due = false;
     if (entry.box.hidden) return;
     const values = entry.lines.flatMap(line => line.points.map(p => p[1]));
     entry.positive = values.every(v => v > 0);
@@ -196,9 +198,14 @@ function draw(entry) {
         const most = values.reduce((a, b) => Math.max(a, b)), least = values.reduce((a, b) => Math.min(a, b));
         entry.logBox.checked = most > 1000 * least && ['loss', 'test_loss', 'consensus_distance'].includes(entry.chart.key);
     }
-    entry.drawn = true;
-    const lanes = faultLanes();
+    entry.drawn = entry.due = true;
     entry.part.replaceChildren(partText(entry));
+}
+
+function build(entry) {
+    if (!entry.due) return;
+    entry.due = false;
+    const lanes = faultLanes();
     entry.graph = new Dygraph(entry.plot, matrix(entry.lines), optionsOf(entry, lanes));
     showLanes(entry, lanes);
     entry.box.dataset.lines = entry.lines.length;
@@ -206,6 +213,7 @@ function draw(entry) {
 
 /* What is on the screen now, for picture.js. */
 function pictureOf(entry, width = 720) {
+    build(entry);
     const shown = entry.lines.filter(visible), {graph, chart} = entry;
     const name = chart.key + '-by-' + view.x;
     const own = line => banded(line) ? line : {...line, points: line.points.map(p => p.slice(0, 2))};
@@ -225,7 +233,7 @@ function plotBox(chart) {
     entry.logBox = make('input', {type: 'checkbox'});
     entry.logBox.addEventListener('change', () => {
         kept.logs[chart.key] = entry.logBox.checked;
-        entry.graph.updateOptions({logscale: entry.logBox.checked});
+        if (entry.graph) entry.graph.updateOptions({logscale: entry.logBox.checked});
     });
     entry.plot = make('div', {class: 'plot'});
     entry.lane = make('div', {class: 'lane'});
@@ -241,8 +249,16 @@ function plotBox(chart) {
     return entry.box;
 }
 
+function onScreen(element) {
+    const {top, bottom} = element.getBoundingClientRect();
+    return bottom > 0 && top < innerHeight;
+}
+
 function redraw() {
-    plots.forEach(draw);
+    plots.forEach(prepare);
+    const seen = plots.filter(entry => entry.due && onScreen(entry.box));
+    seen.forEach(build);
+    for (const entry of plots) if (entry.due) soon(() => build(entry));
 }
 
 function restyle() {
@@ -252,6 +268,7 @@ function restyle() {
 
 /* Paper gets the picture, which is as sharp as its printer. */
 addEventListener('beforeprint', () => {
+    workOffAll();
     for (const entry of plots) if (entry.graph) {
         const picture = pictureOf(entry, 430), pen = svgPen(picture.width, picture.height);
         picture.draw(pen);

@@ -1,13 +1,15 @@
 /* The tables below the plots: what was reached, in numbers. Of several runs the
  * summary has what differs; the rest is a tick away. */
+const ROWS_AT_ONCE = 60;
 function table(id, heads, rows) {
+    const line = cells => make('tr', {}, cells.map(cell => cell instanceof Node ? make('td', {}, cell)
+        : make('td', typeof cell === 'number' ? {class: 'n'} : {}, typeof cell === 'number' ? number(cell) : cell ?? '–')));
+    const body = make('tbody', {}, rows.slice(0, ROWS_AT_ONCE).map(line));
+    for (let from = ROWS_AT_ONCE; from < rows.length; from += 100)
+        soon(() => body.append(...rows.slice(from, from + 100).map(line)));
     return make('div', {class: id === 'summary' || id === 'troubles' ? 'scroll whole' : 'scroll'}, make('table', {id},
         make('thead', {}, make('tr', {}, heads.map((head, i) => make('th',
-            rows.some(row => typeof row[i] === 'number') ? {class: 'n'} : {}, head)))),
-        make('tbody', {}, rows.map(cells => make('tr', {},
-            cells.map(cell => cell instanceof Node ? make('td', {}, cell)
-                : make('td', typeof cell === 'number' ? {class: 'n'} : {},
-                       typeof cell === 'number' ? number(cell) : cell ?? '–')))))));
+            rows.some(row => typeof row[i] === 'number') ? {class: 'n'} : {}, head)))), body));
 }
 
 function factText(key, value) {
