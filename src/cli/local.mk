@@ -24,6 +24,8 @@ libkith_cli_a_SOURCES = \
   src/cli/command_topology.c \
   src/cli/command_train.c \
   src/cli/compute.c \
+  src/cli/follow_client.c \
+  src/cli/follow_client.h \
   src/cli/follow_server.c \
   src/cli/follow_server.h \
   src/cli/list_balance.c \

@@ -4,6 +4,8 @@ refused ADDRESS          who must be refused is, and a page comes all the same
 until ADDRESS OUT        follows the events until the run has ended; what the
                          page's document then is, into OUT
 grows ADDRESS DB OUT     rows are added to DB; each time what is new is sent
+locked ADDRESS DB         a writer holds DB: the page comes all the same, and what
+                         was written when it has let go
 same OUT PAGE            is that the document of a page that `kith report` wrote?
 browser ADDRESS          the page draws, and adds points without being loaded
                          again; needs chromium
@@ -14,6 +16,7 @@ import re
 import socket
 import sqlite3
 import sys
+import time
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -55,12 +58,21 @@ def refused(address):
         status, _, _ = answer(connection)
         print(f"{what}: expected {expected}, measured {status}")
         good = good and status == expected
-    # As many as it takes at a time say nothing; they go, and others are served.
+    # More than it takes at a time say nothing and stay: the reader is served
+    # all the same, and so is one that reads the events beside them.
+    stream = ask(f"{address}events")
+    assert stream.recv(1 << 16)
     idle = [ask(address, "GET /") for _ in range(40)]
-    for connection in idle:
-        connection.close()
     status, head, body = answer(ask(address))
-    print(f"after 40 that said nothing: {status}, {len(body)} bytes")
+    print(f"beside 40 that say nothing: {status}, {len(body)} bytes")
+    stream.settimeout(0.1)
+    try:
+        if not stream.recv(1 << 20):
+            sys.exit("the stream gave its place up")
+    except TimeoutError:
+        pass
+    for connection in (*idle, stream):
+        connection.close()
     for field in ("Content-Security-Policy: default-src 'none'", "nosniff",
                   "connect-src 'self'", "frame-ancestors 'none'",
                   "no-referrer", "no-store"):
@@ -149,6 +161,19 @@ def grows(address, database, out):
         good = good and 0 < now - before <= sent <= 2 * (now - before)
     json.dump(follower.document, open(out, "w", encoding="utf-8"))
     return good
+
+
+def locked(address, database):
+    follower, base = Follower(address), sqlite3.connect(database)
+    base.isolation_level = None
+    base.execute("BEGIN EXCLUSIVE")
+    base.execute("INSERT INTO summary VALUES(1, 'held', '1')")
+    os.utime(database)  # It is looked at, and cannot be read.
+    pages = [answer(ask(address))[0] for _ in range(3) if not time.sleep(1)]
+    base.execute("COMMIT")
+    change = json.dumps(follower.change())
+    print(f"while it was held: {pages}; then {change[:120]}")
+    return pages == [200] * 3 and "held" in change
 
 
 def same(out, page):

@@ -65,6 +65,16 @@ python3 "$follow" grows "$address" "$database" "$scratch/followed.json" ||
 timeout 60 "$kith" report "$database" --out "$scratch/page.html" >/dev/null
 python3 "$follow" same "$scratch/followed.json" "$scratch/page.html" ||
     fail "what was added is not what kith report writes"
+python3 "$follow" locked "$address" "$database" || fail "a writer was waited for"
+grep -q locked "$scratch/err" && fail "a busy run is told as an error"
+ends
+
+# More databases than a page has: said.
+mkdir "$scratch/crowd"
+for i in $(seq 66); do cp "$database" "$scratch/crowd/$i.db"; done
+follows "$scratch/crowd"
+grep -q "found 66 databases; a page has at most 64" "$scratch/err" ||
+    fail "what is left out is not said: $(cat "$scratch/err")"
 ends
 
 # Hostile names, and a file that is no database yet.

@@ -222,7 +222,8 @@ enum kith_err kith_compare(const char *const *databases, unsigned count,
 {
     struct kith_databases open;
     *comparison = (struct kith_comparison){0};
-    enum kith_err err = kith_databases_open(databases, count, &open, error);
+    enum kith_err err = kith_databases_open(
+        databases, count, KITH_DATABASE_WAIT_MS, &open, error);
     if (err != KITH_OK)
         return err;
     for (unsigned i = 0; i < open.count && err == KITH_OK; i++) {

@@ -64,9 +64,11 @@ static void refuse(struct kith_database *database, enum kith_err err,
 
 static void fail(struct kith_database *database)
 {
+    const int code = sqlite3_errcode(database->handle) & 0xff;
     refuse(database,
-           sqlite3_errcode(database->handle) == SQLITE_NOMEM ? KITH_ENOMEM
-                                                             : KITH_EPARSE,
+           code == SQLITE_NOMEM  ? KITH_ENOMEM
+           : code == SQLITE_BUSY ? KITH_EBUSY
+                                 : KITH_EPARSE,
            sqlite3_errmsg(database->handle));
 }
 
@@ -143,7 +145,7 @@ static void check_schema(struct kith_database *database)
         database->many = kith_database_count(database, "plans", 0) > 0;
 }
 
-enum kith_err kith_database_open(const char *path,
+enum kith_err kith_database_open(const char *path, int wait_ms,
                                  struct kith_database *database, char *error)
 {
     *database = (struct kith_database){.path = path, .error = error};
@@ -169,7 +171,7 @@ enum kith_err kith_database_open(const char *path,
                           NULL);
         sqlite3_limit(database->handle, SQLITE_LIMIT_LENGTH,
                       2 * (int)KITH_YAML_BYTES_MAX);
-        sqlite3_busy_timeout(database->handle, 5000);
+        sqlite3_busy_timeout(database->handle, wait_ms);
         sqlite3_exec(database->handle, "BEGIN", NULL, NULL, NULL);
         check_schema(database);
     }

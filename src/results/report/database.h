@@ -20,10 +20,12 @@ struct kith_database {
     enum kith_err err; /* failure, which is kept */
 };
 
+/* How long a command waits for a run that is writing. */
+#define KITH_DATABASE_WAIT_MS 5000
 /* Opens read-only, checks that it is a run database, begins one read
  * transaction. `error` holds KITH_REPORT_ERROR_BYTES. Nothing to close after
- * an error. */
-KITH_MUST_CHECK enum kith_err kith_database_open(const char *path,
+ * an error; KITH_EBUSY: a run was writing for longer than wait_ms. */
+KITH_MUST_CHECK enum kith_err kith_database_open(const char *path, int wait_ms,
                                                  struct kith_database *database,
                                                  char *error);
 void kith_database_close(struct kith_database *database);

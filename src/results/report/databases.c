@@ -105,14 +105,15 @@ static enum kith_err check_counts(const struct files *files, unsigned count,
 }
 
 enum kith_err kith_databases_open(const char *const *paths, unsigned count,
-                                  struct kith_databases *databases, char *error)
+                                  int wait_ms, struct kith_databases *databases,
+                                  char *error)
 {
     struct files files = {.count = 0};
     databases->count = 0;
     enum kith_err err = check_counts(&files, count, error);
     while (err == KITH_OK && files.count < count) {
-        err = kith_database_open(paths[files.count], &files.open[files.count],
-                                 error);
+        err = kith_database_open(paths[files.count], wait_ms,
+                                 &files.open[files.count], error);
         if (err == KITH_OK)
             find_run(&files, files.count++);
     }

@@ -15,7 +15,7 @@ struct kith_databases {
  * was started again or from the same cluster's next run, begins another run.
  * `error` holds KITH_REPORT_ERROR_BYTES; nothing to close after an error. */
 KITH_MUST_CHECK enum kith_err
-kith_databases_open(const char *const *paths, unsigned count,
+kith_databases_open(const char *const *paths, unsigned count, int wait_ms,
                     struct kith_databases *databases, char *error);
 void kith_databases_close(struct kith_databases *databases);
 

@@ -24,6 +24,10 @@
 #include "src/results/report/document.h"
 #include "src/results/report/page.h"
 
+/* Readers wait for nobody's writing but a moment: the files are read again at
+ * the next look. */
+#define BUSY_MS 20
+
 /* Changes that are kept for who reads slowly; lists within lists of the page.
  */
 #define CHANGES_MAX 64u
@@ -39,7 +43,7 @@ struct kith_follow {
     enum kith_follow_state state;
     uint64_t stamp; /* of all files at the last look */
     char files[KITH_REPORT_FILES_MAX][KITH_PATH_BYTES_MAX];
-    unsigned file_count;
+    unsigned file_count, left_out; /* beyond the most that a page compares */
     char note[KITH_REPORT_ERROR_BYTES];
 };
 
@@ -48,10 +52,13 @@ struct kith_follow {
 static void add_file(struct kith_follow *follow, const char *path)
 {
     struct stat found;
-    if (follow->file_count == KITH_REPORT_FILES_MAX ||
-        strlen(path) >= KITH_PATH_BYTES_MAX || stat(path, &found) != 0 ||
+    if (strlen(path) >= KITH_PATH_BYTES_MAX || stat(path, &found) != 0 ||
         found.st_size == 0)
         return;
+    if (follow->file_count == KITH_REPORT_FILES_MAX) {
+        follow->left_out++;
+        return;
+    }
     memcpy(follow->files[follow->file_count++], path, strlen(path) + 1);
     const uint64_t parts[] = {(uint64_t)found.st_ino, (uint64_t)found.st_size,
                               (uint64_t)found.st_mtim.tv_sec,
@@ -83,7 +90,7 @@ static void add_folder(struct kith_follow *follow, const char *path)
 static bool find_files(struct kith_follow *follow)
 {
     const uint64_t before = follow->stamp;
-    follow->file_count = 0;
+    follow->file_count = follow->left_out = 0;
     follow->stamp = 1;
     for (unsigned i = 0; i < follow->count; i++) {
         struct stat found;
@@ -199,6 +206,20 @@ static json_t *live_of(const struct kith_follow *follow)
     return json_pack("{s:s}", "state", names[follow->state]);
 }
 
+/* What the reader would miss: files beyond a page's most, and `error`. */
+static void make_note(struct kith_follow *follow, const char *error)
+{
+    size_t at = 0;
+    follow->note[0] = '\0';
+    if (follow->left_out > 0)
+        at = kith_text_add(follow->note, sizeof follow->note, at,
+                           "found %u databases; a page has at most %u: the "
+                           "first ones are shown%s",
+                           follow->file_count + follow->left_out,
+                           KITH_REPORT_FILES_MAX, error[0] != '\0' ? "; " : "");
+    (void)kith_text_add(follow->note, sizeof follow->note, at, "%s", error);
+}
+
 bool kith_follow_look(struct kith_follow *follow)
 {
     const char *files[KITH_REPORT_FILES_MAX];
@@ -208,16 +229,18 @@ bool kith_follow_look(struct kith_follow *follow)
         return false;
     for (unsigned i = 0; i < follow->file_count; i++)
         files[i] = follow->files[i];
-    follow->note[0] = '\0';
-    if (kith_report_document(files, follow->file_count, follow->target,
-                             &document, &running, follow->note) != KITH_OK) {
+    char error[KITH_REPORT_ERROR_BYTES] = "";
+    const enum kith_err err =
+        kith_report_document(files, follow->file_count, BUSY_MS, follow->target,
+                             &document, &running, error);
+    make_note(follow, err == KITH_EBUSY ? "" : error);
+    if (err != KITH_OK) {
         follow->stamp = 0; /* It may be only half begun: look again. */
         if (follow->document != NULL)
             return false;
         follow->file_count = 0;
-        char ignored[KITH_REPORT_ERROR_BYTES];
-        if (kith_report_document(files, 0, follow->target, &document, &running,
-                                 ignored) != KITH_OK)
+        if (kith_report_document(files, 0, BUSY_MS, follow->target, &document,
+                                 &running, error) != KITH_OK)
             return false;
     }
     follow->state = follow->file_count == 0 ? KITH_FOLLOW_WAITING

@@ -15,7 +15,8 @@ static enum kith_err merge(struct kith_database *open,
     enum kith_err err = KITH_OK;
     unsigned opened = 0;
     while (opened < count && err == KITH_OK) {
-        err = kith_database_open(databases[opened], &open[opened], error);
+        err = kith_database_open(databases[opened], KITH_DATABASE_WAIT_MS,
+                                 &open[opened], error);
         if (err == KITH_OK) {
             handles[opened] = open[opened].handle;
             opened++;

@@ -133,14 +133,15 @@ static bool goes_on(const struct kith_comparison *comparison)
 }
 
 enum kith_err kith_report_document(const char *const *databases, unsigned count,
-                                   struct kith_target target, json_t **document,
-                                   bool *running, char *error)
+                                   int wait_ms, struct kith_target target,
+                                   json_t **document, bool *running,
+                                   char *error)
 {
     struct kith_databases open = {.count = 0};
     struct kith_comparison comparison = {0};
     enum kith_err err = KITH_OK;
     if (count > 0)
-        err = kith_databases_open(databases, count, &open, error);
+        err = kith_databases_open(databases, count, wait_ms, &open, error);
     if (err != KITH_OK)
         return err;
     for (unsigned i = 0; i < open.count && err == KITH_OK; i++) {
@@ -276,7 +277,8 @@ enum kith_err kith_report_write(const char *const *databases, unsigned count,
                               out);
     if (strlen(out) >= KITH_PATH_BYTES_MAX)
         return fail_write(out, ENAMETOOLONG, error);
-    enum kith_err err = kith_databases_open(databases, count, &open, error);
+    enum kith_err err = kith_databases_open(
+        databases, count, KITH_DATABASE_WAIT_MS, &open, error);
     if (err != KITH_OK)
         return err;
     const struct writing writing = {open.list, open.count, &comparison,
