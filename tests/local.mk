@@ -283,6 +283,7 @@ INTEGRATION = \
   tests/integration/test_resume.sh \
   tests/integration/test_sim_shards.sh \
   tests/integration/test_sim_sweep.sh \
+  tests/integration/test_simulate.sh \
   tests/integration/test_swarm.sh \
   tests/integration/test_swarm_lab.sh
 
@@ -303,6 +304,7 @@ LONG = \
   tests/long/accept_quality.sh \
   tests/long/accept_replay.sh \
   tests/long/accept_resume.sh \
+  tests/long/accept_simulate.sh \
   tests/long/accept_swarm_lab.sh \
   tests/long/accept_taxonomy.sh \
   tests/long/accept_slow_link.sh \
@@ -334,6 +336,7 @@ EXTRA_DIST += tests/hostile/abuse.py tests/hostile/attacks.py \
   tests/hostile/member.py tests/hostile/messages.py tests/hostile/rounds.py
 EXTRA_DIST += tests/oracle/oracle.py tests/oracle/averaging.py \
   tests/oracle/outer.py tests/oracle/push_sum.py tests/oracle/tracking.py
+EXTRA_DIST += tests/integration/simulate.py tests/long/accept_simulate.py
 EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integration/resume.py \
   tests/integration/test_cli_json.py \
   tests/integration/test_cli_progress.py \

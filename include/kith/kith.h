@@ -22,8 +22,8 @@
  * Stability: within soname libkith.so.0 symbols are added, none is taken away
  * or changed. Structs begin with their size and grow at their end.
  *
- * Test: tests/integration/test_python.sh, test_libkith.sh (names, sizes, values:
- * libkith.abi) */
+ * Test: tests/integration/test_python.sh, test_libkith.sh (names, sizes,
+ * values: libkith.abi) */
 #ifndef KITH_KITH_H
 #define KITH_KITH_H
 
@@ -112,6 +112,7 @@ struct kith_simulation {
     const char *const *settings;
     const char *folder; /* of the run database; NULL: none is written */
     uint64_t count;     /* values of a peer's vector */
+    uint64_t buffers;   /* the last of them are KITH_BUFFER */
     void *user;         /* handed to all of these */
     /* Peer `rank` begins; again when it restarts after a crash. Its vector,
      * (count) float32 at first values that all peers share, is 64-aligned,

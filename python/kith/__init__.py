@@ -16,8 +16,9 @@ close(), in place. docs/python.md; test: tests/integration/test_python.sh.
 
 from ._library import Error, lib
 from .peer import Peer
+from .simulate import simulate
 
-__all__ = ["Error", "Peer", "version"]
+__all__ = ["Error", "Peer", "simulate", "version"]
 
 
 def version():

@@ -8,26 +8,11 @@ from ._library import BUFFER, DTYPES, TRAINED, Error, Vector
 
 
 class Vectors:
-    """Memory that peers average, where it lies as long as this does.
-
-    `chosen`: of a module which parameters, a function of a name or names; None:
-    those that require a gradient. Its others are the same on all peers: `base`
-    is their hash. Floating buffers are averaged, plainly and behind the
-    parameters; integer ones stay the module's own. Tied ones count once.
-    """
+    """Memory that peers average, where it lies as long as this does: see
+    collect(). `base` is the hash of what is not averaged."""
 
     def __init__(self, params, chosen=None):
-        self.base = 0
-        if hasattr(params, "named_parameters"):
-            kept = self._of_module(params, chosen)
-        elif chosen is not None:
-            raise TypeError("params: a choice of a module's parameters; here "
-                            "are tensors or arrays: pass those alone")
-        else:
-            alone = hasattr(params, "__array_interface__") or \
-                hasattr(params, "data_ptr")
-            kept = [(f"[{i}]", one, TRAINED) for i, one in
-                    enumerate([params] if alone else list(params))]
+        kept, self.base = collect(params, chosen)
         self._names = [name for name, _, _ in kept]
         self._given = [one for _, one, _ in kept]
         # A module may be given other memory; this one stands until the end.
@@ -40,35 +25,6 @@ class Vectors:
     def __len__(self):
         return len(self._given)
 
-    def _of_module(self, module, chosen):
-        names = dict(module.named_parameters())
-        if chosen is None:
-            wanted = {name for name, one in names.items()
-                      if one.requires_grad}
-        elif callable(chosen):
-            wanted = {name for name in names if chosen(name)}
-        else:
-            wanted = set(chosen)
-            unknown = sorted(wanted - set(names))
-            if unknown:
-                raise ValueError(f"params: the module has no {unknown[0]!r}; "
-                                 f"it has {', '.join(list(names)[:8])} ...")
-        if not wanted:
-            raise ValueError("params: none of the module's parameters "
-                             "requires a gradient, or is named")
-        kept, seen = [], set()
-        found = [(name, one, TRAINED) for name, one in names.items()
-                 if name in wanted]
-        found += [(name, one, BUFFER) for name, one in module.named_buffers()
-                  if one.is_floating_point()]
-        for name, one, role in found:
-            if one.numel() > 0 and one.data_ptr() not in seen:
-                seen.add(one.data_ptr())
-                kept.append((name, one, role))
-        self.base = _hash((name, one) for name, one in names.items()
-                          if name not in wanted)
-        return kept
-
     def check(self):
         """One of them a call: raises where a module was moved or cast."""
         at = self._looked = (self._looked + 1) % len(self._given)
@@ -77,6 +33,60 @@ class Vectors:
             raise Error(f"{self._names[at]} lies elsewhere than when this peer "
                         "was opened: .to(), .half() and the like come before "
                         "kith.Peer()")
+
+
+def collect(params, chosen=None):
+    """([(name, tensor or array, TRAINED or BUFFER)], base) of a module, of
+    tensors, or of arrays.
+
+    `chosen`: of a module which parameters, a function of a name or names; None:
+    those that require a gradient. Its others are the same on all peers: base is
+    their hash, 0 where there are none. Floating buffers are averaged, plainly
+    and behind the parameters; integer ones stay the module's own. Tied ones
+    count once.
+    """
+    if hasattr(params, "named_parameters"):
+        return _of_module(params, chosen)
+    if chosen is not None:
+        raise TypeError("params: a choice of a module's parameters; here are "
+                        "tensors or arrays: pass those alone")
+    alone = hasattr(params, "__array_interface__") or \
+        hasattr(params, "data_ptr")
+    return [(f"[{i}]", one, TRAINED) for i, one in
+            enumerate([params] if alone else list(params))], 0
+
+
+def _of_module(module, chosen):
+    named = dict(module.named_parameters())
+    wanted = _wanted(named, chosen)
+    found = [(name, one, TRAINED) for name, one in named.items()
+             if name in wanted]
+    found += [(name, one, BUFFER) for name, one in module.named_buffers()
+              if one.is_floating_point()]
+    kept, seen = [], set()
+    for name, one, role in found:
+        if one.numel() > 0 and one.data_ptr() not in seen:
+            seen.add(one.data_ptr())
+            kept.append((name, one, role))
+    return kept, _hash((name, one) for name, one in named.items()
+                       if name not in wanted)
+
+
+def _wanted(named, chosen):
+    if chosen is None:
+        wanted = {name for name, one in named.items() if one.requires_grad}
+    elif callable(chosen):
+        wanted = {name for name in named if chosen(name)}
+    else:
+        wanted = set(chosen)
+        unknown = sorted(wanted - set(named))
+        if unknown:
+            raise ValueError(f"params: the module has no {unknown[0]!r}; it "
+                             f"has {', '.join(list(named)[:8])} ...")
+    if not wanted:
+        raise ValueError("params: none of the module's parameters requires a "
+                         "gradient, or is named")
+    return wanted
 
 
 def _hash(named):

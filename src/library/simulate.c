@@ -121,6 +121,11 @@ static bool take(struct simulation *simulation,
         return FAIL(simulation,
                     "settings: found %" PRIu32 " of them; allowed: up to %u",
                     own->setting_count, SETTINGS_MAX);
+    if (own->buffers > own->count)
+        return FAIL(simulation,
+                    "buffers: found %" PRIu64
+                    "; allowed: up to count, %" PRIu64,
+                    own->buffers, own->count);
     if (own->count == 0 || own->count > KITH_PARAMETERS_MAX)
         return FAIL(simulation,
                     "count: found %" PRIu64 " values; allowed: 1 to %.0f",
@@ -142,8 +147,10 @@ static bool open_experiment(struct simulation *simulation)
     else if (!kith_program_fit(experiment, given->experiment, given->count,
                                why))
         (void)FAIL(simulation, "%s", why);
-    else
+    else {
+        experiment->model_config.buffers = (uint32_t)given->buffers;
         return true;
+    }
     kith_experiment_close(experiment);
     return false;
 }
