@@ -225,6 +225,7 @@ INTEGRATION = \
   tests/integration/test_python.sh \
   tests/integration/test_libkith.sh \
   tests/integration/test_wheel.sh \
+  tests/integration/test_python_fork.sh \
   tests/integration/test_cli_init.sh \
   tests/integration/test_cli_json.sh \
   tests/integration/test_cli_device.sh \

@@ -15,9 +15,12 @@
  * within kith_open(), kith_step(), kith_wait() and kith_close() alone, and none
  * of these keeps what `error` points to.
  *
- * Threads: one handle, one thread at a time; several handles in a process have
- * nothing in common. After fork() the handle is the parent's: the child leaves
- * it alone. SIGPIPE is ignored from the first kith_open() on.
+ * Threads: one handle, one thread at a time, else the call that comes second
+ * fails; several handles in a process have nothing in common. A handle that was
+ * closed is known as such, until kith_open() returns the same one again. After
+ * fork() it is the parent's: in the child, where kith's sockets are closed and
+ * its keys wiped, every call says that it is not open. SIGPIPE is ignored from
+ * the first kith_open() on.
  *
  * Stability: within soname libkith.so.0 symbols are added, none is taken away
  * or changed. Structs begin with their size and grow at their end.

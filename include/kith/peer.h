@@ -93,6 +93,7 @@ struct kith_member {
 };
 
 struct kith_caller;
+struct kith_fork_gate;
 
 struct kith_peer_options {
     const struct kith_experiment *experiment; /* kept for the run */
@@ -135,6 +136,7 @@ struct kith_peer_options {
     uint64_t base;              /* of the caller's: kith/kith.h; 0: none */
     struct kith_caller *caller; /* who runs the items (kith/caller.h); NULL: a
                                    thread of the peer's */
+    struct kith_fork_gate *fork_gate; /* for a process that forks; NULL: none */
 
     /* All on the loop thread; any may be NULL. What they get is valid for the
      * call only; times are since the run's start. */

@@ -5,7 +5,7 @@
  *   kith_step    the seat's
  *   kith_close   the vectors once more; stop; join
  *
- * Nothing here is global. */
+ * Nothing here is global; handles.c knows which are open. */
 #include "kith/kith.h"
 
 #include <errno.h>
@@ -24,6 +24,7 @@
 #include "kith/caller.h"
 #include "kith/member_file.h"
 #include "kith/text.h"
+#include "handles.h"
 #include "program.h"
 
 /* More than any framework makes of a model. */
@@ -43,6 +44,7 @@ struct kith_handle {
     char save[KITH_PATH_BYTES_MAX];
 
     struct kith_caller *caller;
+    struct kith_fork_gate *fork_gate;
     pthread_t thread;
     int stop[2]; /* a pipe: the run takes its first end */
 
@@ -71,8 +73,11 @@ API const char *kith_version(void)
 static void log_line(void *user, const char *line)
 {
     const struct kith_handle *peer = user;
-    if (peer->options.log != NULL)
-        peer->options.log(peer->options.user, line);
+    if (peer->options.log == NULL)
+        return;
+    kith_fork_gate_rest(peer->fork_gate);
+    peer->options.log(peer->options.user, line);
+    kith_fork_gate_resume(peer->fork_gate);
 }
 
 static void go_to(struct kith_handle *peer, enum stage stage)
@@ -116,6 +121,7 @@ static void *run(void *arg)
     options.control_fd = peer->stop[0];
     options.caller = peer->caller;
     options.base = peer->options.base;
+    options.fork_gate = peer->fork_gate;
     options.user = peer;
     options.on_log = log_line;
     options.on_ready = on_ready;
@@ -200,6 +206,7 @@ static void free_handle(struct kith_handle *peer)
         if (peer->stop[i] >= 0)
             (void)close(peer->stop[i]);
     kith_caller_close(peer->caller);
+    kith_fork_gate_close(peer->fork_gate);
     kith_member_file_close(&peer->member);
     pthread_cond_destroy(&peer->changed);
     pthread_mutex_destroy(&peer->mutex);
@@ -225,8 +232,16 @@ static bool open_all(struct kith_handle *peer, const char *peer_file,
         return false;
     }
     if (kith_caller_open(peer->vectors, peer->count, &peer->caller) !=
-        KITH_OK) {
+            KITH_OK ||
+        kith_fork_gate_open(&peer->fork_gate) != KITH_OK) {
         say(peer->error, sizeof peer->error, "out of memory");
+        return false;
+    }
+    if (!kith_handle_add(peer, peer->fork_gate, &peer->member.identity)) {
+        (void)snprintf(peer->error, sizeof peer->error,
+                       "found %u open handles; allowed: %u in a process; close "
+                       "one",
+                       KITH_HANDLES_MAX, KITH_HANDLES_MAX);
         return false;
     }
     return true;
@@ -243,6 +258,7 @@ static bool start(struct kith_handle *peer)
     if (code != 0) {
         (void)snprintf(peer->error, sizeof peer->error,
                        "cannot start a thread: %s", strerror(code));
+        kith_handle_remove(peer);
         return false;
     }
     pthread_mutex_lock(&peer->mutex);
@@ -253,6 +269,7 @@ static bool start(struct kith_handle *peer)
     if (!ready) {
         pthread_join(peer->thread, NULL);
         peer->stop[0] = -1; /* the run had it */
+        kith_handle_remove(peer);
     }
     return ready;
 }
@@ -293,6 +310,17 @@ API kith_peer *kith_open(const char *peer_file,
 
 /* ---- steps */
 
+static void leave(kith_peer *const *peer)
+{
+    kith_handle_leave(*peer);
+}
+
+/* To the end of the function: `peer` is open, and this thread's alone. */
+#define IN_CALL(peer, failed)                                                  \
+    if (!kith_handle_enter(peer, __func__))                                    \
+        return failed;                                                         \
+    __attribute__((cleanup(leave))) kith_peer *const in_call = peer
+
 static int turn(struct kith_handle *peer, enum kith_turn turn)
 {
     if (turn == KITH_TURN_TRAIN)
@@ -307,24 +335,25 @@ static int turn(struct kith_handle *peer, enum kith_turn turn)
 
 API int kith_step(kith_peer *peer, double loss, uint32_t timeout_ms)
 {
-    return peer == NULL
-               ? KITH_FAILED
-               : turn(peer, kith_caller_step(peer->caller, loss,
-                                             (kith_ns)timeout_ms * KITH_MS));
+    IN_CALL(peer, KITH_FAILED);
+    return turn(peer, kith_caller_step(peer->caller, loss,
+                                       (kith_ns)timeout_ms * KITH_MS));
 }
 
 API int kith_wait(kith_peer *peer, uint32_t timeout_ms)
 {
-    return peer == NULL
-               ? KITH_FAILED
-               : turn(peer, kith_caller_wait(peer->caller,
-                                             (kith_ns)timeout_ms * KITH_MS));
+    IN_CALL(peer, KITH_FAILED);
+    return turn(peer,
+                kith_caller_wait(peer->caller, (kith_ns)timeout_ms * KITH_MS));
 }
 
 API size_t kith_stats(kith_peer *peer, char *json, size_t size)
 {
-    if (peer == NULL || (json == NULL && size > 0))
+    if (size > 0 && json != NULL)
+        json[0] = '\0';
+    if (json == NULL && size > 0)
         return 0;
+    IN_CALL(peer, 0);
     const struct kith_caller_counts counts = kith_caller_counts(peer->caller);
     const int length = snprintf(
         json, size,
@@ -340,16 +369,24 @@ API size_t kith_stats(kith_peer *peer, char *json, size_t size)
 API int kith_close(kith_peer *peer, char *error, size_t error_size)
 {
     static const char stop[] = "stop signal\n";
+    char misuse[KITH_MISUSE_BYTES];
     if (peer == NULL)
         return 0;
+    const bool is_mine = kith_handle_enter(peer, __func__);
+    kith_handle_misuse(peer, misuse);
+    if (!is_mine) {
+        say(error, error_size, misuse);
+        return KITH_FAILED;
+    }
     kith_caller_leave(peer->caller);
     const ssize_t written = write(peer->stop[1], stop, sizeof stop - 1);
     (void)written; /* a run that has ended reads no more */
     (void)close(peer->stop[1]);
     peer->stop[0] = peer->stop[1] = -1;
     pthread_join(peer->thread, NULL);
-    const bool failed = peer->err != KITH_OK;
-    say(error, error_size, failed ? peer->error : "");
+    const bool failed = peer->err != KITH_OK || misuse[0] != '\0';
+    say(error, error_size, peer->err != KITH_OK ? peer->error : misuse);
+    kith_handle_remove(peer);
     free_handle(peer);
     return failed ? KITH_FAILED : 0;
 }

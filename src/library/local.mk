@@ -2,7 +2,10 @@
 # and nothing else.
 noinst_LIBRARIES += libkith_library.a
 libkith_library_a_CFLAGS = $(GNU11)
+libkith_library_a_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 libkith_library_a_SOURCES = \
+  src/library/handles.c \
+  src/library/handles.h \
   src/library/library.c \
   src/library/member_file.c \
   src/library/program.c \

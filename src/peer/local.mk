@@ -20,6 +20,8 @@ libkith_peer_a_SOURCES = \
   src/peer/driver.h \
   src/peer/event_journal.c \
   src/peer/frame_bytes.h \
+  src/peer/fork_gate.c \
+  src/peer/fork_loop.h \
   src/peer/gathering.c \
   src/peer/half_open.c \
   src/peer/half_open.h \

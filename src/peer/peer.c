@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "driver.h"
+#include "fork_loop.h"
 #include "kith/assert.h"
 #include "kith/text.h"
 
@@ -56,6 +57,7 @@ static void close_all(struct kith_driver *driver)
     for (size_t i = 0; i < sizeof handles / sizeof *handles; i++)
         if (is_open(handles[i]))
             uv_close(handles[i], NULL);
+    kith_fork_loop_end(driver->options->fork_gate);
     kith_transport_stop(&driver->transport);
 }
 
@@ -503,7 +505,9 @@ static enum kith_err open_handles(struct kith_driver *driver)
                                         deadline_passed, driver);
     if (err != KITH_OK)
         return fail(driver, err, "making a timer");
-    err = kith_thread_start(&driver->thread, &driver->loop, &thread);
+    err = kith_fork_loop_begin(options->fork_gate, driver);
+    if (err == KITH_OK)
+        err = kith_thread_start(&driver->thread, &driver->loop, &thread);
     if (err == KITH_OK)
         err = kith_control_open(driver);
     return err == KITH_OK ? err : fail(driver, err, "starting the threads");
