@@ -190,6 +190,7 @@ UNIT = \
 
 PROPERTY = \
   tests/property/test_central_choices \
+  tests/property/test_library_calls \
   tests/property/test_matrix \
   tests/property/test_member_fuzz \
   tests/property/test_node_chaos \
@@ -537,6 +538,9 @@ PEER_TESTS = \
   tests/integration/test_peer_sent \
   tests/integration/test_peer_sessions
 check_PROGRAMS += $(PEER_TESTS)
+LIBRARY_FILES = tests/support/library_files.c tests/support/library_files.h
+tests_property_test_library_calls_SOURCES = \
+  tests/property/test_library_calls.c $(LIBRARY_FILES)
 tests_integration_test_peer_caller_SOURCES = \
   tests/integration/test_peer_caller.c $(PEERS)
 tests_integration_test_peer_device_SOURCES = \
