@@ -76,6 +76,7 @@ UNIT = \
   tests/unit/test_lab_process \
   tests/unit/test_lab_rows \
   tests/unit/test_lars_parts \
+  tests/unit/test_lars_site \
   tests/unit/test_layer_schedule \
   tests/unit/test_layout \
   tests/unit/test_link_law \
@@ -265,6 +266,7 @@ INTEGRATION = \
   tests/integration/test_lab_shared.sh \
   tests/integration/test_lab_sync_buckets.sh \
   tests/integration/test_lab_sync_sgd.sh \
+  tests/integration/test_lab_lars_site.sh \
   tests/integration/test_lab_two_level.sh \
   tests/integration/test_lab_taxonomy.sh \
   tests/integration/test_lab_wires.sh \
@@ -404,6 +406,7 @@ tests_unit_test_two_level_SOURCES = tests/unit/test_two_level.c $(BY_HAND) $(PRO
 tests_unit_test_papers_costs_SOURCES = tests/unit/test_papers_costs.c $(ROUND_COSTS)
 tests_unit_test_two_level_costs_SOURCES = tests/unit/test_two_level_costs.c \
   $(ROUND_COSTS) $(PROBE)
+tests_unit_test_lars_site_SOURCES = tests/unit/test_lars_site.c $(PROBE)
 tests_unit_test_two_level_runs_SOURCES = tests/unit/test_two_level_runs.c $(PROBE)
 tests_unit_test_two_level_message_SOURCES = \
   tests/unit/test_two_level_message.c $(BY_HAND)

@@ -87,6 +87,7 @@ struct kith_algebra {
      * optimiser's last one. */
     void *gradient;
     size_t decayed, trained; /* the layout's */
+    uint32_t layers;         /* weight tensors, all of `decayed` */
     double rate;
     uint64_t step;
     uint32_t every; /* own steps between two exchanges */

@@ -11,7 +11,8 @@
  *
  * A layer is a weight tensor, a view of [0, decayed) of the layout. A part is
  * layers in a row; lambda is that of lars.c, bit for bit, as float32, which is
- * what a backend of float32 scales by. A library: no run sends rates yet.
+ * what a backend of float32 scales by. As a round of a run:
+ * src/training/worker/norms.c.
  *
  * Source  Shi et al., "Towards Scalable Distributed Training of Deep Learning
  *         on Public Cloud Clusters", MLSys 2021 (PTO).
@@ -62,10 +63,11 @@ struct kith_lars_message {
     const float *rates;
 };
 
-/* rates <- a worker's part, by the norms of its layers.
+/* rates <- a worker's part, by the norms of its layers; returns how many.
  *
  * Cost    a pass over the part's weights and gradients. */
-void kith_lars_gather_compute(struct kith_lars_gather *gather, uint32_t worker);
+uint32_t kith_lars_gather_compute(struct kith_lars_gather *gather,
+                                  uint32_t worker);
 /* The own part, to send; it has been computed. */
 struct kith_lars_message
 kith_lars_gather_own(const struct kith_lars_gather *gather);
@@ -75,7 +77,8 @@ kith_lars_gather_own(const struct kith_lars_gather *gather);
  *   KITH_EMISMATCH   of another site, or another step
  *   KITH_EINVAL      of nobody here, or as many rates as its part has not
  *   KITH_EEXIST      this part is here already
- *   KITH_ENONFINITE  a rate is negative or not finite */
+ *   KITH_ENONFINITE  a rate is negative, not finite, or above what weight decay
+ *                    allows, trust / decay or 1 */
 KITH_MUST_CHECK enum kith_err
 kith_lars_gather_take(struct kith_lars_gather *gather,
                       const struct kith_lars_message *message, char *error);

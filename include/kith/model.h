@@ -171,6 +171,7 @@ const struct kith_model *kith_model_find(const char *name);
  * (tokens) or 0; classes: classes, vocabulary or 0. */
 struct kith_model_size {
     size_t dim, trained, gossiped, features, classes;
+    uint32_t layers;       /* weight tensors that train */
     double flops;          /* of one row's forward pass */
     double training_flops; /* three times that, less what frozen views save */
 };

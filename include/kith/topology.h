@@ -53,6 +53,7 @@ const char *kith_weights_name(enum kith_weights weights);
     X(REWIRE, "rewire")                                                        \
     X(REGIONS, "regions")                                                      \
     X(LEADERS, "leaders")                                                      \
+    X(NORMS, "norms")                                                          \
     X(BUDGET, "budget")                                                        \
     X(GRAPH, "graph")                                                          \
     X(ETA, "eta")                                                              \
@@ -83,6 +84,7 @@ struct kith_topology_options {
     double rewire;      /* watts-strogatz: of a lattice edge */
     uint32_t regions;   /* 0: about the root of the peers */
     bool leaders;       /* regions: only the first of each talks outside */
+    bool norms;         /* collective-sites: a round for LARS' norms */
     double budget;      /* matcha: mean share of its matchings. 0: 1/2 */
     const struct kith_topology_kind *graph; /* matcha, global-rounds: NULL:
                                                circulant */
@@ -234,11 +236,12 @@ uint32_t kith_topology_degree(const struct kith_topology *topology,
                               kith_id self);
 
 /* Rounds of collective-sites: within a site, between them, within it again; to
- * whom is `shift` members or sites on, at least 1. */
+ * whom is `shift` members or sites on, at least 1. NORMS: to all members. */
 enum kith_sites_way {
     KITH_SITES_REDUCE,
     KITH_SITES_BETWEEN,
-    KITH_SITES_GATHER
+    KITH_SITES_GATHER,
+    KITH_SITES_NORMS
 };
 struct kith_sites_round {
     enum kith_sites_way way;

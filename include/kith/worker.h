@@ -130,6 +130,9 @@ KITH_MUST_CHECK enum kith_err
 kith_worker_open(const struct kith_worker_config *config,
                  struct kith_worker **worker, char *error);
 void kith_worker_close(struct kith_worker *worker);
+/* Layers whose norms were found here, of LARS in parts; 0 where there are none.
+ */
+uint64_t kith_worker_norms_found(const struct kith_worker *worker);
 /* Bytes that kith_worker_open takes for exchanges, beside x and what training
  * needs. On the host pages that no exchange touches are address space alone. */
 struct kith_worker_memory {

@@ -95,8 +95,11 @@ static struct kith_algebra
 counting_algebra(const struct kith_experiment *experiment, size_t dim,
                  const struct kith_compression *compression)
 {
+    const struct kith_model_size size =
+        kith_model_size_of(experiment->model, &experiment->model_config);
     return (struct kith_algebra){.backend = experiment->backend,
                                  .dim = dim,
+                                 .layers = size.layers,
                                  .peers = experiment->peers,
                                  .graph = &experiment->gossip.graph,
                                  .coefficients =

@@ -10,6 +10,7 @@
 #include "kith/compressor.h"
 #include "kith/format.h"
 #include "kith/guard.h"
+#include "kith/lars_parts.h"
 #include "kith/sketch.h"
 
 static enum kith_err fail(const struct tree *tree, const char *key,
@@ -152,6 +153,30 @@ static enum kith_err match_sites(const struct tree *tree,
                                   "of more are longer than a dense mean: take "
                                   "sync-sgd, or fewer gossip.regions",
                                   share, sites, d, sites);
+}
+
+/* All of a site divide the work, and scale by the same float32. */
+static enum kith_err match_norms(const struct tree *tree,
+                                 const struct kith_experiment *experiment)
+{
+    const struct kith_topology *graph = &experiment->gossip.graph;
+    const struct kith_backend *backend = experiment->backend;
+    const char *wanted = kith_lars_parts_want(
+        experiment->gossip.algorithm, kith_topology_sites(graph, graph->peers));
+    if (!graph->options.norms)
+        return KITH_OK;
+    if (strcmp(experiment->train.optimiser->name, "lars") != 0)
+        return fail(tree, "gossip.norms", experiment, "true",
+                    "train.optimiser lars beside it, whose norms they are");
+    if (backend->element_bytes != sizeof(float))
+        return fail(tree, "train.backend", experiment, backend->name,
+                    "with gossip.norms a backend of float32, as rates travel");
+    if (graph->peers > KITH_LARS_WORKERS_MAX)
+        return fail(tree, "gossip.norms", experiment, "true",
+                    "no more than 64 peers with it");
+    return wanted == NULL
+               ? KITH_OK
+               : fail(tree, "gossip.norms", experiment, "true", wanted);
 }
 
 /* A median is of an odd number of rows, and a table has so many cells. */
@@ -369,6 +394,8 @@ enum kith_err kith_experiment_rule_match(const struct tree *tree,
         err = match_gradients(tree, experiment);
     if (err == KITH_OK)
         err = match_sites(tree, experiment);
+    if (err == KITH_OK)
+        err = match_norms(tree, experiment);
     if (err == KITH_OK)
         err = match_sketch(tree, experiment);
     if (err == KITH_OK)

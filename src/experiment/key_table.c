@@ -328,6 +328,9 @@ const struct key kith_experiment_keys[] = {
             KITH_PEERS_MAX, NULL, "how many; else the root of the peers"),
     SWITCH("gossip.leaders", 0, gossip.options.leaders,
            "only the first of each region talks to other regions"),
+    SWITCH("gossip.norms", 0, gossip.options.norms,
+           "of two-level with regions: 1, for lars: each finds the norms of a "
+           "part of the layers, and all have them from each other"),
     BOUNDED("gossip.budget", KEY_NUMBER, KEY_ABOVE, gossip.options.budget, 0, 1,
             "0.5", "mean share of its matchings that are active"),
     CHOICE("gossip.graph", 0, graph, NULL, "whose edges; else circulant"),

@@ -200,6 +200,7 @@ libkith_worker_a_SOURCES = \
   src/training/worker/speed.c \
   src/training/worker/step_parts.c \
   src/training/worker/vectors.c \
+  src/training/worker/norms.c \
   src/training/worker/work_items.c \
   src/training/worker/worker.c \
   src/training/worker/worker_state.h

@@ -28,7 +28,9 @@
  * / share cycles.
  *
  * Cost: 2 (g - 1) + m - 1 rounds, all send in each; 2 (g - 1) shards and m - 1
- * lists leave each peer.
+ * lists leave each peer. With `norms`, and one site, another round has room for
+ * LARS' rates, of which the worker knows (src/training/worker/norms.c): here is
+ * said whether there is a mean that they are of.
  *
  * Source: Shi et al., "Towards Scalable Distributed Training of Deep Learning
  * on Public Cloud Clusters", MLSys 2021; blocks of x are ours.
@@ -65,7 +67,8 @@ static struct kith_sites_round round_of(const struct kith_algebra *algebra)
 
 static bool is_whole(const struct kith_topology *graph, uint64_t round)
 {
-    return kith_topology_sites_round(graph, round).way != KITH_SITES_BETWEEN;
+    const enum kith_sites_way way = kith_topology_sites_round(graph, round).way;
+    return way == KITH_SITES_REDUCE || way == KITH_SITES_GATHER;
 }
 
 static void *shard_at(const struct kith_algebra *algebra,
@@ -115,6 +118,14 @@ static void write_shard(struct kith_algebra *algebra, uint32_t member)
                            shard_at(algebra, shard));
 }
 
+/* Of lists, or where there are none, of LARS' rates. */
+static size_t slice(const struct kith_algebra *algebra)
+{
+    return kith_two_level_of(algebra).sites > 1
+               ? kith_two_level_list_bytes(algebra)
+               : algebra->layers * sizeof(float);
+}
+
 /* The block of x behind a shard. */
 static void *behind(const struct kith_algebra *algebra, const void *message)
 {
@@ -152,6 +163,10 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
             is_in(algebra, SUMMED) ? algebra->scalars[COLLECTIVE_COUNT] : 0;
         write_shard(algebra, of.member);
         kith_two_level_write_block(algebra, behind(algebra, algebra->sent));
+        return;
+    case KITH_SITES_NORMS:
+        edge->scalars_sent[0] = is_in(algebra, SUMMED);
+        memset(algebra->sent, 0, slice(algebra));
         return;
     }
 }
@@ -227,6 +242,9 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     case KITH_SITES_GATHER:
         take_shard(algebra, edge);
         return;
+    case KITH_SITES_NORMS:
+        edge->refused = edge->scalars_received[0] != 1;
+        return;
     }
 }
 
@@ -247,8 +265,8 @@ static double finish(struct kith_algebra *algebra)
         if (count > 0)
             enter(algebra, SUMMED);
     }
-    if (!kith_collective_is_last(algebra) || !is_in(algebra, SUMMED) ||
-        algebra->gradient == NULL)
+    if (phase + 1 != 2 * (of.members - 1) + of.sites - 1 ||
+        !is_in(algebra, SUMMED) || algebra->gradient == NULL)
         return 0;
     algebra->backend->scale(own.count, 1 / count, shard_at(algebra, own));
     algebra->backend->copy(algebra->dim, algebra->gradient,
@@ -280,7 +298,7 @@ const struct kith_algorithm kith_algorithm_two_level = {
     .scalars_high = COLLECTIVE_COUNT_MAX,
     .vectors = TWO_LEVEL_VECTORS,
     .payload = kith_two_level_dense_bytes,
-    .slice = kith_two_level_list_bytes,
+    .slice = slice,
     .is_whole = is_whole,
     .scratch_bytes = scratch,
     .make = make,

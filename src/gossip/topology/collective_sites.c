@@ -4,6 +4,7 @@
  *   g - 1 rounds    r = 1, 2, ...: to the member r places on, of the own site
  *   m - 1 rounds    r = 1, 2, ...: to the same member of the site r places on
  *   g - 1 rounds    as the first
+ *   1 round         with `norms`: to all others of the own site
  *
  * Everybody sends what is its own to whom it is meant for: nothing is handed
  * on, so that a peer that is lost takes its own numbers with it alone.
@@ -50,7 +51,17 @@ static uint64_t period(const struct kith_topology *topology)
 {
     const uint64_t sites = topology->options.regions;
     const uint64_t members = topology->peers / sites;
-    return topology->peers == 1 ? 1 : 2 * (members - 1) + sites - 1;
+    return topology->peers == 1
+               ? 1
+               : 2 * (members - 1) + sites - 1 + topology->options.norms;
+}
+
+static uint32_t degree(const struct kith_topology *topology, kith_id self)
+{
+    const uint32_t members = topology->peers / topology->options.regions;
+    (void)self;
+    return topology->options.norms && members > 2 ? members - 1
+                                                  : topology->peers > 1;
 }
 
 static void neighbours(const struct kith_topology *topology,
@@ -63,6 +74,12 @@ static void neighbours(const struct kith_topology *topology,
         kith_topology_sites_round(topology, list->round);
     if (topology->peers == 1)
         return;
+    if (at.way == KITH_SITES_NORMS) {
+        for (uint32_t m = 0; m < members; m++)
+            if (m != member)
+                kith_list_add(list, site * members + m, 0);
+        return;
+    }
     const bool inside = at.way != KITH_SITES_BETWEEN;
     const uint32_t places = inside ? members : sites;
     const uint32_t by = list->sources ? places - at.shift : at.shift;
@@ -77,14 +94,17 @@ kith_topology_sites_round(const struct kith_topology *topology, uint64_t round)
     const uint32_t sites = kith_topology_sites(topology, topology->peers);
     const uint32_t reduce = topology->peers / sites - 1;
     const uint32_t between = reduce + sites - 1;
-    const uint32_t phase =
-        (uint32_t)(round % (topology->peers == 1 ? 1 : between + reduce));
+    const uint32_t all = between + reduce + topology->options.norms;
+    const uint32_t phase = (uint32_t)(round % (topology->peers == 1 ? 1 : all));
     if (phase < reduce)
         return (struct kith_sites_round){KITH_SITES_REDUCE, phase + 1};
     if (phase < between)
         return (struct kith_sites_round){KITH_SITES_BETWEEN,
                                          phase - reduce + 1};
-    return (struct kith_sites_round){KITH_SITES_GATHER, phase - between + 1};
+    if (phase < between + reduce)
+        return (struct kith_sites_round){KITH_SITES_GATHER,
+                                         phase - between + 1};
+    return (struct kith_sites_round){KITH_SITES_NORMS, 1};
 }
 
 const struct kith_topology_kind kith_topology_collective_sites = {
@@ -92,7 +112,11 @@ const struct kith_topology_kind kith_topology_collective_sites = {
     .paper = "Shi et al., MLSys 2021",
     .summary = "of two-level: shards within each of `regions` sites, lists "
                "between them, shards again",
-    .keys = KITH_TOPOLOGY_READS(REGIONS),
+    .keys = KITH_TOPOLOGY_READS(REGIONS) | KITH_TOPOLOGY_READS(NORMS),
     .prepare = prepare,
-    COLLECTIVE_ROUNDS,
+    .directed = true,
+    .collective = true,
+    .degree = degree,
+    .neighbours = neighbours,
+    .period = period,
 };

@@ -72,6 +72,8 @@ static enum kith_err measure_net(const struct kith_model *model,
                                  .gossiped = layout.gossiped,
                                  .features = kith_net_elements(input),
                                  .classes = net->tensors[net->scores].channels};
+    for (uint32_t i = 0; i < net->parameter_count; i++)
+        size->layers += net->parameters[i].view.offset < layout.decayed;
     err = count_flops(net, size);
     if (err != KITH_OK)
         (void)snprintf(error, KITH_MODEL_ERROR_BYTES,
@@ -92,6 +94,7 @@ enum kith_err kith_model_measure(const struct kith_model *model,
         return measure_net(model, config, size, error);
     size->dim = size->gossiped = model->dim(config);
     size->trained = size->dim - config->buffers;
+    size->layers = size->dim > 0;
     return KITH_OK;
 }
 

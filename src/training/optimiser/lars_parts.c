@@ -1,6 +1,7 @@
 /* See kith/lars_parts.h. */
 #include "kith/lars_parts.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,7 +58,8 @@ const char *kith_lars_parts_want(const struct kith_algorithm *algorithm,
     return NULL;
 }
 
-void kith_lars_gather_compute(struct kith_lars_gather *gather, uint32_t worker)
+uint32_t kith_lars_gather_compute(struct kith_lars_gather *gather,
+                                  uint32_t worker)
 {
     const struct kith_layout *const layout = gather->step->layout;
     const struct kith_lars_part part =
@@ -67,6 +69,7 @@ void kith_lars_gather_compute(struct kith_lars_gather *gather, uint32_t worker)
         gather->rates[i] =
             (float)kith_lars_rate(gather->step, &layout->views[i]);
     gather->have |= UINT64_C(1) << worker;
+    return part.end - part.first;
 }
 
 struct kith_lars_message
@@ -82,10 +85,16 @@ kith_lars_gather_own(const struct kith_lars_gather *gather)
                                       .rates = gather->rates + part.first};
 }
 
-static bool are_rates(uint32_t count, const float *rates)
+/* With decay none is above trust / decay, but for the 1 of an empty layer and
+ * for rounding. */
+static bool are_rates(const struct kith_optimiser_config *config,
+                      const struct kith_lars_message *message)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (!isfinite(rates[i]) || rates[i] < 0)
+    const double most = config->weight_decay > 0
+                            ? fmax(1, config->trust / config->weight_decay)
+                            : FLT_MAX;
+    for (uint32_t i = 0; i < message->count; i++)
+        if (!(message->rates[i] >= 0 && message->rates[i] <= most * (1 + 1e-6)))
             return false;
     return true;
 }
@@ -123,7 +132,7 @@ enum kith_err kith_lars_gather_take(struct kith_lars_gather *gather,
     if (gather->have >> message->worker & 1)
         return complain(error, KITH_EEXIST, message, "they are here, layer",
                         part.first, part.first);
-    if (!are_rates(message->count, message->rates))
+    if (!are_rates(gather->step->config, message))
         return complain(error, KITH_ENONFINITE, message,
                         "one is no rate, from layer", part.first, part.first);
     memcpy(gather->rates + part.first, message->rates,
@@ -138,10 +147,7 @@ uint32_t kith_lars_gather_finish(struct kith_lars_gather *gather)
     for (uint32_t p = 0; p < gather->workers; p++) {
         if (gather->have >> p & 1)
             continue;
-        const struct kith_lars_part part =
-            kith_lars_part(gather->step->layout, gather->workers, p);
-        kith_lars_gather_compute(gather, p);
-        layers += part.end - part.first;
+        layers += kith_lars_gather_compute(gather, p);
     }
     return layers;
 }

@@ -63,6 +63,7 @@ static void make_edge(struct kith_worker *worker, const struct kith_work *work,
     algebra.given = given;
     worker->passes++;
     worker->algorithm->make(&algebra, edge);
+    kith_worker_norms_make(worker, work, edge);
 }
 
 /* Whether what is packed is x, all of it, into a vector that may have several

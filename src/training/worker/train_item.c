@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kith/assert.h"
+#include "kith/lars_parts.h"
 
 static void scale_live(struct kith_worker *worker, double factor)
 {
@@ -72,7 +73,8 @@ struct kith_algebra kith_worker_algebra(struct kith_worker *worker)
                                  .places = worker->places,
                                  .gradient = worker->gradient,
                                  .decayed = worker->layout->decayed,
-                                 .trained = worker->layout->trained};
+                                 .trained = worker->layout->trained,
+                                 .layers = kith_lars_layers(worker->layout)};
 }
 
 static void run_hook(struct kith_worker *worker, uint64_t step,
@@ -121,7 +123,8 @@ static bool descend(struct kith_worker *worker, uint64_t step, double factor,
         .gradient = kith_worker_element(worker, gradient, at),
         .state = state,
         .x = kith_worker_element(worker, worker->slots[KITH_SLOT_LIVE], at),
-        .scratch = worker->scratch};
+        .scratch = worker->scratch,
+        .rates = kith_worker_norms_end(worker)};
     return worker->task.training->optimiser->step(&descent);
 }
 

@@ -85,6 +85,7 @@ static void merge_edge(struct kith_worker *worker, const struct kith_work *work,
         kith_worker_packed_mix(worker, algorithm->merge, &algebra, edge);
     else
         algorithm->merge(&algebra, edge);
+    kith_worker_norms_take(worker, work, edge);
     kith_worker_guard_merged(worker, edge);
 }
 
@@ -241,6 +242,7 @@ void kith_worker_forget(struct kith_worker *worker)
             worker->backend->clear(worker->layout->trained, worker->state[i]);
     restart(worker);
     worker->waiting = worker->parts.stepped = 0;
+    worker->norms.have = 0;
     worker->not_finite = false;
 }
 

@@ -267,6 +267,8 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
         err = open_algorithm(worker, error);
     if (err == KITH_OK)
         kith_worker_parts_open(worker);
+    if (err == KITH_OK && !kith_worker_norms_open(worker))
+        err = REFUSE(KITH_ENOMEM, "no memory for LARS' rates");
     if (err == KITH_OK)
         err = kith_worker_vectors_take(worker, config->together, error);
     if (err == KITH_OK)
@@ -299,6 +301,7 @@ void kith_worker_close(struct kith_worker *worker)
     free(worker->edges);
     free(worker->inboxes);
     free(worker->edge_scalars);
+    free(worker->norms.rates);
     kith_worker_packing_close(worker);
     free(worker);
 }

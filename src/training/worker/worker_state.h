@@ -3,6 +3,7 @@
 #define KITH_TRAINING_WORKER_WORKER_STATE_H
 
 #include "kith/bucket.h"
+#include "kith/lars_parts.h"
 #include "kith/loader.h"
 #include "kith/rng.h"
 #include "kith/worker.h"
@@ -112,6 +113,13 @@ struct kith_step_parts {
 };
 _Static_assert(KITH_BUCKETS_MAX <= 64, "a bit for each");
 
+/* norms.c: LARS' rates of the gradient that waits. */
+struct kith_norms {
+    float *rates;    /* (layers) NULL: not in parts */
+    uint64_t have;   /* a bit for each member of the site; 0: not begun */
+    uint64_t layers; /* whose norms were found here */
+};
+
 struct kith_worker {
     struct kith_task task; /* its compression: of what is gossiped */
     const struct kith_backend *backend;
@@ -172,6 +180,7 @@ struct kith_worker {
     struct kith_lying lying;
     struct kith_packing packing;
     struct kith_step_parts parts;
+    struct kith_norms norms;
 
     uint32_t slot_count;
     void *slots[]; /* (slot_count) vectors by enum kith_slot; NULL: unused */
@@ -268,6 +277,20 @@ uint64_t kith_worker_part_needs(const struct kith_worker *worker,
 /* What the result says beside its loss. */
 void kith_worker_part_ends(struct kith_worker *worker, uint32_t part,
                            struct kith_work_result *result);
+
+/* ---- norms.c: nothing to do where LARS' norms are not found in parts */
+
+KITH_MUST_CHECK bool kith_worker_norms_open(struct kith_worker *worker);
+/* Behind the algorithm's make and merge of an edge: the own rates go out,
+ * theirs are taken, or edge->refused. */
+void kith_worker_norms_make(struct kith_worker *worker,
+                            const struct kith_work *work,
+                            struct kith_work_edge *edge);
+void kith_worker_norms_take(struct kith_worker *worker,
+                            const struct kith_work *work,
+                            struct kith_work_edge *edge);
+/* For the optimiser's step, with what has not come; NULL: it finds its own. */
+const float *kith_worker_norms_end(struct kith_worker *worker);
 
 /* ---- recovery.c */
 
