@@ -73,6 +73,7 @@ UNIT = \
   tests/unit/test_idx \
   tests/unit/test_journal \
   tests/unit/test_keys \
+  tests/unit/test_lab_place \
   tests/unit/test_lab_process \
   tests/unit/test_lab_rows \
   tests/unit/test_lars_parts \
@@ -224,6 +225,7 @@ INTEGRATION = \
   tests/integration/test_central_presets.sh \
   tests/integration/test_channel_use.sh \
   tests/integration/test_cli_completion.sh \
+  tests/integration/test_lab_program.sh \
   tests/integration/test_python.sh \
   tests/integration/test_libkith.sh \
   tests/integration/test_wheel.sh \

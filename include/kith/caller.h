@@ -15,7 +15,8 @@
  * the next step(), a step late or as many as were ahead. Then it costs a lock
  * and at most a wake-up of the loop, whatever the model's size.
  * A method whose steps wait for their exchanges (kith_wait) is waited for, up
- * to the caller's deadline.
+ * to the caller's deadline. A step lasts `compute.step` at least, and is
+ * stretched by the fault `slow`, within step().
  *
  * Threads: kith_peer_run() on one, every function here on another, one at a
  * time. Test: integration/test_peer_caller.c */
@@ -24,6 +25,7 @@
 
 #include <stdint.h>
 
+#include "kith/evaluation.h"
 #include "kith/err.h"
 #include "kith/types.h"
 #include "kith/worker.h"
@@ -56,9 +58,13 @@ enum kith_turn kith_caller_wait(struct kith_caller *caller,
  * not known). Then as kith_caller_wait(), where something may be due. */
 enum kith_turn kith_caller_step(struct kith_caller *caller, double loss,
                                 kith_ns patience_ns);
-/* The vectors may have changed since the last step(), and the run is about to
- * end: its last save is of them. */
+/* The run shall end; the vectors may have changed since the last step(), and
+ * its last save is of them. */
 void kith_caller_leave(struct kith_caller *caller);
+/* How good the caller's model is, by the caller: for the next row. false: there
+ * is no next row, the run has ended. */
+bool kith_caller_report(struct kith_caller *caller,
+                        const struct kith_score *score);
 
 struct kith_caller_counts {
     uint64_t steps;    /* own ones that counted */

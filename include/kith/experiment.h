@@ -96,6 +96,10 @@ struct kith_experiment {
 
     const struct kith_model *model;
     struct kith_model_config model_config;
+    struct { /* kith lab: whose processes are the peers; "": kith's own */
+        char command[KITH_PATH_BYTES_MAX];
+        char folder[KITH_PATH_BYTES_MAX]; /* of the file: where it runs */
+    } run;
     const struct kith_backend *backend; /* default: cpu */
 
     struct {
@@ -233,6 +237,7 @@ enum kith_world {
     KITH_WORLD_TRAIN,
     KITH_WORLD_SIM,
     KITH_WORLD_LAB,
+    KITH_WORLD_PEER,       /* a real peer, built in */
     KITH_WORLD_PROGRAM,    /* a real peer, of a program's (kith/kith.h) */
     KITH_WORLD_PROGRAM_SIM /* a program's own peers in virtual time */
 };

@@ -75,7 +75,9 @@ enum {
     KITH_FAILED = -1
 };
 
-/* NULL: failed, and `error` says what was attempted, found and to do. Listens
+/* peer_file NULL: the place that `kith lab` has given to this process, by
+ * model.run; it waits until all of the lab are ready.
+ * NULL: failed, and `error` says what was attempted, found and to do. Listens
  * and dials from then on; it does not wait for neighbours. NULL options: all
  * zero. */
 kith_peer *kith_open(const char *peer_file, const struct kith_vector *vectors,
@@ -92,13 +94,20 @@ int kith_step(kith_peer *peer, double loss, uint32_t timeout_ms);
  * answers neighbours that still train. */
 int kith_wait(kith_peer *peer, uint32_t timeout_ms);
 
+/* How good the vectors are now, by a test of the caller's: `accuracy` a share,
+ * 0 to 1, or NaN; `loss` or NaN. A lab keeps it as a row of the peer's. Where
+ * it has given this process the averaged model instead, for which no step is to
+ * be done (the first kith_wait() is over), of that. 0, or KITH_FAILED. */
+int kith_report(kith_peer *peer, double loss, double accuracy);
+
 /* One JSON object: rank, peers, steps, exchanges, waits, seconds. Returns its
  * length without the zero; >= size: it was cut. */
 size_t kith_stats(kith_peer *peer, char *json, size_t size);
 
-/* Ends in order: exchanges under way end, neighbours are told, the model is
- * saved in the peer file's folder. 0, or KITH_FAILED with what had failed,
- * then or before. The handle is gone. NULL is none. */
+/* Ends in order: in a lab neighbours are answered first until their shares are
+ * done, where one's own is; exchanges under way end, neighbours are told, the
+ * model is saved in the peer file's folder. 0, or KITH_FAILED with what had
+ * failed, then or before. The handle is gone. NULL is none. */
 int kith_close(kith_peer *peer, char *error, size_t error_size);
 
 /* ---- The same training in virtual time: all peers of an experiment in this

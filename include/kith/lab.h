@@ -57,8 +57,11 @@ struct kith_lab_options {
     /* Folder of the peers' saves, made where it is missing, and kept where the
      * run does not complete; NULL: a private one below $TMPDIR, never kept. */
     const char *saves;
-    bool resume;   /* go on from those saves, and from the rows in the store */
-    bool record;   /* keep a journal of it: kith/journal.h; not with resume */
+    bool resume; /* go on from those saves, and from the rows in the store */
+    bool record; /* keep a journal of it: kith/journal.h; not with resume */
+    /* Programs of model.run print into files beside this one, whose ending .db
+     * makes way for .peer-RANK.out; NULL where there are none. */
+    const char *output;
     uint16_t port; /* peer i listens on 127.0.0.1:port + i; 0: any free ones */
     /* May be NULL; else liveness is watched, whatever the file asserts. */
     struct kith_lab_report *report;
@@ -85,6 +88,7 @@ struct kith_lab_options {
  *   KITH_EADDRINUSE  a port is busy
  *   KITH_ENOSPC, KITH_EPERM, KITH_EIO  a save or the database cannot be written
  *   KITH_EBUSY       no process, pipe or socket could be made
+ *   KITH_EMISMATCH   processes of model.run have models of other sizes
  *   KITH_EDEVICE     every peer died, or one before the common start
  *   KITH_ENOMEM, KITH_EUNSUPPORTED
  * All processes have ended when it returns, whatever it returns. */

@@ -108,6 +108,7 @@ struct kith_net; /* kith/net.h */
 #define KITH_MODEL_KEYS(X)                                                     \
     X(LAYERS, "layers")                                                        \
     X(DIM, "dim")                                                              \
+    X(RUN, "run")                                                              \
     X(SPREAD, "spread")                                                        \
     X(START, "start")                                                          \
     X(APART, "apart")                                                          \
@@ -135,6 +136,7 @@ struct kith_model {
     const char *name, *paper, *summary;
     enum kith_input input;
     unsigned keys; /* KITH_MODEL_READS(...) of each key it reads */
+    bool reports;  /* its own program says how good it is */
     /* A shape that people use, in words and as keys, for lists; NULL: the model
      * has no network. */
     const char *example;

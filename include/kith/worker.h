@@ -197,6 +197,12 @@ struct kith_outside {
 };
 size_t kith_outside_bytes(enum kith_outside_dtype dtype); /* of a value */
 size_t kith_outside_count(const struct kith_outside *vectors, uint32_t count);
+/* They become x, or hold it already, rounded as they are. float32 backends of
+ * the host. */
+void kith_outside_fill(const struct kith_backend *backend, const float *x,
+                       const struct kith_outside *vectors, uint32_t count);
+bool kith_outside_holds(const struct kith_backend *backend, const float *x,
+                        const struct kith_outside *vectors, uint32_t count);
 /* NULL: the algorithm works with a model that a caller's loop trains; else why
  * not, in words. */
 const char *kith_outside_misses(const struct kith_algorithm *algorithm);

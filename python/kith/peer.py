@@ -29,16 +29,19 @@ def _close_all():
 class Peer:
     """A peer over a module's parameters, tensors or arrays of the host.
 
-    model: a module, a tensor, an array, or several of those. params: of a
-    module those that are averaged, a function of a name or names, where these
-    are not all that require a gradient; the others have to be the same on all
-    peers. start: "own" begins with the parameters as they are, "adopt" with a
+    model: a module, a tensor, an array, or several of those. peer_file: that of
+    `kith peer`; None: the place that `kith lab` has given to this process
+    (model.run). params: of a module those that are averaged, a function of a
+    name or names, where these are not all that require a gradient; the others
+    have to be the same on all peers.
+
+    start: "own" begins with the parameters as they are, "adopt" with a
     neighbour's; "auto" adopts from the second start on. timeout: seconds that
     step() waits at most for what a method waits for. log: called with lines,
     on another thread.
     """
 
-    def __init__(self, model, peer_file, *, params=None, start="auto",
+    def __init__(self, model, peer_file=None, *, params=None, start="auto",
                  timeout=30.0, log=None):
         self._peer = None
         if start not in START:
@@ -53,8 +56,8 @@ class Peer:
         self._timeout = timeout
         self._process = os.getpid()
         self._peer = lib().kith_open(
-            os.fsencode(peer_file), self._vectors.table,
-            len(self._vectors),
+            None if peer_file is None else os.fsencode(peer_file),
+            self._vectors.table, len(self._vectors),
             ctypes.byref(options), error, len(error))
         if not self._peer:
             raise Error(error.value.decode(errors="replace"))
@@ -86,6 +89,14 @@ class Peer:
         self._vectors.check()
         return self._patiently(
             lib().kith_step(self._peer, float(loss), _WAIT_MS))
+
+    def report(self, loss=float("nan"), accuracy=float("nan")):
+        """How good the model is now, by a test of yours (accuracy: a share),
+        for the rows of `kith lab`; of the averaged model where it has given
+        this process that one, whose `over` is True from the start."""
+        self._alive()
+        if lib().kith_report(self._peer, float(loss), float(accuracy)) != 0:
+            self.close()
 
     def serve(self, seconds):
         """Answers neighbours that still train, once one's own share is done."""

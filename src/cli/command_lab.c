@@ -62,6 +62,13 @@ int kith_cli_lab(const struct cli_arguments *arguments)
         code = kith_cli_run_open(&run, arguments, KITH_WORLD_LAB);
     if (code != KITH_EXIT_OK)
         return code;
+    if (record && run.experiment.run.command[0] != '\0') {
+        kith_cli_run_close(&run, KITH_EINVAL,
+                           "--record: a replay cannot carry out the steps of "
+                           "model.run; take --record out",
+                           &summary);
+        return KITH_EXIT_USAGE;
+    }
     kith_cli_catch_signals();
     const struct kith_lab_options options = {
         .experiment = &run.experiment,
@@ -70,6 +77,7 @@ int kith_cli_lab(const struct cli_arguments *arguments)
         .saves = run.save,
         .resume = run.resume,
         .record = record,
+        .output = run.path,
         .port = (uint16_t)port,
         .on_progress = show_progress,
         .on_line = show_line,

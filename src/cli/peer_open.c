@@ -6,7 +6,7 @@ int kith_cli_member_open(struct kith_member_file *member,
 {
     char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
     const enum kith_err err = kith_member_file_open(
-        arguments->words[0], KITH_WORLD_LAB, member, error);
+        arguments->words[0], KITH_WORLD_PEER, member, error);
     if (err == KITH_OK)
         return KITH_EXIT_OK;
     return kith_cli_fail(arguments,

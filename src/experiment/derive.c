@@ -103,7 +103,9 @@ kith_experiment_node_config(const struct kith_experiment *experiment,
 void kith_experiment_lab_periods(struct kith_experiment *experiment)
 {
     const kith_ns evaluate_ns = experiment->evaluate_ns;
-    const bool scored = evaluate_ns > 0 && kith_model_learns(experiment->model);
+    const bool scored =
+        evaluate_ns > 0 &&
+        (kith_model_learns(experiment->model) || experiment->model->reports);
     if (scored && (experiment->save_period_ns == 0 ||
                    experiment->save_period_ns > evaluate_ns))
         experiment->save_period_ns = evaluate_ns;
@@ -112,11 +114,10 @@ void kith_experiment_lab_periods(struct kith_experiment *experiment)
 
 const char *kith_world_name(enum kith_world world)
 {
-    static const char *const names[] = {[KITH_WORLD_TRAIN] = "train",
-                                        [KITH_WORLD_SIM] = "sim",
-                                        [KITH_WORLD_LAB] = "lab",
-                                        [KITH_WORLD_PROGRAM] = "peer",
-                                        [KITH_WORLD_PROGRAM_SIM] = "sim"};
+    static const char *const names[] = {
+        [KITH_WORLD_TRAIN] = "train",  [KITH_WORLD_SIM] = "sim",
+        [KITH_WORLD_LAB] = "lab",      [KITH_WORLD_PEER] = "peer",
+        [KITH_WORLD_PROGRAM] = "peer", [KITH_WORLD_PROGRAM_SIM] = "sim"};
     return names[world];
 }
 
@@ -135,12 +136,17 @@ kith_experiment_check_world(const struct kith_experiment *experiment,
         world == KITH_WORLD_SIM || world == KITH_WORLD_PROGRAM_SIM;
     const bool is_program =
         world == KITH_WORLD_PROGRAM || world == KITH_WORLD_PROGRAM_SIM;
-    const bool is_lab = world == KITH_WORLD_LAB || world == KITH_WORLD_PROGRAM;
+    const bool is_lab = world == KITH_WORLD_LAB || world == KITH_WORLD_PEER ||
+                        world == KITH_WORLD_PROGRAM;
+    const bool runs = world == KITH_WORLD_LAB && experiment->model->reports;
     const bool is_patient = experiment->stop.patience > 0;
     const bool evaluates_once =
         world == KITH_WORLD_TRAIN ? experiment->evaluations == KITH_EVALUATE_END
                                   : experiment->evaluate_ns == 0;
-    if (is_program != (strcmp(experiment->model->name, "program") == 0))
+    if (runs && experiment->run.command[0] == '\0')
+        return REFUSE("model.run: not given; allowed: the command that kith "
+                      "lab starts for each peer, such as \"python3 train.py\"");
+    if (is_program != experiment->model->reports && !runs)
         return is_program
                    ? REFUSE(
                          "model.kind: found %s, which kith trains itself, by "
@@ -154,8 +160,8 @@ kith_experiment_check_world(const struct kith_experiment *experiment,
                             "trains built-in models")
                    : REFUSE("model.kind: a program's own training loop opens "
                             "its peer, by kith_open() of kith/kith.h or by "
-                            "`import kith`; this command trains built-in "
-                            "models");
+                            "`import kith`; of these commands kith lab alone "
+                            "starts it, as model.run says");
     if (is_program && experiment->central.present)
         return REFUSE("central: central baselines move gradients, and a "
                       "training loop of yours gives its model alone; take "

@@ -189,6 +189,9 @@ const struct key kith_experiment_keys[] = {
      .help = "sizes, input first"},
     BOUNDED("model.dim", KEY_U32, 0, model_config.dim, 1, 1 << 30, NULL,
             "parameters"),
+    {"model.run", KEY_TEXT, KEY_LOCAL, TEXT_AT(run.command),
+     .help = "lab: the command whose processes are the peers, in this file's "
+             "folder"},
     BOUNDED("model.spread", KEY_NUMBER, 0, model_config.spread, 0, 1e6, "1",
             "of targets, of gradients"),
     BOUNDED("model.start", KEY_NUMBER, 0, model_config.start, 0, 1e6, "0",

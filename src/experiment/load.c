@@ -52,7 +52,9 @@ static enum kith_err read_checks(const struct tree *tree,
                                   error);
         const struct kith_quantity *quantity =
             kith_quantity_find(check->quantity);
-        if (quantity->needs_data && experiment->model->input == KITH_INPUT_NONE)
+        if (quantity->needs_data &&
+            experiment->model->input == KITH_INPUT_NONE &&
+            !experiment->model->reports)
             return kith_yaml_fail(tree, item, "assert", KITH_EINVAL,
                                   "found \"%s\", which model %s does not have",
                                   check->quantity, experiment->model->name);
@@ -99,6 +101,17 @@ static bool relative(const char *path)
     return path[0] != '\0' && path[0] != '/';
 }
 
+static enum kith_err read_run(const struct tree *tree,
+                              struct kith_experiment *experiment)
+{
+    (void)kith_text_copy(experiment->run.folder, sizeof experiment->run.folder,
+                         ".");
+    return experiment->run.command[0] == '\0'
+               ? KITH_OK
+               : kith_experiment_resolve_path(tree, "model.run",
+                                              experiment->run.folder);
+}
+
 /* The file as it was read where that repeats the run, else the tree as YAML
  * with --set applied and the paths of data absolute. */
 static enum kith_err keep_source(const struct tree *tree, const char *text,
@@ -139,6 +152,7 @@ static enum kith_err read_experiment(const struct tree *tree, const char *text,
                          relative(experiment->gossip.path);
     static experiment_reader *const readers[] = {
         read_checks,
+        read_run,
         kith_experiment_read_data,
         kith_experiment_read_train,
         kith_experiment_read_coefficients,

@@ -110,6 +110,14 @@ uint64_t kith_lab_average_step(const struct lab_average *average)
     return whole + rest / average->count;
 }
 
+struct kith_average_facts
+kith_lab_average_facts(const struct lab_average *average)
+{
+    return (struct kith_average_facts){
+        kith_lab_average_step(average), average->count,
+        average->consensus_distance, average->correlation};
+}
+
 void kith_lab_average_close(struct lab_average *average)
 {
     for (uint32_t i = 0; i < average->count; i++)

@@ -10,6 +10,7 @@
 #include "kith/err.h"
 #include "kith/experiment.h"
 #include "kith/evaluation.h"
+#include "kith/lab_place.h"
 #include "kith/types.h"
 #include "kith/worker.h"
 #include "src/lab/cluster.h"
@@ -41,6 +42,8 @@ KITH_MUST_CHECK enum kith_err kith_lab_average_score(
     const struct kith_dataset *dataset, struct kith_score *score);
 /* The mean of their steps, rounded down. count > 0. */
 uint64_t kith_lab_average_step(const struct lab_average *average);
+struct kith_average_facts
+kith_lab_average_facts(const struct lab_average *average);
 void kith_lab_average_close(struct lab_average *average);
 
 #endif

@@ -81,6 +81,7 @@ static enum kith_err open_peers(struct lab *lab)
         peer->slow = 1;
         peer->process.rows_fd = peer->process.control_fd = -1;
         peer->last.peer = i;
+        peer->reported = (struct kith_score){NAN, NAN};
         peer->child.resume = lab->options->resume;
     }
     enum kith_err err =
@@ -125,7 +126,7 @@ static enum kith_err open_lab(struct lab *lab)
     kith_checks_start(&lab->checks);
     kith_values_clear(&lab->values);
     lab->correlation_lowest = NAN;
-    enum kith_err err = kith_lab_live_open(lab);
+    enum kith_err err = KITH_OK;
     if (lab->options->record)
         err = kith_rundb_journal_begin(lab->options->store);
     if (kith_lab_stored(lab, err) != KITH_OK)
@@ -133,6 +134,7 @@ static enum kith_err open_lab(struct lab *lab)
     raise_file_limit();
     kith_backend_threads(1);
     lab->opened_ns = kith_host_now();
+    lab->remind_ns = lab->opened_ns + LAB_REMIND_NS;
     char text[KITH_LAB_ERROR_BYTES];
     err = kith_lab_cluster_open(&lab->cluster, experiment->peers,
                                 lab->options->port, lab->options->saves, text);
@@ -154,9 +156,12 @@ static bool all_ready(const struct lab *lab)
  */
 static void start_together(struct lab *lab)
 {
-    while (!all_ready(lab) && lab->err == KITH_OK && lab->signals == 0)
+    while (!all_ready(lab) && lab->err == KITH_OK && lab->signals == 0) {
         kith_lab_turn(lab, kith_host_now() + KITH_S);
-    if (lab->err != KITH_OK || lab->signals > 0)
+        kith_lab_program_wait(lab);
+    }
+    if (lab->err != KITH_OK || lab->signals > 0 ||
+        kith_lab_stored(lab, kith_lab_live_open(lab)) != KITH_OK)
         return;
 
     const kith_ns period_ns = lab->experiment.evaluate_ns;
@@ -246,11 +251,12 @@ static void run(struct lab *lab)
 
 static kith_ns stop_span(const struct lab *lab)
 {
-    const struct kith_experiment *experiment = lab->options->experiment;
+    const struct kith_experiment *experiment = &lab->experiment;
     const double bytes = 8.0 * (double)kith_model_size_of(
                                    experiment->model, &experiment->model_config)
                                    .dim;
     return LAB_STOP_NS +
+           (kith_lab_is_program(experiment) ? LAB_PROGRAM_STOP_NS : 0) +
            (kith_ns)(bytes / LAB_STOP_BYTES_PER_S * 1e9) * lab->peer_count;
 }
 
@@ -260,6 +266,18 @@ static bool any_alive(const struct lab *lab)
         if (kith_lab_peer_is_alive(&lab->peers[i]))
             return true;
     return false;
+}
+
+/* A program that runs on behind the end of its peer costs the run nothing. */
+static void end_late(struct lab_peer *peer)
+{
+    const bool has_ended = peer->has_final && peer->final.err == KITH_OK;
+    if (has_ended)
+        peer->state = LAB_PEER_LEFT;
+    kith_lab_mourn(peer->lab, "peer %u did not stop in time: %skilled",
+                   (unsigned)peer->rank,
+                   has_ended ? "its program runs on without a peer, and is "
+                             : "");
 }
 
 /* A second Ctrl-C does not wait for saves. Who cannot be told is ending by
@@ -281,8 +299,7 @@ static void stop(struct lab *lab)
         kith_lab_turn(lab, deadline_ns);
     for (uint32_t i = 0; i < lab->peer_count; i++)
         if (kith_lab_peer_is_alive(&lab->peers[i]) && lab->err == KITH_OK)
-            kith_lab_mourn(lab, "peer %u did not stop in time: killed",
-                           (unsigned)i);
+            end_late(&lab->peers[i]);
 }
 
 static void close_lab(struct lab *lab)

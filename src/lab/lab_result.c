@@ -141,8 +141,9 @@ static void score_peers(struct lab *lab, const struct lab_average *average)
     values->loss_worst = -INFINITY;
     for (uint32_t i = 0; i < average->count; i++) {
         const struct lab_model *model = &average->models[i];
-        struct kith_score own;
-        if (score(lab, model->z, &own) != KITH_OK) {
+        struct kith_score own = lab->peers[model->peer].reported;
+        if (!kith_lab_is_program(&lab->experiment) &&
+            score(lab, model->z, &own) != KITH_OK) {
             kith_lab_fail(lab, KITH_ENOMEM, "out of memory for evaluation");
             return;
         }
@@ -164,6 +165,16 @@ static void score_peers(struct lab *lab, const struct lab_average *average)
         values->accuracy_worst = NAN;
 }
 
+static enum kith_err score_average(struct lab *lab, struct lab_average *average,
+                                   struct kith_score *out)
+{
+    if (!kith_lab_is_program(&lab->experiment))
+        return kith_lab_average_score(average, &lab->experiment,
+                                      lab->options->dataset, out);
+    *out = kith_lab_program_measure(lab, average);
+    return KITH_OK;
+}
+
 static void evaluate(struct lab *lab, struct kith_summary *summary)
 {
     uint8_t wanted[KITH_LAB_PEERS_MAX] = {0};
@@ -183,8 +194,7 @@ static void evaluate(struct lab *lab, struct kith_summary *summary)
     struct kith_score all;
     if (average.count == 0)
         kith_lab_say(lab, "no peer left a complete save: nothing to evaluate");
-    else if (kith_lab_average_score(&average, &lab->experiment,
-                                    lab->options->dataset, &all) != KITH_OK)
+    else if (score_average(lab, &average, &all) != KITH_OK)
         kith_lab_fail(lab, KITH_ENOMEM, "out of memory for evaluation");
     else {
         lab->values.accuracy = all.accuracy;

@@ -71,6 +71,9 @@ enum kith_err kith_lab_stored(struct lab *lab, enum kith_err err)
 static void take_row(struct lab_peer *peer, const struct kith_row *row)
 {
     kith_lab_live_row(peer, row);
+    if (kith_lab_is_program(&peer->lab->experiment) &&
+        (isfinite(row->accuracy) || isfinite(row->test_loss)))
+        peer->reported = (struct kith_score){row->test_loss, row->accuracy};
     peer->last = *row;
     kith_row_add_incarnation(&peer->last, &peer->gone);
     (void)kith_rundb_row(peer->lab->options->store, &peer->last);
@@ -103,6 +106,7 @@ static void take_final(struct lab_peer *peer, const struct lab_final *final)
 {
     struct lab *lab = peer->lab;
     peer->final = *final;
+    peer->has_final = true;
     peer->saved = final->saved && final->err == KITH_OK;
     peer->finished = peer->finished || final->finished;
     if (final->dropped > 0)
@@ -112,6 +116,26 @@ static void take_final(struct lab_peer *peer, const struct lab_final *final)
     if (final->err != KITH_OK && ends_the_run(lab, final->err))
         kith_lab_fail(lab, final->err, "peer %u: %s", (unsigned)peer->rank,
                       final->text);
+}
+
+/* How large a program's model is says the program. */
+static void take_ready(struct lab_peer *peer, uint64_t dim)
+{
+    struct lab *lab = peer->lab;
+    struct kith_model_config *config = &lab->experiment.model_config;
+    if (peer->state != LAB_PEER_STARTED)
+        return;
+    peer->state = LAB_PEER_READY;
+    if (!kith_lab_is_program(&lab->experiment))
+        return;
+    if (config->dim == 0 && dim <= KITH_PARAMETERS_MAX)
+        config->dim = (uint32_t)dim;
+    if (config->dim != dim)
+        kith_lab_fail(lab, KITH_EMISMATCH,
+                      "peer %u: its model has %llu values, that of others %u; "
+                      "every process of model.run makes the same one",
+                      (unsigned)peer->rank, (unsigned long long)dim,
+                      (unsigned)config->dim);
 }
 
 /* A peer goes on when a save fails: its disk may get room again. A lab would
@@ -143,8 +167,7 @@ static void take_record(void *user, const struct lab_record *record)
         return;
     switch (record->kind) {
     case LAB_RECORD_READY:
-        if (peer->state == LAB_PEER_STARTED)
-            peer->state = LAB_PEER_READY;
+        take_ready(peer, record->as.ready.dim);
         break;
     case LAB_RECORD_ROW:
         take_row(peer, &record->as.row);
@@ -188,8 +211,13 @@ enum kith_err kith_lab_peer_start(struct lab_peer *peer)
     peer->child.record = lab->options->record;
     peer->child.self = peer->rank;
     peer->child.listen_fd = fd;
-    struct lab_job job = {
-        .keep_fd = fd, .user = &peer->child, .run = kith_lab_child_peer};
+    peer->child.output = lab->options->output;
+    const bool is_program = kith_lab_is_program(&lab->experiment);
+    struct lab_job job = {.keep_fd = fd,
+                          .is_group = is_program,
+                          .user = &peer->child,
+                          .run = is_program ? kith_lab_program_peer
+                                            : kith_lab_child_peer};
     snprintf(job.name, sizeof job.name, "kith peer %u",
              (unsigned)peer->rank % 100000);
     err = kith_lab_process_start(&peer->process, &job);
@@ -202,7 +230,7 @@ enum kith_err kith_lab_peer_start(struct lab_peer *peer)
             "the limits on processes and open files",
             (unsigned)peer->rank, strerror(why));
     peer->state = LAB_PEER_STARTED;
-    peer->finished = peer->saved = false;
+    peer->finished = peer->saved = peer->has_final = false;
     memset(&peer->final, 0, sizeof peer->final);
     return KITH_OK;
 }
@@ -214,18 +242,23 @@ static void bury(struct lab_peer *peer)
     peer->gone = peer->last;
 }
 
-void kith_lab_peer_collect(struct lab_peer *peer)
+/* What the pipe holds is read after the death; no more can come then. */
+static void drain(struct lab_peer *peer)
 {
-    /* SIGKILL was sent: this ends at once. What the pipe holds is read after
-     * the death; no more can come then. */
-    struct timespec wait = {0, 1000000};
-    while (!kith_lab_process_reap(&peer->process))
-        nanosleep(&wait, NULL);
     for (int i = 0; i < DRAIN_READS; i++)
         if (kith_lab_process_read(&peer->process, peer, take_record) !=
                 KITH_EAGAIN ||
             peer->process.rows_fd < 0)
             break;
+}
+
+void kith_lab_peer_collect(struct lab_peer *peer)
+{
+    /* SIGKILL was sent: this ends at once. */
+    struct timespec wait = {0, 1000000};
+    while (!kith_lab_process_reap(&peer->process))
+        nanosleep(&wait, NULL);
+    drain(peer);
     bury(peer);
 }
 
@@ -233,22 +266,32 @@ void kith_lab_peer_collect(struct lab_peer *peer)
 static void peer_ended(struct lab_peer *peer)
 {
     struct lab *lab = peer->lab;
-    char text[128];
-    kith_lab_process_text(&peer->process, text, sizeof text);
-    const bool in_order = peer->process.status == 0;
-    bury(peer);
-    if (in_order) {
-        peer->state = LAB_PEER_LEFT;
-        return;
+    char text[1024];
+    bool in_order;
+    if (kith_lab_is_program(&lab->experiment)) {
+        drain(peer);
+        in_order = kith_lab_program_ended(peer, text, sizeof text);
+    } else {
+        const char *why = peer->final.text;
+        kith_lab_process_text(&peer->process, text, sizeof text);
+        (void)kith_text_add(text, sizeof text, strlen(text), "%s%s",
+                            why[0] != 0 ? ": " : "", why);
+        in_order = peer->process.status == 0;
+        text[0] = in_order ? '\0' : text[0];
     }
-    peer->faults |= LAB_FAULT_AFFECTED;
-    peer->saved = false;
-    const char *why = peer->final.text;
-    if (lab->start_ns == 0)
-        kith_lab_fail(lab, KITH_EDEVICE, "peer %u %s before the start%s%s",
-                      (unsigned)peer->rank, text, why[0] != 0 ? ": " : "", why);
-    kith_lab_mourn(lab, "peer %u died: %s%s%s; the others go on",
-                   (unsigned)peer->rank, text, why[0] != 0 ? ": " : "", why);
+    bury(peer);
+    if (in_order)
+        peer->state = LAB_PEER_LEFT;
+    else {
+        peer->faults |= LAB_FAULT_AFFECTED;
+        peer->saved = false;
+    }
+    if (lab->start_ns == 0 && !in_order)
+        kith_lab_fail(lab, KITH_EDEVICE, "before the start, peer %u: %s",
+                      (unsigned)peer->rank, text);
+    if (text[0] != '\0')
+        kith_lab_mourn(lab, "peer %u %s: %s; the others go on",
+                       (unsigned)peer->rank, in_order ? "left" : "died", text);
 }
 
 static void read_peer(struct lab_peer *peer)
@@ -264,7 +307,8 @@ static void read_peer(struct lab_peer *peer)
 
 static void check_peer(struct lab_peer *peer)
 {
-    if (kith_lab_peer_is_alive(peer) && peer->process.rows_fd < 0 &&
+    if (kith_lab_peer_is_alive(peer) &&
+        (peer->process.rows_fd < 0 || peer->process.is_group) &&
         kith_lab_process_reap(&peer->process))
         peer_ended(peer);
 }
@@ -304,70 +348,11 @@ void kith_lab_count_all(const struct lab *lab, uint64_t step,
     row->done = sum.done;
 }
 
-/* As in the simulator: at evaluations, where there are any, for a value from
- * before a fault says nothing about what comes after it. */
-static void check_values(struct lab *lab, kith_ns time_ns)
+void kith_lab_check_values(struct lab *lab, kith_ns time_ns)
 {
     kith_lab_values(lab);
     (void)kith_checks_always(&lab->checks, lab->options->experiment,
                              &lab->values, time_ns);
-}
-
-static void take_score(void *user, const struct lab_record *record)
-{
-    struct lab *lab = user;
-    if (record->kind != LAB_RECORD_SCORE)
-        return;
-    const struct lab_score *score = &record->as.score;
-    lab->accuracy = score->accuracy;
-    struct kith_row row = kith_row_unknown(KITH_NOBODY);
-    row.time_ns = kith_host_now() - lab->start_ns;
-    row.step = score->step;
-    row.loss = row.test_loss = score->loss;
-    row.accuracy = score->accuracy;
-    row.consensus_distance = score->consensus_distance;
-    kith_lab_count_all(lab, score->step, &row);
-    (void)kith_rundb_row(lab->options->store, &row);
-    lab->values.accuracy = score->accuracy;
-    lab->values.loss = score->loss;
-    lab->values.consensus_distance = score->consensus_distance;
-    lab->values.correlation = score->correlation;
-    lab->correlation_lowest = fmin(lab->correlation_lowest, score->correlation);
-    check_values(lab, row.time_ns);
-    kith_lab_check_patience(lab, score->loss, score->accuracy);
-}
-
-/* An evaluation that fails costs one point of the curve. */
-static void read_score(struct lab *lab)
-{
-    const enum kith_err err =
-        kith_lab_process_read(&lab->score, lab, take_score);
-    if (err != KITH_OK && err != KITH_EAGAIN)
-        kith_lab_process_signal(&lab->score, SIGKILL);
-}
-
-static void check_score(struct lab *lab, kith_ns now_ns)
-{
-    if (lab->scoring && lab->score.rows_fd < 0 &&
-        kith_lab_process_reap(&lab->score)) {
-        kith_lab_process_end(&lab->score);
-        lab->scoring = false;
-    }
-    if (lab->score_ns == 0 || now_ns < lab->score_ns || lab->stopping)
-        return;
-    const kith_ns period = lab->experiment.evaluate_ns;
-    lab->score_ns += ((now_ns - lab->score_ns) / period + 1) * period;
-    if (lab->scoring)
-        return;
-    lab->score_child = (struct lab_child){.experiment = &lab->experiment,
-                                          .dataset = lab->options->dataset,
-                                          .cluster = &lab->cluster,
-                                          .listen_fd = -1};
-    const struct lab_job job = {.name = "kith evaluate",
-                                .keep_fd = -1,
-                                .user = &lab->score_child,
-                                .run = kith_lab_child_score};
-    lab->scoring = kith_lab_process_start(&lab->score, &job) == KITH_OK;
 }
 
 static void show_progress(struct lab *lab, kith_ns now_ns)
@@ -406,7 +391,7 @@ static void every_second(struct lab *lab, kith_ns now_ns)
         return;
     lab->progress_ns = now_ns + LAB_PROGRESS_NS;
     if (lab->score_ns == 0)
-        check_values(lab, now_ns - lab->start_ns);
+        kith_lab_check_values(lab, now_ns - lab->start_ns);
     kith_lab_stored(lab, kith_rundb_flush(lab->options->store));
     if (lab->options->on_progress != NULL)
         show_progress(lab, now_ns);
@@ -472,7 +457,7 @@ void kith_lab_turn(struct lab *lab, kith_ns until_ns)
     if (fds[0].revents != 0)
         read_signals(lab);
     if (fds[1].revents != 0)
-        read_score(lab);
+        kith_lab_score_read(lab);
     for (uint32_t i = 0; i < lab->peer_count; i++) {
         if (fds[2 + i].revents != 0) {
             read_peer(&lab->peers[i]);
@@ -481,6 +466,6 @@ void kith_lab_turn(struct lab *lab, kith_ns until_ns)
         check_peer(&lab->peers[i]);
     }
     const kith_ns now_ns = kith_host_now();
-    check_score(lab, now_ns);
+    kith_lab_score_check(lab, now_ns);
     every_second(lab, now_ns);
 }

@@ -4,8 +4,10 @@
  *   launcher.c  one turn of the loop: signals, records, deaths, clocks
  *   lab_faults.c     crash, restart, pause, slow, cut, as the clock says
  *   interrupted_run.c      what an interrupted run had, and an early stop
+ *   scoring.c   evaluations on the way
  *   lab_result.c    evaluation, rows of the end, checks, summary
  *   process.c   a child and its pipes;  child.c  what runs in it
+ *   program.c   the same where that is a program of the user's
  *   cluster.c   keys, ports, folder;    average.c  the averaged model
  *
  * One thread, one loop around poll(); nothing here waits for a peer longer than
@@ -38,6 +40,12 @@
 /* A peer that counts time itself, and does not end. */
 #define LAB_LATE_NS (5 * KITH_S)
 #define LAB_PROGRESS_NS KITH_S
+/* Programs: how long a report of one's own and an interpreter's end may take
+ * beyond that; an evaluation of the average; and how often one that has not
+ * opened its peer is named. */
+#define LAB_PROGRAM_STOP_NS (60 * KITH_S)
+#define LAB_MEASURE_NS (600 * KITH_S)
+#define LAB_REMIND_NS (30 * KITH_S)
 /* Records are read together: a wake-up for each is time of the cores that the
  * peers train on. They carry their own times; faults come when they are due. */
 #define LAB_GATHER_NS (5 * KITH_MS)
@@ -71,7 +79,9 @@ struct lab_peer {
     const struct kith_atom *lie; /* of what it sends, without end; or NULL */
     struct kith_row last; /* the latest row, earlier incarnations added */
     struct kith_row gone; /* sums of earlier incarnations */
+    bool has_final;
     struct lab_final final;
+    struct kith_score reported; /* by its program, last; NaN: not */
 };
 
 static inline bool kith_lab_peer_is_alive(const struct lab_peer *peer)
@@ -102,6 +112,8 @@ struct lab {
     struct lab_process score; /* an evaluation under way */
     struct lab_child score_child;
     bool scoring;
+    struct kith_score scored; /* the average, last */
+    kith_ns remind_ns;
     kith_ns score_ns;   /* the next one; 0: none */
     double accuracy;    /* the latest */
     double best;        /* the best so far; NaN: none */
@@ -145,6 +157,16 @@ void kith_lab_count_all(const struct lab *lab, uint64_t step,
                         struct kith_row *row);
 /* Sums of the latest rows, for progress and checks. */
 void kith_lab_values(struct lab *lab);
+/* As in the simulator: at evaluations, where there are any, for a value from
+ * before a fault says nothing about what comes after it. */
+void kith_lab_check_values(struct lab *lab, kith_ns time_ns);
+
+/* scoring.c: what one says; whether one is over, or due. */
+void kith_lab_score_read(struct lab *lab);
+void kith_lab_score_check(struct lab *lab, kith_ns now_ns);
+/* An evaluation, unless one is under way: of that average, which a program gets
+ * at the end, or of the saves as they are (NULL). */
+void kith_lab_score_start(struct lab *lab, struct lab_average *average);
 
 /* lab_liveness.c: fed by the launcher, asked by the checks. */
 enum kith_err kith_lab_live_open(struct lab *lab);
@@ -170,6 +192,18 @@ void kith_lab_faults_pass(struct lab *lab);
  * whether an evaluation was the last that stop.patience allows. */
 KITH_MUST_CHECK enum kith_err kith_lab_read_interrupted(struct lab *lab);
 void kith_lab_check_patience(struct lab *lab, double loss, double accuracy);
+
+/* program.c: are the peers processes of a program? */
+bool kith_lab_is_program(const struct kith_experiment *experiment);
+/* One has ended: did it leave in order? `text`: what is to be said of it, with
+ * its last lines; "": nothing. */
+bool kith_lab_program_ended(const struct lab_peer *peer, char *text,
+                            size_t size);
+/* Names one that is waited for, now and then. */
+void kith_lab_program_wait(struct lab *lab);
+/* What the program reports of the average, in a process of its own. */
+struct kith_score kith_lab_program_measure(struct lab *lab,
+                                           struct lab_average *average);
 
 /* lab_result.c */
 void kith_lab_result(struct lab *lab, struct kith_summary *summary);

@@ -15,8 +15,12 @@ libkith_lab_a_SOURCES = \
   src/lab/lab_result.c \
   src/lab/launcher.c \
   src/lab/launcher.h \
+  src/lab/place.c \
   src/lab/process.c \
   src/lab/process.h \
+  src/lab/program.c \
   src/lab/records.c \
   src/lab/records.h \
-  src/lab/save_folder.c
+  src/lab/save_folder.c \
+  src/lab/scoring.c \
+  src/lab/speaker.c

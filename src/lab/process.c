@@ -81,6 +81,8 @@ static void child_main(const struct lab_job *job, pid_t launcher, int rows_fd,
     if (getppid() != launcher)
         _exit(1);
     prctl(PR_SET_NAME, job->name);
+    if (job->is_group)
+        (void)setpgid(0, 0);
     child_signals();
     child_streams();
     int keep[3] = {job->keep_fd, rows_fd, control_fd};
@@ -96,6 +98,7 @@ enum kith_err kith_lab_process_start(struct lab_process *process,
 {
     process->pid = 0;
     process->rows_fd = process->control_fd = -1;
+    process->is_group = job->is_group;
     process->reaped = false;
     process->fill = 0;
 
@@ -114,6 +117,8 @@ enum kith_err kith_lab_process_start(struct lab_process *process,
         goto fail;
     if (pid == 0)
         child_main(job, launcher, rows[1], control[0]);
+    if (job->is_group) /* whoever of the two is first */
+        (void)setpgid(pid, pid);
     close(rows[1]);
     close(control[0]);
     process->pid = pid;
@@ -207,12 +212,30 @@ bool kith_lab_process_tell(struct lab_process *process, const char *format, ...)
 void kith_lab_process_signal(struct lab_process *process, int number)
 {
     if (process->pid > 0 && !process->reaped)
-        kill(process->pid, number);
+        kill(process->is_group ? -process->pid : process->pid, number);
+}
+
+/* While its leader is there to be reaped nobody else has the group's number.
+ * false: the leader has not ended. */
+static bool end_group(const struct lab_process *process, int flags)
+{
+    siginfo_t info = {.si_pid = 0};
+    int code;
+    do
+        code =
+            waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOWAIT | flags);
+    while (code < 0 && errno == EINTR);
+    if (code == 0 && info.si_pid == 0)
+        return false;
+    (void)kill(-process->pid, SIGKILL);
+    return true;
 }
 
 static void reap_with(struct lab_process *process, int flags)
 {
     if (process->pid <= 0 || process->reaped)
+        return;
+    if (process->is_group && !end_group(process, flags))
         return;
     pid_t got;
     do

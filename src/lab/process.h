@@ -1,9 +1,10 @@
 /* A child process with two pipes: it writes records, it reads control lines.
  *
- * Forked, never executed: it shares the launcher's data set copy-on-write. It
- * dies with the launcher (PR_SET_PDEATHSIG), holds no descriptor that is not
- * its own, ignores Ctrl-C (the launcher decides) and prints to stderr only.
- * Test: unit/test_lab_process.c. */
+ * Forked, and executed for a program of the user's alone: it shares the
+ * launcher's data set copy-on-write. It dies with the launcher
+ * (PR_SET_PDEATHSIG), holds no descriptor that is not its own, ignores Ctrl-C
+ * (the launcher decides) and prints to stderr only. Test:
+ * unit/test_lab_process.c. */
 #ifndef KITH_LAB_PROCESS_H
 #define KITH_LAB_PROCESS_H
 
@@ -25,6 +26,7 @@ struct lab_process {
     pid_t pid;      /* 0: none */
     int rows_fd;    /* read end, not blocking; -1 once at its end */
     int control_fd; /* write end, not blocking; -1 */
+    bool is_group;  /* so are the processes that it starts */
     bool reaped;
     int status; /* of waitpid, valid once reaped */
     size_t fill;
@@ -37,6 +39,7 @@ struct lab_job {
     void *user;
     /* The child's whole life; what it returns is its exit status. */
     int (*run)(void *user, int rows_fd, int control_fd);
+    bool is_group; /* it leads one: signals meet all of it */
 };
 
 /* KITH_EBUSY: no process or pipe could be made (errno says why). */

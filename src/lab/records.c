@@ -59,6 +59,7 @@ static const struct field header[] = {
     {PEER, offsetof(struct lab_record, peer)},
     {U32, offsetof(struct lab_record, incarnation)},
     {COUNT, offsetof(struct lab_record, time_ns)}};
+static const struct field ready[] = {{COUNT, AT(ready.dim)}};
 static const struct field row[] = {
 #define KITH_SERIES_COLUMN(place, schema, kind, name, add, chart)              \
     OWN_##place({kind, AT(row.name)})
@@ -108,11 +109,14 @@ static const struct field pieces[] = {
 static const struct {
     const struct field *fields;
     uint32_t count;
-} bodies[LAB_RECORD_KINDS] = {
-    [LAB_RECORD_ROW] = FIELDS(row),      [LAB_RECORD_MARK] = FIELDS(event),
-    [LAB_RECORD_LINE] = FIELDS(line),    [LAB_RECORD_FINAL] = FIELDS(final),
-    [LAB_RECORD_SCORE] = FIELDS(score),  [LAB_RECORD_JOURNAL] = FIELDS(journal),
-    [LAB_RECORD_PIECES] = FIELDS(pieces)};
+} bodies[LAB_RECORD_KINDS] = {[LAB_RECORD_READY] = FIELDS(ready),
+                              [LAB_RECORD_ROW] = FIELDS(row),
+                              [LAB_RECORD_MARK] = FIELDS(event),
+                              [LAB_RECORD_LINE] = FIELDS(line),
+                              [LAB_RECORD_FINAL] = FIELDS(final),
+                              [LAB_RECORD_SCORE] = FIELDS(score),
+                              [LAB_RECORD_JOURNAL] = FIELDS(journal),
+                              [LAB_RECORD_PIECES] = FIELDS(pieces)};
 #define HEADER_COUNT (sizeof header / sizeof *header)
 
 /* The largest of whole numbers that are let through, and the bounds of reals;

@@ -22,7 +22,7 @@
 #include "kith/types.h"
 
 #define LAB_RECORD_BYTES 512u
-#define LAB_RECORD_VERSION 6u
+#define LAB_RECORD_VERSION 7u
 /* Longer lines are cut; terminator included. */
 #define LAB_TEXT_BYTES 360u
 
@@ -42,6 +42,10 @@ enum lab_record_kind {
     LAB_RECORDS(KITH_X)
 #undef KITH_X
         LAB_RECORD_KINDS
+};
+
+struct lab_ready {
+    uint64_t dim; /* of the model */
 };
 
 struct lab_final {
@@ -72,6 +76,7 @@ struct lab_record {
     uint32_t incarnation;
     kith_ns time_ns;
     union {
+        struct lab_ready ready;
         struct kith_row row;
         struct kith_mark mark;
         char line[LAB_TEXT_BYTES];

@@ -8,16 +8,14 @@
  * Nothing here is global; handles.c knows which are open. */
 #include "kith/kith.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "kith/assert.h"
 #include "kith/build.h"
@@ -25,6 +23,7 @@
 #include "kith/member_file.h"
 #include "kith/text.h"
 #include "handles.h"
+#include "in_lab.h"
 #include "program.h"
 
 /* More than any framework makes of a model. */
@@ -42,17 +41,18 @@ struct kith_handle {
     uint32_t incarnation;
     bool adopts;
     char save[KITH_PATH_BYTES_MAX];
+    struct in_lab lab; /* where there is no peer file */
 
     struct kith_caller *caller;
     struct kith_fork_gate *fork_gate;
     pthread_t thread;
-    int stop[2]; /* a pipe: the run takes its first end */
 
     pthread_mutex_t mutex; /* guards the rest */
     pthread_cond_t changed;
     enum stage stage;
-    bool is_finite; /* the vectors were, at the start */
-    enum kith_err err;
+    bool is_finite;        /* the vectors were, at the start */
+    enum kith_err err;     /* of the run */
+    enum kith_err refused; /* a call */
     struct kith_peer_report report;
     char error[KITH_PEER_ERROR_BYTES];
 };
@@ -88,16 +88,24 @@ static void go_to(struct kith_handle *peer, enum stage stage)
     pthread_mutex_unlock(&peer->mutex);
 }
 
-/* Everything is open, and the caller waits for this in kith_open(): nobody else
- * touches the vectors. */
-static kith_ns on_ready(void *user)
+/* Everything is open, and the caller waits for on_start in kith_open(): nobody
+ * else touches the vectors. */
+static void on_open(void *user)
 {
     struct kith_handle *peer = user;
-    struct timespec t;
-    peer->is_finite = kith_caller_ready(peer->caller, false);
-    go_to(peer, READY);
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (kith_ns)t.tv_sec * KITH_S + t.tv_nsec;
+    peer->is_finite = kith_caller_ready(peer->caller, peer->lab.is_resumed);
+}
+
+static void on_start(void *user)
+{
+    go_to(user, READY);
+}
+
+static kith_ns on_ready(void *user)
+{
+    on_open(user);
+    on_start(user);
+    return kith_host_now();
 }
 
 static void *run(void *arg)
@@ -105,6 +113,17 @@ static void *run(void *arg)
     struct kith_handle *peer = arg;
     const struct kith_member_file *member = &peer->member;
     struct kith_peer_options options;
+    if (peer->lab.is_here) {
+        kith_speaker_options(peer->lab.speaker, &options);
+        options.caller = peer->caller;
+        options.base = peer->options.base;
+        options.fork_gate = peer->fork_gate;
+        peer->err = kith_peer_run(&options, &peer->report, peer->error);
+        kith_speaker_end(peer->lab.speaker, peer->err, &peer->report,
+                         peer->error);
+        go_to(peer, ENDED);
+        return NULL;
+    }
     kith_peer_options_default(&options);
     options.experiment = &member->experiment;
     options.identity = &member->identity;
@@ -118,7 +137,6 @@ static void *run(void *arg)
     options.adopt = peer->adopts;
     options.wait_members = member->file.wait.members;
     options.wait_ns = member->file.wait.for_ns;
-    options.control_fd = peer->stop[0];
     options.caller = peer->caller;
     options.base = peer->options.base;
     options.fork_gate = peer->fork_gate;
@@ -202,11 +220,9 @@ static bool count_start(struct kith_handle *peer)
 
 static void free_handle(struct kith_handle *peer)
 {
-    for (unsigned i = 0; i < 2; i++)
-        if (peer->stop[i] >= 0)
-            (void)close(peer->stop[i]);
     kith_caller_close(peer->caller);
     kith_fork_gate_close(peer->fork_gate);
+    kith_in_lab_close(&peer->lab);
     kith_member_file_close(&peer->member);
     pthread_cond_destroy(&peer->changed);
     pthread_mutex_destroy(&peer->mutex);
@@ -217,20 +233,25 @@ static void free_handle(struct kith_handle *peer)
 static bool open_all(struct kith_handle *peer, const char *peer_file,
                      const struct kith_vector *vectors, uint32_t count)
 {
-    if (!take_vectors(peer, vectors, count) ||
-        kith_member_file_open(peer_file, KITH_WORLD_PROGRAM, &peer->member,
-                              peer->error) != KITH_OK ||
-        !kith_program_fit(
-            &peer->member.experiment, peer->member.file.experiment,
-            kith_outside_count(peer->vectors, peer->count), peer->error) ||
-        !count_start(peer))
+    const struct kith_listener listener = {peer, on_open, on_start, log_line};
+    struct kith_member_file *member = &peer->member;
+    if (!take_vectors(peer, vectors, count))
         return false;
-    peer->member.experiment.model_config.buffers = peer->buffers;
-    if (pipe2(peer->stop, O_CLOEXEC) != 0) {
-        (void)snprintf(peer->error, sizeof peer->error,
-                       "cannot make a pipe: %s", strerror(errno));
+    const enum kith_err err =
+        peer_file == NULL ? kith_in_lab_take(&peer->lab, member, peer->error)
+                          : kith_member_file_open(peer_file, KITH_WORLD_PROGRAM,
+                                                  member, peer->error);
+    if (err != KITH_OK ||
+        !kith_program_fit(&member->experiment, member->file.experiment,
+                          kith_outside_count(peer->vectors, peer->count),
+                          peer->error))
         return false;
-    }
+    member->experiment.model_config.buffers = peer->buffers;
+    if (peer->lab.is_here
+            ? kith_in_lab_begin(&peer->lab, &listener, peer->vectors,
+                                peer->count, peer->error) != KITH_OK
+            : !count_start(peer))
+        return false;
     if (kith_caller_open(peer->vectors, peer->count, &peer->caller) !=
             KITH_OK ||
         kith_fork_gate_open(&peer->fork_gate) != KITH_OK) {
@@ -268,7 +289,6 @@ static bool start(struct kith_handle *peer)
     pthread_mutex_unlock(&peer->mutex);
     if (!ready) {
         pthread_join(peer->thread, NULL);
-        peer->stop[0] = -1; /* the run had it */
         kith_handle_remove(peer);
     }
     return ready;
@@ -284,7 +304,6 @@ API kith_peer *kith_open(const char *peer_file,
         say(error, error_size, "out of memory");
         return NULL;
     }
-    peer->stop[0] = peer->stop[1] = -1;
     pthread_mutex_init(&peer->mutex, NULL);
     pthread_cond_init(&peer->changed, NULL);
     const size_t given = options == NULL ? 0
@@ -294,13 +313,12 @@ API kith_peer *kith_open(const char *peer_file,
     if (given > 0)
         memcpy(&peer->options, options, given);
     bool opened = false;
-    if (peer_file == NULL)
-        say(peer->error, sizeof peer->error, "no peer file was named");
-    else if (peer->options.start > KITH_START_ADOPT)
+    if (peer->options.start > KITH_START_ADOPT)
         say(peer->error, sizeof peer->error,
             "options.start: allowed: KITH_START_AUTO, _OWN or _ADOPT");
     else
-        opened = open_all(peer, peer_file, vectors, count) && start(peer);
+        opened = open_all(peer, peer_file, vectors, count) &&
+                 (peer->lab.average != NULL || start(peer));
     if (opened)
         return peer;
     say(error, error_size, peer->error);
@@ -321,6 +339,13 @@ static void leave(kith_peer *const *peer)
         return failed;                                                         \
     __attribute__((cleanup(leave))) kith_peer *const in_call = peer
 
+/* The averaged model, to be evaluated as it is. */
+static int no_turn(const struct kith_handle *peer)
+{
+    kith_in_lab_refill(&peer->lab, peer->vectors, peer->count);
+    return KITH_OVER;
+}
+
 static int turn(struct kith_handle *peer, enum kith_turn turn)
 {
     if (turn == KITH_TURN_TRAIN)
@@ -336,15 +361,58 @@ static int turn(struct kith_handle *peer, enum kith_turn turn)
 API int kith_step(kith_peer *peer, double loss, uint32_t timeout_ms)
 {
     IN_CALL(peer, KITH_FAILED);
-    return turn(peer, kith_caller_step(peer->caller, loss,
-                                       (kith_ns)timeout_ms * KITH_MS));
+    return peer->lab.average != NULL
+               ? no_turn(peer)
+               : turn(peer, kith_caller_step(peer->caller, loss,
+                                             (kith_ns)timeout_ms * KITH_MS));
 }
 
 API int kith_wait(kith_peer *peer, uint32_t timeout_ms)
 {
     IN_CALL(peer, KITH_FAILED);
-    return turn(peer,
-                kith_caller_wait(peer->caller, (kith_ns)timeout_ms * KITH_MS));
+    return peer->lab.average != NULL
+               ? no_turn(peer)
+               : turn(peer, kith_caller_wait(peer->caller,
+                                             (kith_ns)timeout_ms * KITH_MS));
+}
+
+/* In a lab: the run has been told to end, and does. */
+static void await_end(struct kith_handle *peer)
+{
+    pthread_mutex_lock(&peer->mutex);
+    while (peer->stage != ENDED)
+        pthread_cond_wait(&peer->changed, &peer->mutex);
+    pthread_mutex_unlock(&peer->mutex);
+}
+
+static enum kith_err report(struct kith_handle *peer,
+                            const struct kith_score *score)
+{
+    if (score->accuracy < 0 || score->accuracy > 1)
+        return kith_text_fail(peer->error, sizeof peer->error, KITH_EINVAL,
+                              "accuracy: found %g; allowed: a share, 0 to 1",
+                              score->accuracy);
+    if (peer->lab.average != NULL)
+        return kith_in_lab_score(&peer->lab, score, peer->vectors, peer->count,
+                                 peer->error);
+    if (kith_caller_report(peer->caller, score) || !peer->lab.is_here)
+        return KITH_OK;
+    await_end(peer);
+    struct kith_row row = peer->report.row;
+    row.test_loss = score->loss;
+    row.accuracy = score->accuracy;
+    kith_speaker_row(peer->lab.speaker, &row);
+    return KITH_OK;
+}
+
+API int kith_report(kith_peer *peer, double loss, double accuracy)
+{
+    const struct kith_score score = {loss, accuracy};
+    IN_CALL(peer, KITH_FAILED);
+    const enum kith_err err = report(peer, &score);
+    if (err != KITH_OK)
+        peer->refused = err;
+    return err == KITH_OK ? 0 : KITH_FAILED;
 }
 
 API size_t kith_stats(kith_peer *peer, char *json, size_t size)
@@ -366,9 +434,23 @@ API size_t kith_stats(kith_peer *peer, char *json, size_t size)
     return length < 0 ? 0 : (size_t)length;
 }
 
+/* One's own share is done: those that still train are answered until the
+ * launcher says that all are. */
+static void serve_lab(struct kith_handle *peer)
+{
+    const struct timespec moment = {0, KITH_MS};
+    bool over = peer->lab.is_here;
+    while (over) {
+        over = kith_caller_wait(peer->caller, 100 * KITH_MS) == KITH_TURN_OVER;
+        pthread_mutex_lock(&peer->mutex);
+        over = over && peer->stage != ENDED;
+        pthread_mutex_unlock(&peer->mutex);
+        (void)nanosleep(&moment, NULL); /* the run may be about to end */
+    }
+}
+
 API int kith_close(kith_peer *peer, char *error, size_t error_size)
 {
-    static const char stop[] = "stop signal\n";
     char misuse[KITH_MISUSE_BYTES];
     if (peer == NULL)
         return 0;
@@ -378,14 +460,14 @@ API int kith_close(kith_peer *peer, char *error, size_t error_size)
         say(error, error_size, misuse);
         return KITH_FAILED;
     }
-    kith_caller_leave(peer->caller);
-    const ssize_t written = write(peer->stop[1], stop, sizeof stop - 1);
-    (void)written; /* a run that has ended reads no more */
-    (void)close(peer->stop[1]);
-    peer->stop[0] = peer->stop[1] = -1;
-    pthread_join(peer->thread, NULL);
-    const bool failed = peer->err != KITH_OK || misuse[0] != '\0';
-    say(error, error_size, peer->err != KITH_OK ? peer->error : misuse);
+    if (peer->lab.average == NULL) {
+        serve_lab(peer);
+        kith_caller_leave(peer->caller);
+        pthread_join(peer->thread, NULL);
+    }
+    const bool fails = peer->err != KITH_OK || peer->refused != KITH_OK;
+    const bool failed = fails || misuse[0] != '\0';
+    say(error, error_size, fails ? peer->error : misuse);
     kith_handle_remove(peer);
     free_handle(peer);
     return failed ? KITH_FAILED : 0;

@@ -6,6 +6,8 @@ libkith_library_a_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 libkith_library_a_SOURCES = \
   src/library/handles.c \
   src/library/handles.h \
+  src/library/in_lab.c \
+  src/library/in_lab.h \
   src/library/library.c \
   src/library/member_file.c \
   src/library/program.c \
@@ -13,8 +15,8 @@ libkith_library_a_SOURCES = \
   src/library/simulate.c
 
 LIBRARY_MAP = src/library/libkith.map
-LIBRARY_ARCHIVES = libkith_library.a libkith_peer.a libkith_keys.a \
-  $(SIM_ARCHIVES)
+LIBRARY_PARTS = libkith_lab.a libkith_peer.a libkith_keys.a $(SIM_ARCHIVES)
+LIBRARY_ARCHIVES = libkith_library.a $(LIBRARY_PARTS)
 EXTRA_DIST += $(LIBRARY_MAP)
 CLEANFILES += libkith.so.0 libkith.a $(wildcard *.whl)
 libkith.so.0: $(LIBRARY_ARCHIVES) $(LIBRARY_MAP)
@@ -22,12 +24,12 @@ libkith.so.0: $(LIBRARY_ARCHIVES) $(LIBRARY_MAP)
 	  -Wl,-soname,$@ -Wl,--version-script,$(srcdir)/$(LIBRARY_MAP) \
 	  -Wl,-z,nodelete -Wl,--no-undefined -Wl,--whole-archive \
 	  libkith_library.a -Wl,--no-whole-archive \
-	  libkith_peer.a libkith_keys.a $(SIM_ARCHIVES) $(UV_LIBS) $(SIM_EXTERNAL)
+	  $(LIBRARY_PARTS) $(UV_LIBS) $(SIM_EXTERNAL)
 # One object, whose names but the public ones are its own.
 libkith.a: $(LIBRARY_ARCHIVES) $(LIBRARY_MAP)
 	$(AM_V_AR)sed -n 's/^ *\(kith_[a-z_]*\);$$/\1/p' $(srcdir)/$(LIBRARY_MAP) >$@.public
 	$(AM_V_at)$(CC) -r -nostdlib -o $@.o -Wl,--whole-archive \
-	  libkith_library.a -Wl,--no-whole-archive libkith_peer.a libkith_keys.a $(SIM_ARCHIVES)
+	  libkith_library.a -Wl,--no-whole-archive $(LIBRARY_PARTS)
 	$(AM_V_at)$(OBJCOPY) --keep-global-symbols=$@.public $@.o
 	$(AM_V_at)rm -f $@ && $(AR) crs $@ $@.o && rm -f $@.o $@.public
 

@@ -19,12 +19,13 @@ struct kith_caller {
     struct kith_thread *thread; /* NULL: not yet, or no more */
     const struct kith_outside *vectors;
     uint32_t count;
-    bool is_over;    /* a thread has been here and left */
-    bool is_taken;   /* x is what the vectors hold */
-    bool is_changed; /* x is not what the vectors hold: to be given out */
-    bool is_begun;   /* the step that is out */
-    uint64_t step;   /* the caller's next one, from 0; NO_STEP: it waits for it
-                      */
+    bool is_over;     /* a thread has been here and left */
+    bool is_taken;    /* x is what the vectors hold */
+    bool is_changed;  /* x is not what the vectors hold: to be given out */
+    bool is_begun;    /* the step that is out */
+    kith_ns began_ns; /* the caller's own step: a call returned */
+    uint64_t step;    /* the caller's next one, from 0; NO_STEP: it waits for it
+                       */
     /* Guarded by the thread's lock: losses of steps that the caller has done
      * and the loop has not handed out yet, a ring. */
     double ahead[KITH_CALLER_AHEAD];
@@ -242,11 +243,20 @@ static bool step_ahead(struct kith_caller *caller, double loss)
     return true;
 }
 
+/* Holds the thread's lock. From the return of the call before: all of it is the
+ * caller's step. */
+static void pad_step(struct kith_caller *caller)
+{
+    struct kith_thread *thread = caller->thread;
+    kith_thread_pad_step(thread, caller->began_ns, 0, thread->options.step_ns);
+}
+
 /* Holds the thread's lock. The caller has come with a step of its own. */
 static enum kith_turn step_done(struct kith_caller *caller, double loss,
                                 kith_ns patience_ns)
 {
     struct kith_thread *thread = caller->thread;
+    pad_step(caller);
     if (step_ahead(caller, loss))
         return KITH_TURN_TRAIN;
     if (thread->item != KITH_ITEM_SUBMITTED ||
@@ -280,6 +290,7 @@ static enum kith_turn call(struct kith_caller *caller, bool steps, double loss,
         caller->counts.late += result == KITH_TURN_LATE;
         uv_mutex_unlock(&caller->thread->mutex);
         give_out(caller);
+        caller->began_ns = (kith_ns)uv_hrtime();
     } else if (!caller->is_over) {
         result = KITH_TURN_LATE;
     }
@@ -303,9 +314,24 @@ enum kith_turn kith_caller_step(struct kith_caller *caller, double loss,
 void kith_caller_leave(struct kith_caller *caller)
 {
     uv_mutex_lock(&caller->seat);
-    if (caller->thread != NULL)
+    if (caller->thread != NULL) {
         (void)take_in(caller);
+        kith_thread_leave(caller->thread);
+    }
     uv_mutex_unlock(&caller->seat);
+}
+
+/* Not by an item: a peer whose share is done may have none any more, and is
+ * evaluated then of all times. */
+bool kith_caller_report(struct kith_caller *caller,
+                        const struct kith_score *score)
+{
+    uv_mutex_lock(&caller->seat);
+    const bool is_here = caller->thread != NULL;
+    if (is_here)
+        kith_thread_score(caller->thread, score);
+    uv_mutex_unlock(&caller->seat);
+    return is_here;
 }
 
 struct kith_caller_counts kith_caller_counts(const struct kith_caller *caller)

@@ -212,6 +212,16 @@ static void hopeless_due(uv_timer_t *timer)
     kith_driver_stop(driver);
 }
 
+/* As the launcher's `stop`, from a program that leaves before its share, or
+ * behind it. */
+static void caller_leaves(void *arg)
+{
+    struct kith_driver *driver = arg;
+    KITH_NET_SCOPE(&driver->transport.net);
+    kith_transport_log(&driver->transport, "caller leaves");
+    kith_driver_stop(driver);
+}
+
 /* `advice` of what to do about it. */
 static void end_later(struct kith_driver *driver, enum kith_err err,
                       const char *what, const char *why, const char *advice)
@@ -498,6 +508,7 @@ static enum kith_err open_handles(struct kith_driver *driver)
         .done = kith_driver_worked,
         .saved = kith_driver_saved,
         .scored = kith_rows_scored,
+        .leave = caller_leaves,
         .failed = backend_failed,
     };
     init_timers(driver);

@@ -41,17 +41,12 @@ void kith_thread_run_item(struct kith_thread *thread)
                              &standing, true, thread->save_error);
 }
 
-/* Holds the mutex; waits out the period of a step that began at `began_ns`, of
- * which an evaluation is no part, but may fill the rest. */
-static void pad_step(struct kith_thread *thread, kith_ns began_ns,
-                     kith_ns evaluated_ns)
+/* Holds the mutex. An evaluation is no part of a step, but may fill the rest
+ * of its period. */
+void kith_thread_pad_step(struct kith_thread *thread, kith_ns began_ns,
+                          kith_ns evaluated_ns, kith_ns least)
 {
     const kith_ns took = (kith_ns)uv_hrtime() - began_ns - evaluated_ns;
-    const kith_ns least =
-        thread->options.worker != NULL
-            ? kith_worker_item_time(thread->options.worker, &thread->work,
-                                    thread->options.step_ns)
-            : thread->options.step_ns;
     const kith_ns base = took > least ? took : least;
     while (thread->stage != KITH_THREAD_STOPPING) {
         const kith_ns period = (kith_ns)((double)base * thread->factor);
@@ -61,6 +56,16 @@ static void pad_step(struct kith_thread *thread, kith_ns began_ns,
         (void)uv_cond_timedwait(&thread->changed, &thread->mutex,
                                 (uint64_t)left);
     }
+}
+
+/* Of the TRAIN that is out. */
+static kith_ns least_time(const struct kith_thread *thread)
+{
+    const struct kith_thread_options *options = &thread->options;
+    return options->worker != NULL
+               ? kith_worker_item_time(options->worker, &thread->work,
+                                       options->step_ns)
+               : options->step_ns;
 }
 
 /* A step that counts is `step` + 1 of them. */
@@ -117,7 +122,8 @@ static void thread_main(void *arg)
         if (thread->work.kind == KITH_WORK_TRAIN) {
             thread->spent.train_cpu_ns += spent_ns;
             if (failed == NULL)
-                pad_step(thread, began_ns, evaluated_ns);
+                kith_thread_pad_step(thread, began_ns, evaluated_ns,
+                                     least_time(thread));
         } else {
             thread->spent.merge_cpu_ns += spent_ns;
         }
@@ -154,11 +160,19 @@ static void thread_result(uv_async_t *async)
     if (thread->item == KITH_ITEM_DONE)
         thread->item = KITH_ITEM_NONE;
     const struct kith_work_result result = thread->result;
-    const struct kith_own_score score = thread->score;
+    struct kith_own_score score = thread->score;
+    score.is_new = score.is_new && (has_result || options->caller != NULL);
     const enum kith_err save_err = thread->save_err;
     const char *failed = thread->failed;
+    const bool leaves = thread->leaves;
     thread->save_err = KITH_OK;
+    thread->score.is_new = thread->score.is_new && !score.is_new;
+    thread->leaves = false;
     uv_mutex_unlock(&thread->mutex);
+    if (leaves)
+        options->leave(options->arg);
+    if (!has_result && score.is_new)
+        options->scored(options->arg, &score.score);
     if (!has_result)
         return;
     KITH_ASSERT(thread->busy);
@@ -261,6 +275,26 @@ void kith_thread_lie(struct kith_thread *thread, const struct kith_lie *lie)
     thread->lie_is_new = thread->options.worker != NULL;
 }
 
+/* By the caller's thread, between two steps: whatever item is out, and also
+ * once none comes any more. */
+void kith_thread_score(struct kith_thread *thread,
+                       const struct kith_score *score)
+{
+    uv_mutex_lock(&thread->mutex);
+    thread->score = (struct kith_own_score){.is_new = true, .score = *score};
+    uv_mutex_unlock(&thread->mutex);
+    uv_async_send(&thread->async);
+}
+
+/* The loop ends the run: whoever leaves has no business in its events. */
+void kith_thread_leave(struct kith_thread *thread)
+{
+    uv_mutex_lock(&thread->mutex);
+    thread->leaves = true;
+    uv_mutex_unlock(&thread->mutex);
+    uv_async_send(&thread->async);
+}
+
 /* By the thread's CPU clock: padding and waiting cost nothing. Waits are copied
  * out of the worker after each item, because only the thread may ask it. */
 struct kith_thread_spent kith_thread_spent(struct kith_thread *thread)
@@ -284,7 +318,9 @@ void kith_thread_stop(struct kith_thread *thread)
     uv_mutex_unlock(&thread->mutex);
     if (thread->options.caller != NULL)
         kith_caller_unseat(thread->options.caller);
-    else
+    if (thread->options.caller != NULL && thread->score.is_new)
+        thread->options.scored(thread->options.arg, &thread->score.score);
+    if (thread->options.caller == NULL)
         uv_thread_join(&thread->thread);
     if (thread->saver != NULL)
         kith_saver_wait(thread->saver);

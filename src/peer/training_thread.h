@@ -35,6 +35,8 @@ struct kith_thread_options {
     void (*saved)(void *arg, const struct kith_saved *saved);
     /* After it, where the step has become a point of the curve. */
     void (*scored)(void *arg, const struct kith_score *score);
+    /* A caller leaves: end the run. */
+    void (*leave)(void *arg);
     /* In the place of both: the backend has failed for good, and what the item
      * did counts for nothing. The last call. */
     void (*failed)(void *arg, const char *why);
@@ -77,6 +79,7 @@ struct kith_thread {
     struct kith_work work;
     struct kith_work_result result;
     struct kith_own_score score;
+    bool leaves; /* the caller, which leave() is not told yet */
     double factor;
     struct kith_thread_spent spent;
     enum kith_err save_err;
@@ -103,5 +106,13 @@ void kith_thread_stop(struct kith_thread *thread);
  * with the lock, which is given back for a moment, hand its result on. */
 void kith_thread_run_item(struct kith_thread *thread);
 void kith_thread_item_done(struct kith_thread *thread);
+/* With the lock, too: waits out the period of a step that began at `began_ns`,
+ * of which an evaluation is no part, but may fill the rest. */
+void kith_thread_pad_step(struct kith_thread *thread, kith_ns began_ns,
+                          kith_ns evaluated_ns, kith_ns least);
+/* A score of the caller's model, for the next row; and: the run shall end. */
+void kith_thread_score(struct kith_thread *thread,
+                       const struct kith_score *score);
+void kith_thread_leave(struct kith_thread *thread);
 
 #endif

@@ -86,7 +86,7 @@ static void control_lines_arrive_and_records_come_back(void **state)
     (void)state;
     struct lab_process process;
     struct heard heard = {0};
-    const struct lab_job job = {"echo", -1, NULL, child_echo};
+    const struct lab_job job = {"echo", -1, NULL, child_echo, false};
     assert_int_equal(kith_lab_process_start(&process, &job), KITH_OK);
 
     assert_true(kith_lab_process_tell(&process, "cut 3"));
@@ -119,7 +119,7 @@ static void no_record_is_lost_or_torn(void **state)
     (void)state;
     struct lab_process process;
     struct heard heard = {0};
-    const struct lab_job job = {"flood", -1, NULL, child_flood};
+    const struct lab_job job = {"flood", -1, NULL, child_flood, false};
     assert_int_equal(kith_lab_process_start(&process, &job), KITH_OK);
 
     assert_int_equal(listen_to_the_end(&process, &heard), KITH_OK);
@@ -146,7 +146,7 @@ static void a_full_pipe_refuses_at_once(void **state)
 {
     (void)state;
     struct lab_process process;
-    const struct lab_job job = {"full", -1, NULL, child_full};
+    const struct lab_job job = {"full", -1, NULL, child_full, false};
     assert_int_equal(kith_lab_process_start(&process, &job), KITH_OK);
     for (int i = 0; i < PATIENCE && !kith_lab_process_reap(&process); i++)
         pause_10ms();
@@ -179,7 +179,7 @@ static void garbage_is_named_and_half_a_record_is_nothing(void **state)
     (void)state;
     struct lab_process process;
     struct heard heard = {0};
-    struct lab_job job = {"garbage", -1, NULL, child_garbage};
+    struct lab_job job = {"garbage", -1, NULL, child_garbage, false};
     assert_int_equal(kith_lab_process_start(&process, &job), KITH_OK);
     assert_int_equal(listen_to_the_end(&process, &heard), KITH_EPARSE);
     kith_lab_process_end(&process);
@@ -206,7 +206,7 @@ static void a_death_is_told_in_words(void **state)
     struct lab_process process;
     struct heard heard = {0};
     char text[64];
-    const struct lab_job job = {"abort", -1, NULL, child_abort};
+    const struct lab_job job = {"abort", -1, NULL, child_abort, false};
     assert_int_equal(kith_lab_process_start(&process, &job), KITH_OK);
     kith_lab_process_text(&process, text, sizeof text);
     assert_string_equal(text, "still running");
@@ -240,7 +240,7 @@ static void a_child_holds_nothing_that_is_not_its_own(void **state)
     const int low = open("/dev/null", O_RDONLY);
     int kept = open("/dev/null", O_RDONLY);
     const int high = fcntl(low, F_DUPFD, 200);
-    const struct lab_job job = {"fds", kept, &kept, child_count_fds};
+    const struct lab_job job = {"fds", kept, &kept, child_count_fds, false};
 
     assert_int_equal(kith_lab_process_start(&process, &job), KITH_OK);
     assert_int_equal(listen_to_the_end(&process, &heard), KITH_OK);
@@ -266,7 +266,7 @@ static void a_stopped_child_can_be_ended(void **state)
 {
     (void)state;
     struct lab_process process;
-    const struct lab_job job = {"sleep", -1, NULL, child_sleep};
+    const struct lab_job job = {"sleep", -1, NULL, child_sleep, false};
     assert_int_equal(kith_lab_process_start(&process, &job), KITH_OK);
     const pid_t pid = process.pid;
 
@@ -286,7 +286,7 @@ static void no_child_outlives_a_killed_launcher(void **state)
     const pid_t launcher = fork();
     if (launcher == 0) {
         struct lab_process process;
-        const struct lab_job job = {"sleep", -1, NULL, child_sleep};
+        const struct lab_job job = {"sleep", -1, NULL, child_sleep, false};
         if (kith_lab_process_start(&process, &job) != KITH_OK)
             _exit(1);
         /* Give the child time to ask for its death signal. */

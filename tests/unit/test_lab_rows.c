@@ -24,6 +24,8 @@ static struct lab_record sample(enum lab_record_kind kind)
     record.time_ns = 1234567890123;
     switch (kind) {
     case LAB_RECORD_READY:
+        record.as.ready.dim = 25000000;
+        break;
     case LAB_RECORD_KINDS:
         break;
     case LAB_RECORD_ROW:

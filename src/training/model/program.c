@@ -25,7 +25,8 @@ const struct kith_model kith_model_program = {
     .name = "program",
     .paper = "-",
     .summary = "vectors that a training loop of yours owns, by libkith",
-    .keys = KITH_MODEL_READS(DIM),
+    .keys = KITH_MODEL_READS(DIM) | KITH_MODEL_READS(RUN),
+    .reports = true,
     .check = program_check,
     .dim = kith_vector_dim,
 };

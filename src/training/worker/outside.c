@@ -63,28 +63,26 @@ size_t kith_outside_bytes(enum kith_outside_dtype dtype)
 }
 
 /* Values [at, at + count) as float32. */
-static void widen(const struct kith_worker *worker,
+static void widen(const struct kith_backend *backend,
                   const struct kith_outside *from, size_t at, size_t count,
                   float *to)
 {
-    if (from->dtype == KITH_OUTSIDE_FLOAT32) {
+    if (from->dtype == KITH_OUTSIDE_FLOAT32)
         memcpy(to, (const float *)from->data + at, count * sizeof *to);
-    } else if (from->dtype == KITH_OUTSIDE_BFLOAT16) {
-        worker->backend->from_bf16(count, (const uint16_t *)from->data + at,
-                                   to);
-    } else {
+    else if (from->dtype == KITH_OUTSIDE_BFLOAT16)
+        backend->from_bf16(count, (const uint16_t *)from->data + at, to);
+    else
         for (size_t i = 0; i < count; i++)
             to[i] = from_half(((const uint16_t *)from->data)[at + i]);
-    }
 }
 
-static void narrow(const struct kith_worker *worker, const float *from,
+static void narrow(const struct kith_backend *backend, const float *from,
                    size_t at, size_t count, const struct kith_outside *to)
 {
     if (to->dtype == KITH_OUTSIDE_FLOAT32)
         memcpy((float *)to->data + at, from, count * sizeof *from);
     else if (to->dtype == KITH_OUTSIDE_BFLOAT16)
-        worker->backend->to_bf16(count, from, (uint16_t *)to->data + at);
+        backend->to_bf16(count, from, (uint16_t *)to->data + at);
     else
         for (size_t i = 0; i < count; i++)
             ((uint16_t *)to->data)[at + i] = to_half(from[i]);
@@ -96,6 +94,32 @@ size_t kith_outside_count(const struct kith_outside *vectors, uint32_t count)
     for (uint32_t i = 0; i < count; i++)
         sum += vectors[i].count;
     return sum;
+}
+
+void kith_outside_fill(const struct kith_backend *backend, const float *x,
+                       const struct kith_outside *vectors, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; x += vectors[i].count, i++)
+        narrow(backend, x, 0, vectors[i].count, &vectors[i]);
+}
+
+bool kith_outside_holds(const struct kith_backend *backend, const float *x,
+                        const struct kith_outside *vectors, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        for (size_t at = 0, part; at < vectors[i].count;
+             at += part, x += part) {
+            const size_t bytes = kith_outside_bytes(vectors[i].dtype);
+            float rounded[CHUNK];
+            struct kith_outside to = {rounded, CHUNK, vectors[i].dtype};
+            part =
+                vectors[i].count - at < CHUNK ? vectors[i].count - at : CHUNK;
+            narrow(backend, x, 0, part, &to);
+            if (memcmp(rounded, (const char *)vectors[i].data + at * bytes,
+                       part * bytes) != 0)
+                return false;
+        }
+    return true;
 }
 
 static void check(const struct kith_worker *worker,
@@ -117,7 +141,7 @@ bool kith_worker_take_in(struct kith_worker *worker,
              at += part, x += part) {
             part =
                 vectors[i].count - at < CHUNK ? vectors[i].count - at : CHUNK;
-            widen(worker, &vectors[i], at, part, x);
+            widen(worker->backend, &vectors[i], at, part, x);
             if (factor != 1)
                 worker->backend->scale(part, 1 / factor, x);
         }
@@ -134,20 +158,20 @@ void kith_worker_give_out(struct kith_worker *worker,
     const float *x = worker->slots[KITH_SLOT_LIVE];
     float z[CHUNK];
     check(worker, vectors, count);
+    worker->passes++;
+    if (factor == 1) {
+        kith_outside_fill(worker->backend, x, vectors, count);
+        return;
+    }
     for (uint32_t i = 0; i < count; i++)
         for (size_t at = 0, part; at < vectors[i].count;
              at += part, x += part) {
             part =
                 vectors[i].count - at < CHUNK ? vectors[i].count - at : CHUNK;
-            if (factor == 1) {
-                narrow(worker, x, at, part, &vectors[i]);
-                continue;
-            }
             memcpy(z, x, part * sizeof *z);
             worker->backend->scale(part, factor, z);
-            narrow(worker, z, at, part, &vectors[i]);
+            narrow(worker->backend, z, at, part, &vectors[i]);
         }
-    worker->passes++;
 }
 
 void kith_worker_begin_outside(struct kith_worker *worker)
