@@ -110,6 +110,7 @@ UNIT = \
   tests/unit/test_peak \
   tests/unit/test_peer \
   tests/unit/test_peer_file \
+  tests/unit/test_piece_patience \
   tests/unit/test_pieces \
   tests/unit/test_pool \
   tests/unit/test_products \

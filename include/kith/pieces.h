@@ -242,7 +242,9 @@ KITH_MUST_CHECK enum kith_err kith_pieces_get(struct kith_pieces *pieces,
                                               char *error);
 /* What a peer asks for: *bytes (size of the piece), valid until the next call.
  * KITH_ENOENT: not here, and not ours to fetch. Any number of a piece may be
- * given. Errors else as above. */
+ * given; but where the origin has not given one for so many questions it is not
+ * asked for a peer again, until it is here. Errors else as above. */
+#define KITH_PIECE_MISSES_MAX 4u
 KITH_MUST_CHECK enum kith_err kith_pieces_serve(struct kith_pieces *pieces,
                                                 uint32_t piece,
                                                 const uint8_t **bytes,

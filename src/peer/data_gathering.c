@@ -14,9 +14,10 @@
  *
  * Nothing is waited for without end: MEMBERS_NS for members to come, or as the
  * peer file's `wait:` says; ASK_NS for an answer and for each part of it,
- * PIECE_NS for all of it; LINGER_NS for others to be complete, of which
- * QUIET_NS for those that are not here. A read of the origin takes as long as
- * its mount does.
+ * PIECE_NS for all of it, of a member in all as long as its pieces would take
+ * at a least rate (kith_piece_patience); LINGER_NS for others to be complete,
+ * of which QUIET_NS for those that are not here. A read of the origin takes as
+ * long as its mount does.
  *
  * Test: integration/test_lab_pieces.sh, integration/test_peer_pieces.c */
 #include <poll.h>
@@ -49,6 +50,7 @@ struct gathering {
     kith_ns began_ns;
     kith_ns members_ns; /* members that are not here by then are not waited for
                          */
+    struct kith_piece_patience *patience; /* (peers) */
     bool stopped, unwanted;
 };
 
@@ -148,27 +150,59 @@ static struct kith_link *reach(struct gathering *gathering, uint32_t peer,
 
 /* A piece on its way is waited for while records of it come: a home may be
  * asked by many, over a slow line. */
-static bool is_patient(const struct kith_link *link, kith_ns asked_ns)
+static bool is_patient(const struct kith_link *link, kith_ns asked_ns,
+                       kith_ns left_ns)
 {
     const kith_ns heard_ns = link->pieces.coming && link->progress_ns > asked_ns
                                  ? link->progress_ns
                                  : asked_ns;
-    return is_before(heard_ns + ASK_NS) && is_before(asked_ns + PIECE_NS);
+    return is_before(heard_ns + ASK_NS) && is_before(asked_ns + PIECE_NS) &&
+           is_before(asked_ns + left_ns);
 }
 
 /* What has come of the question; a link that breaks answers as well. */
-static enum kith_err await_answer(struct gathering *gathering)
+static enum kith_err await_answer(struct gathering *gathering, kith_ns left_ns)
 {
     struct kith_piece_exchange *const exchange = &gathering->transport.pieces;
     const kith_ns asked_ns = (kith_ns)uv_hrtime();
-    while (exchange->link != NULL && is_patient(exchange->link, asked_ns) &&
-           !gathering->stopped)
+    while (exchange->link != NULL &&
+           is_patient(exchange->link, asked_ns, left_ns) && !gathering->stopped)
         turn(gathering);
     if (exchange->link == NULL)
         return exchange->answer;
     KITH_NET_SCOPE(&gathering->transport.net);
     kith_piece_give_up(exchange);
     return KITH_ETIMEOUT;
+}
+
+/* The answer of an open link, as long as its member's patience lasts. */
+static enum kith_err question(struct gathering *gathering,
+                              struct kith_link *link, uint32_t piece,
+                              size_t size)
+{
+    struct kith_transport *const transport = &gathering->transport;
+    const uint32_t peer = link->rank;
+    struct kith_piece_patience *const patience = &gathering->patience[peer];
+    const kith_ns left_ns = kith_piece_patience_left(patience, size);
+    const kith_ns began_ns = (kith_ns)uv_hrtime();
+    if (left_ns == 0)
+        return KITH_ETIMEOUT;
+    {
+        KITH_NET_SCOPE(&transport->net);
+        if (!kith_piece_ask(link, piece))
+            return KITH_ETIMEOUT;
+    }
+    const enum kith_err err = await_answer(gathering, left_ns);
+    if (kith_piece_patience_took(patience, (kith_ns)uv_hrtime() - began_ns,
+                                 err == KITH_OK ? size : 0))
+        kith_transport_log(transport,
+                           "pieces-slow rank=%u bytes=%llu seconds=%.1f "
+                           "reason=\"slower than %u bytes a second; it is not "
+                           "asked again\"",
+                           peer, (unsigned long long)patience->bytes,
+                           1e-9 * (double)patience->waited_ns,
+                           KITH_PIECE_RATE_LEAST);
+    return err;
 }
 
 /* kith_piece_peers.ask. Of two connections that were made at once one is
@@ -188,10 +222,9 @@ static enum kith_err ask(void *owner, uint32_t peer, uint32_t piece,
         return KITH_ENOENT;
     do {
         struct kith_link *const link = reach(gathering, peer, due_ns);
-        KITH_NET_SCOPE(&transport->net);
-        if (link == NULL || !kith_piece_ask(link, piece))
+        if (link == NULL)
             return KITH_ETIMEOUT;
-        err = await_answer(gathering);
+        err = question(gathering, link, piece, size);
     } while (err == KITH_ECLOSED && is_before(due_ns));
     if (err == KITH_OK)
         memcpy(bytes, transport->pieces.bytes, size);
@@ -426,7 +459,11 @@ static enum kith_err gather_data(const struct kith_peer_options *options,
     struct gathering *const gathering = calloc(1, sizeof *gathering);
     enum kith_err err = KITH_ENOMEM;
     signal(SIGPIPE, SIG_IGN);
-    if (gathering != NULL && uv_loop_init(&gathering->loop) == 0) {
+    if (gathering != NULL)
+        gathering->patience =
+            calloc(options->experiment->peers, sizeof *gathering->patience);
+    if (gathering != NULL && gathering->patience != NULL &&
+        uv_loop_init(&gathering->loop) == 0) {
         gathering->options = options;
         gathering->store = store;
         gathering->error = error;
@@ -438,6 +475,8 @@ static enum kith_err gather_data(const struct kith_peer_options *options,
         const int left = uv_loop_close(&gathering->loop);
         KITH_ASSERT(left == 0);
     }
+    if (gathering != NULL)
+        free(gathering->patience);
     free(gathering);
     return err;
 }

@@ -45,6 +45,32 @@ bool kith_piece_ask(struct kith_link *link, uint32_t piece)
     return true;
 }
 
+/* Whole seconds of bytes are enough, and keep the product in 64 bits. Rates of
+ * a single piece would not do: who gives every piece just in time is as slow as
+ * who gives none, and there may be 2^20 of them. */
+kith_ns kith_piece_patience_left(const struct kith_piece_patience *patience,
+                                 size_t size)
+{
+    const uint64_t seconds = (patience->bytes + size) / KITH_PIECE_RATE_LEAST;
+    const kith_ns may = KITH_PIECE_SLACK_NS + (kith_ns)seconds * KITH_S;
+    KITH_ASSERT(size <= KITH_PIECE_BYTES_MAX);
+    return patience->is_over || may <= patience->waited_ns
+               ? 0
+               : may - patience->waited_ns;
+}
+
+/* Over for good: whoever dripped is not to be waited for anew because others
+ * were slow, too. */
+bool kith_piece_patience_took(struct kith_piece_patience *patience,
+                              kith_ns waited_ns, size_t size)
+{
+    const bool was_over = patience->is_over;
+    patience->waited_ns += waited_ns;
+    patience->bytes += size;
+    patience->is_over = kith_piece_patience_left(patience, 0) == 0;
+    return patience->is_over && !was_over;
+}
+
 /* Late answers come to a place that is gone, and are forgotten. */
 static void answered(struct kith_link *link, enum kith_err answer)
 {
@@ -96,19 +122,22 @@ bool kith_piece_event(struct kith_link *link,
 /* ---- giving */
 
 /* The piece, where it is here and the link may have it: a home's may cost a
- * read of the origin, which is once for each. */
+ * read of the origin, which is once for each, and of what is not here a few
+ * times (kith_pieces_serve). Who has asked for nothing so often is told AWAY
+ * without a look. */
 static const uint8_t *find(struct kith_link *link, uint32_t piece)
 {
     struct kith_data_store *const store = exchange_of(link)->store;
     char error[KITH_PIECES_ERROR_BYTES];
     const uint8_t *bytes;
-    const bool may =
-        link->pieces.given < store->manifest.count + KITH_PIECES_AGAIN &&
-        link->socket.queued < KITH_PIECES_QUEUED_MAX;
-    return may && kith_pieces_serve(store->pieces, piece, &bytes, error) ==
-                       KITH_OK
-               ? bytes
-               : NULL;
+    const uint64_t most = store->manifest.count + KITH_PIECES_AGAIN;
+    if (link->pieces.given >= most || link->pieces.missed >= most ||
+        link->socket.queued >= KITH_PIECES_QUEUED_MAX)
+        return NULL;
+    if (kith_pieces_serve(store->pieces, piece, &bytes, error) == KITH_OK)
+        return bytes;
+    link->pieces.missed++;
+    return NULL;
 }
 
 /* The link then rests: the others have their turn. */

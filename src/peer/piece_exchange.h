@@ -68,7 +68,27 @@ struct kith_link_pieces {
     bool differs;       /* it has another manifest, which is logged once */
     uint32_t piece;     /* that was asked */
     uint64_t given;     /* to the other end */
+    uint64_t missed;    /* that it asked for, and that were not to be had */
 };
+
+/* How long a member may be waited for in all: SLACK_NS, and for what it gives
+ * at a rate below which it is left for others. So a member that drips pieces
+ * costs a start SLACK_NS, whatever there is to get, and one of a slow line what
+ * the line takes.  Test: unit/test_piece_patience.c */
+#define KITH_PIECE_SLACK_NS (30 * KITH_S)
+#define KITH_PIECE_RATE_LEAST 65536 /* bytes a second */
+struct kith_piece_patience {
+    kith_ns waited_ns; /* for answers, all of them */
+    uint64_t bytes;    /* of pieces that came */
+    bool is_over;
+};
+/* For a piece of `size` bytes that is asked for now; 0: it is not asked. */
+kith_ns kith_piece_patience_left(const struct kith_piece_patience *patience,
+                                 size_t size);
+/* It was waited for so long; `size`: bytes that came of it. True: with that it
+ * is over, for the log. */
+bool kith_piece_patience_took(struct kith_piece_patience *patience,
+                              kith_ns waited_ns, size_t size);
 
 /* Asks; the exchange then has the answer, in `bytes` where it is KITH_OK.
  * False: the link still owes an answer, or is broken. */

@@ -306,6 +306,58 @@ static void test_liar(void **state)
     assert_true(sum.given[ORIGIN] <= COUNT + PEERS * (COUNT / PEERS + 1));
 }
 
+static unsigned reads;
+static bool is_away;
+static enum kith_err read_counted(void *owner, uint32_t piece, unsigned attempt,
+                                  size_t size, uint8_t *bytes)
+{
+    (void)owner;
+    (void)attempt;
+    reads++;
+    memcpy(bytes, data + piece * PIECE, size);
+    return is_away ? KITH_ENOENT : KITH_OK;
+}
+
+/* The origin has not got a piece, for which a peer asks its home without end.
+ */
+static void test_absent(void **state)
+{
+    enum { QUESTIONS = 1000, OWN = 2 };
+    const struct kith_pieces_config config = {
+        .manifest = &manifest,
+        .sources = {{.name = "origin",
+                     .is_origin = true,
+                     .attempts = 1,
+                     .read = read_counted}},
+        .source_count = 1,
+        .self = OWN,
+        .peers = PEERS,
+        .slots = COUNT};
+    char error[KITH_PIECES_ERROR_BYTES];
+    const void *decoded;
+    const uint8_t *bytes;
+    (void)state;
+    void *const memory =
+        aligned_alloc(64, (kith_pieces_size(&config) + 63) / 64 * 64);
+    assert_non_null(memory);
+    struct kith_pieces *const pieces = kith_pieces_init(memory, &config);
+    is_away = true;
+    for (unsigned i = 0; i < QUESTIONS; i++)
+        assert_int_equal(kith_pieces_serve(pieces, OWN, &bytes, error),
+                         KITH_ENOENT);
+    printf("  a piece that is away, asked for %d times: expected up to %u "
+           "reads of the origin, measured %u\n",
+           QUESTIONS, KITH_PIECE_MISSES_MAX, reads);
+    assert_in_range(reads, 1, KITH_PIECE_MISSES_MAX);
+    /* It comes: the home reads it for itself, and gives it then. */
+    is_away = false;
+    assert_int_equal(kith_pieces_serve(pieces, OWN, &bytes, error),
+                     KITH_ENOENT);
+    assert_int_equal(kith_pieces_get(pieces, OWN, &decoded, error), KITH_OK);
+    assert_int_equal(kith_pieces_serve(pieces, OWN, &bytes, error), KITH_OK);
+    free(memory);
+}
+
 /* A bit of one's own disk. */
 static void test_spoiled_disk(void **state)
 {
@@ -433,6 +485,7 @@ int main(void)
         cmocka_unit_test(test_again),
         cmocka_unit_test_teardown(test_small_memory, close_swarm),
         cmocka_unit_test_teardown(test_liar, close_swarm),
+        cmocka_unit_test(test_absent),
         cmocka_unit_test_teardown(test_spoiled_disk, close_swarm),
         cmocka_unit_test_teardown(test_spoiled_origin, close_swarm),
         cmocka_unit_test_teardown(test_no_origin, close_swarm),

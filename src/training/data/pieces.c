@@ -13,6 +13,7 @@ struct kith_pieces {
     struct kith_pieces_config config;
     struct kith_piece_counts counts;
     uint32_t *holds;  /* (config.slots) piece of a slot, or NOWHERE */
+    uint8_t *missed;  /* (count) reads of the origin for peers, in vain */
     uint8_t *raw;     /* (piece_bytes) */
     uint8_t *decoded; /* (config.slots, slot_bytes) */
     size_t slot_bytes;
@@ -25,7 +26,7 @@ static size_t aligned(size_t bytes)
 
 /* Where everything stands behind the struct. */
 struct places {
-    size_t holds, raw, decoded, slot_bytes, end;
+    size_t holds, missed, raw, decoded, slot_bytes, end;
 };
 
 static uint32_t slots_of(const struct kith_pieces_config *config)
@@ -41,7 +42,8 @@ static struct places places_of(const struct kith_pieces_config *config)
     at.slot_bytes = aligned(config->decoded_bytes == NULL
                                 ? manifest->piece_bytes
                                 : config->decoded_bytes(manifest->piece_bytes));
-    at.raw = at.holds + aligned(slots_of(config) * sizeof(uint32_t));
+    at.missed = at.holds + aligned(slots_of(config) * sizeof(uint32_t));
+    at.raw = at.missed + aligned(manifest->count);
     at.decoded = at.raw + aligned(manifest->piece_bytes);
     at.end = at.decoded + slots_of(config) * at.slot_bytes;
     return at;
@@ -71,11 +73,13 @@ struct kith_pieces *kith_pieces_init(void *memory,
     KITH_ASSERT(kith_pieces_size(config) > 0);
     *pieces = (struct kith_pieces){.config = *config,
                                    .holds = (void *)(base + at.holds),
+                                   .missed = base + at.missed,
                                    .raw = base + at.raw,
                                    .decoded = base + at.decoded,
                                    .slot_bytes = at.slot_bytes};
     pieces->config.slots = slots_of(config);
     memset(pieces->holds, 0xff, pieces->config.slots * sizeof(uint32_t));
+    memset(pieces->missed, 0, config->manifest->count);
     return pieces;
 }
 
@@ -133,7 +137,9 @@ static bool may_read(const struct kith_pieces *pieces, uint32_t index,
     const bool is_home =
         kith_piece_home(piece, pieces->config.peers) == pieces->config.self;
     return !for_a_peer ||
-           (!source->is_peers && (!source->is_origin || is_home));
+           (!source->is_peers &&
+            (!source->is_origin ||
+             (is_home && pieces->missed[piece] < KITH_PIECE_MISSES_MAX)));
 }
 
 static enum kith_err fetch(struct kith_pieces *pieces, uint32_t piece,
@@ -152,8 +158,11 @@ static enum kith_err fetch(struct kith_pieces *pieces, uint32_t piece,
         const enum kith_err err = read_from(pieces, i, piece, size);
         if (err == KITH_OK) {
             keep(pieces, i, piece, size);
+            pieces->missed[piece] = 0;
             return KITH_OK;
         }
+        if (for_a_peer && pieces->config.sources[i].is_origin)
+            pieces->missed[piece]++;
         worst = err == KITH_ENOENT || worst == KITH_EAUTH ? worst : err;
     }
     return kith_text_fail(
