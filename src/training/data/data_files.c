@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L /* scandir */
 #include "data_files.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,18 +130,25 @@ static int scan_stored(const struct kith_manifest *manifest,
 {
     struct kith_manifest_file file = {.next = 0};
     int count = 0;
-    *names = calloc(manifest->file_count + 1u, sizeof **names);
-    while (*names != NULL && kith_manifest_next(manifest, &file)) {
+    struct dirent **const found =
+        calloc(manifest->file_count + 1u, sizeof *found);
+    while (found != NULL && kith_manifest_next(manifest, &file)) {
         struct dirent *const entry = calloc(1, sizeof *entry);
+        found[count++] = entry;
         if (entry == NULL)
-            break;
+            goto out_of_memory;
         (void)kith_text_copy(entry->d_name, sizeof entry->d_name, file.name);
-        if (is_wanted(entry))
-            (*names)[count++] = entry;
-        else
-            free(entry);
+        if (!is_wanted(entry))
+            free(found[--count]);
     }
-    return *names == NULL ? -1 : count;
+    *names = found;
+    return found == NULL ? -1 : count;
+out_of_memory:
+    while (count > 0)
+        free(found[--count]);
+    free(found);
+    errno = ENOMEM;
+    return -1;
 }
 
 int kith_data_scan(const struct kith_data_opening *opening,
