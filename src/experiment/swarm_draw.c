@@ -138,10 +138,12 @@ struct base {
     enum kith_world world;
     bool is_huge; /* somebody sends values that overflow */
     uint32_t peers, latency_ms, jitter_ms, step_ms, every, slowest;
+    uint32_t buckets, urgent; /* of a gradient; 1: it is whole */
 };
 
 /* What is not drawn with the rest, so that it shifts nothing of it. */
 enum { OWN_CLAIMS = 1000, OWN_AHEAD, OWN_SIZE, OWN_HUGE, OWN_LATE = 1010 };
+enum { OWN_BUCKETS = OWN_LATE + TRIES_MAX + 1 };
 
 static struct kith_rng own_stream(uint64_t seed, uint64_t run, uint64_t what)
 {
@@ -309,6 +311,10 @@ static size_t add_gossip(const struct base *base, char *text, size_t size,
         (base->algorithm->flags & KITH_TAKES_COMPRESSOR))
         at = kith_text_add(text, size, at,
                            ", compressor: top-k-2bit, density: 0.1");
+    if (base->buckets > 1)
+        at = kith_text_add(text, size, at,
+                           ", buckets: %" PRIu32 ", urgent: %" PRIu32,
+                           base->buckets, base->urgent);
     return kith_text_add(text, size, at, ", every: %" PRIu32 "}\n",
                          base->every);
 }
@@ -357,6 +363,15 @@ static bool is_huge(uint64_t seed, uint64_t run, const struct base *base)
            !(base->algorithm->flags & KITH_SPLITS_MASS);
 }
 
+/* Of what shares gradients, which seeds from LATE_FROM_SEED on draw alone. */
+static void draw_buckets(uint64_t seed, uint64_t run, struct base *base)
+{
+    struct kith_rng rng = own_stream(seed, run, OWN_BUCKETS);
+    const bool has = (base->algorithm->keys & KITH_GOSSIP_READS(BUCKETS)) != 0;
+    base->buckets = has && !one_in(&rng, 3) ? octave(&rng, 2, 16) : 1;
+    base->urgent = between(&rng, 1, base->buckets);
+}
+
 static struct base draw_base(uint64_t seed, uint64_t run, struct kith_rng *rng,
                              struct kith_rng *late, enum kith_world world)
 {
@@ -379,6 +394,7 @@ static struct base draw_base(uint64_t seed, uint64_t run, struct kith_rng *rng,
     base.topology =
         schedule ? kith_topology_find(schedule) : draw_topology(rng);
     base.is_huge = is_huge(seed, run, &base);
+    draw_buckets(seed, run, &base);
     return base;
 }
 
@@ -428,7 +444,8 @@ static kith_ns healed_ns(const struct base *base,
     const kith_ns round_ms =
         (kith_ns)base->every * base->step_ms * base->slowest +
         6 * (kith_ns)(base->latency_ms + base->jitter_ms);
-    const kith_ns rounds = 100 + 10 * (kith_ns)(period < 32 ? period : 32);
+    const uint64_t cycle = period * base->buckets;
+    const kith_ns rounds = 100 + 10 * (kith_ns)(cycle < 32 ? cycle : 32);
     const kith_ns most_ms =
         (kith_ns)PEER_STEPS_MAX * base->step_ms / (kith_ns)base->peers;
     const kith_ns wanted_ms =

@@ -88,24 +88,43 @@ static void draw_faults(struct kith_rng *rng, unsigned peers, char *text)
     assert_true(at < TEXT);
 }
 
+static bool shares_gradients(const struct cell *cell)
+{
+    return (cell->algorithm->flags & KITH_SHARES_GRADIENTS) != 0;
+}
+
 /* Where faults leave a push-sum weight next to nothing, training at x / w blows
- * x up: no training there. */
+ * x up: no training there. Without a gradient there is none to share. */
 static bool trains(const struct cell *cell, bool faults)
 {
-    return faults && cell->algorithm->factor == NULL;
+    return (faults && cell->algorithm->factor == NULL) ||
+           shares_gradients(cell);
+}
+
+/* One bucket, or a few, of which the first layers' may go first. */
+static void draw_buckets(const struct cell *cell, char *text)
+{
+    struct kith_rng rng;
+    kith_rng_init(&rng, cell->seed, KITH_STREAM_TEST, 2);
+    const unsigned buckets = 1 + kith_rng_below(&rng, 4);
+    if (cell->algorithm->keys & KITH_GOSSIP_READS(BUCKETS))
+        (void)snprintf(text, TEXT, ", buckets: %u, urgent: %u", buckets,
+                       1 + kith_rng_below(&rng, buckets));
 }
 
 static void write_yaml(const struct cell *cell, unsigned peers, bool faults,
                        char text[4 * TEXT])
 {
     struct kith_rng rng;
-    char more[TEXT] = "", path[TEXT] = "";
+    char more[TEXT] = "", path[TEXT] = "", buckets[TEXT] = "";
     kith_rng_init(&rng, cell->seed, KITH_STREAM_TEST, faults);
     if (strncmp(cell->topology->name, "file", 4) == 0) {
         write_edges(cell->topology->directed, peers);
         (void)snprintf(path, sizeof path, ", path: %s", edges_path);
     }
-    const unsigned every = 1 + kith_rng_below(&rng, 3);
+    const unsigned drawn = 1 + kith_rng_below(&rng, 3);
+    const unsigned every = shares_gradients(cell) ? 1 : drawn;
+    draw_buckets(cell, buckets);
     if (faults)
         draw_faults(&rng, peers, more);
     const int length = snprintf(
@@ -114,14 +133,14 @@ static void write_yaml(const struct cell *cell, unsigned peers, bool faults,
         "model: {kind: %s, dim: 5}\n"
         "train: {backend: naive64, learning_rate: 0.05, momentum: %s}\n"
         "gossip: {algorithm: %s, topology: %s, compressor: %s, wire: %s, "
-        "every: %u%s}\n"
+        "every: %u%s%s}\n"
         "network: {latency: 300us, jitter: 100us, rate: 10Mbit, loss: %s}\n"
         "compute: {step: 5ms, merge: 50us}\n%s",
         cell->seed, peers, faults ? 40 : 24,
         trains(cell, faults) ? "quadratic" : "consensus",
         kith_rng_below(&rng, 2) == 0 ? "0" : "0.5", cell->algorithm->name,
         cell->topology->name, cell->compressor->name, cell->format->name, every,
-        path, faults ? "0.01" : "0", more);
+        path, buckets, faults ? "0.01" : "0", more);
     assert_true(length > 0 && length < 4 * TEXT);
 }
 
