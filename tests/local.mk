@@ -131,6 +131,7 @@ UNIT = \
   tests/unit/test_session_refusals \
   tests/unit/test_session_spoiled \
   tests/unit/test_session_threads \
+  tests/unit/test_shaped_line \
   tests/unit/test_shares \
   tests/unit/test_sim_conservation \
   tests/unit/test_recovery \

@@ -121,14 +121,20 @@ void kith_socket_throttle(struct kith_socket *socket, kith_ns until_ns)
     net_schedule(socket->net);
 }
 
-/* The line in is as fast as the line out: after `size` bytes it is busy. */
+/* The line in is as fast as the line out: after `size` bytes it is busy. What
+ * comes was held back until its last bit had left, up to a burst of it, and the
+ * line took it in meanwhile (cut-through, as in the simulator): bytes are taken
+ * from a burst's time ago on. Counted from now on, each message of an idle path
+ * would be a burst late: 168 ms at 50 Mbit/s. */
 static void socket_shape(struct kith_socket *socket, size_t size)
 {
     struct kith_net *net = socket->net;
     if (net->usual.rate_bits == 0)
         return;
     const kith_ns now = (kith_ns)uv_hrtime();
-    (void)kith_line_take(&net->in_free_ns, net->usual.rate_bits, now, size);
+    const kith_ns held = kith_line_time(net->large_bytes, net->usual.rate_bits);
+    (void)kith_line_take(&net->in_free_ns, net->usual.rate_bits, now - held,
+                         size);
     const kith_ns until = net->in_free_ns;
     /* Shorter rests than a tenth of a millisecond cost more than they shape. */
     if (until - now >= KITH_MS / 10)

@@ -1,9 +1,7 @@
 """Two peers that share gradients over 50 Mbit/s, whole and in buckets.
 
 A step takes 400 ms, of which about two thirds are the way back; the gradient of
-84,000 values takes 54 ms up the link and as long down (of a message of several
-bursts the kernel's TCP stops now and then for 200 ms where its reader is held
-back, which is no law of the link). The same file runs in
+84,000 values takes 54 ms up the link and as long down. The same file runs in
 the simulator and as two processes: what a step takes with whole gradients less
 what it takes in buckets is the gain, and the simulator's is the prediction.
 
@@ -11,6 +9,7 @@ what it takes in buckets is the gain, and the simulator's is the prediction.
 
 Settings beside KITH and OUT of accept.py:
   STEPS    of a peer (60)
+  LAYERS   of the model ([128, 128, 128, 128, 128, 10])
   BUCKETS  numbers of buckets to try, and of urgent ones (2,4,4:3)
 """
 import os
@@ -20,12 +19,13 @@ from accept import OUT, Table, kith, rows
 
 STEPS = int(os.environ.get("STEPS", "60"))
 BUCKETS = os.environ.get("BUCKETS", "2,4,4:3").split(",")
+LAYERS = os.environ.get("LAYERS", "[128, 128, 128, 128, 128, 10]")
 FILE = f"""name: overlap
 seed: 1
 peers: 2
 stop: {{steps: {STEPS}}}
 save: never
-model: {{kind: mlp, layers: [128, 128, 128, 128, 128, 10]}}
+model: {{kind: mlp, layers: {LAYERS}}}
 data: {{kind: gaussian, rows: 2000, spread: 0.2}}
 train: {{learning_rate: 0.05, momentum: 0.9, batch: 16}}
 gossip: {{algorithm: sync-sgd}}
