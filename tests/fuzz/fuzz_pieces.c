@@ -168,6 +168,7 @@ static void check_links(void)
     const struct kith_transport *const transport = &victim->driver.transport;
     for (const struct kith_link *l = transport->links; l != NULL; l = l->next) {
         KITH_ASSERT(l->pieces.given <= COUNT + KITH_PIECES_AGAIN);
+        KITH_ASSERT(l->pieces.missed <= COUNT + KITH_PIECES_AGAIN);
         KITH_ASSERT(!l->pieces.coming || l->pieces.asked);
     }
     KITH_ASSERT(memcmp(kith_pieces_memory(store.pieces), whole, BYTES) == 0);
