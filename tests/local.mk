@@ -533,6 +533,7 @@ EXTRA_DIST += tests/vectors/bundled.json tests/vectors/make_vectors.py \
 # Real peers, one forked process each.
 PEERS = tests/support/peers.c tests/support/peers.h
 PEER_TESTS = \
+  tests/integration/test_library_saves \
   tests/integration/test_peer_caller \
   tests/integration/test_peer_device \
   tests/integration/test_peer_doctor \
@@ -548,6 +549,8 @@ check_PROGRAMS += $(PEER_TESTS)
 LIBRARY_FILES = tests/support/library_files.c tests/support/library_files.h
 tests_property_test_library_calls_SOURCES = \
   tests/property/test_library_calls.c $(LIBRARY_FILES)
+tests_integration_test_library_saves_SOURCES = \
+  tests/integration/test_library_saves.c $(LIBRARY_FILES)
 tests_integration_test_peer_caller_SOURCES = \
   tests/integration/test_peer_caller.c $(PEERS)
 tests_integration_test_peer_device_SOURCES = \
