@@ -64,6 +64,8 @@
       "runs at a time [one a core; swarm --lab: 8 a core]")                    \
     X(BATCH, "--batch", "N",                                                   \
       "examples of a step, of all peers together [the file's]")                \
+    X(PYTHON, "--python", NULL,                                                \
+      "of algorithms: which work with a program's own training loop")          \
     X(ALL_CELLS, "--all-cells", NULL, "every preset of the taxonomy, 8 nodes") \
     X(CELLS, "--cells", "DIR",                                                 \
       "these files in its place, each with its own peers")                     \

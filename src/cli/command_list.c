@@ -21,6 +21,7 @@
 #include "kith/session.h"
 #include "kith/text.h"
 #include "kith/topology.h"
+#include "kith/worker.h"
 
 /* A kind of things with a name and properties, each of which is read into an
  * object: "name", "paper", "summary", and what it declares. */
@@ -58,6 +59,8 @@ static bool read_algorithm(unsigned index, json_t *entry)
     if (algorithm == NULL)
         return false;
     begin(entry, algorithm->name, algorithm->paper, algorithm->summary);
+    const char *const misses = kith_outside_misses(algorithm);
+    kith_json_set_text(entry, "python", misses == NULL ? "works" : misses);
     kith_json_set_text(entry, "differs", algorithm->differs);
     kith_json_set_text(entry, "pattern", kith_pattern_name(algorithm->pattern));
     static const char *const waits[] = {[KITH_WAIT_NO] = "no",
@@ -438,14 +441,21 @@ static json_t *entries_of(const struct kind *kind, const char *name)
     return entries;
 }
 
-static void print_kind(const struct kind *kind, const char *name)
+/* Does it work with a training loop of one's own, and if not why? */
+static void print_python(json_t *entry)
+{
+    printf("  %-22s %s\n", text_of(entry, "name"), text_of(entry, "python"));
+}
+
+static void print_kind(const struct kind *kind, const char *name, bool python)
 {
     json_t *entries = entries_of(kind, name), *entry;
     size_t i;
     if (name == NULL)
         printf("%s\n", kind->name);
-    json_array_foreach(entries, i,
-                       entry)(name != NULL ? print_entry : print_line)(entry);
+    json_array_foreach(entries, i, entry)(python         ? print_python
+                                          : name != NULL ? print_entry
+                                                         : print_line)(entry);
     json_decref(entries);
 }
 
@@ -505,6 +515,7 @@ int kith_cli_list(const struct cli_arguments *arguments)
     const char *word = arguments->word_count > 0 ? arguments->words[0] : NULL;
     const char *name = arguments->word_count > 1 ? arguments->words[1] : NULL;
     const bool json = kith_cli_given(arguments, CLI_JSON);
+    const bool python = kith_cli_given(arguments, CLI_PYTHON);
     const struct kind *only = word == NULL ? NULL : find_kind(word);
     if (word != NULL && only == NULL)
         return unknown_kind(arguments);
@@ -525,6 +536,9 @@ int kith_cli_list(const struct cli_arguments *arguments)
     if (kith_cli_given(arguments, CLI_BATCH))
         return kith_cli_fail(arguments, KITH_EXIT_USAGE,
                              "--batch: is of kith list balance alone");
+    if (python && (only == NULL || strcmp(only->name, "algorithms") != 0))
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--python: is of kith list algorithms alone");
     if (arguments->set_count > 0)
         return kith_cli_fail(arguments, KITH_EXIT_USAGE,
                              "--set: needs a topology and a number of peers, "
@@ -538,7 +552,7 @@ int kith_cli_list(const struct cli_arguments *arguments)
             (void)json_object_set_new(document, kinds[i].name,
                                       entries_of(&kinds[i], name));
         else
-            print_kind(&kinds[i], name);
+            print_kind(&kinds[i], name, python);
     }
     if (json)
         kith_json_print(document, 4);

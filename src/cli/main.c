@@ -229,7 +229,8 @@ static const struct cli_command commands[] = {
         COMMAND(list, 0, 3),
         .summary = "what is built in, with papers and properties",
         .usage =
-            "[KIND [NAME [PEERS]]] [--batch N] [--set KEY=VALUE]... [--json]",
+            "[KIND [NAME [PEERS]]] [--batch N] [--set KEY=VALUE]... [--python] "
+            "[--json]",
         .details = "Kinds: algorithms, compressors, wires, topologies, guards, "
                    "models, optimisers, backends,\nschedules, datasets, "
                    "faults, checks, suites, keys (of an experiment "
@@ -249,7 +250,8 @@ static const struct cli_command commands[] = {
                    "         kith list balance vgg 64 --batch 256\n"
                    "         kith list manifest /mnt/nfs/shards "
                    "shards.manifest",
-        .options = CLI_BIT(JSON) | CLI_BIT(SET) | CLI_BIT(BATCH),
+        .options =
+            CLI_BIT(JSON) | CLI_BIT(SET) | CLI_BIT(BATCH) | CLI_BIT(PYTHON),
     },
     {
         COMMAND(init, 0, 1),

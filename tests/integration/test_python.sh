@@ -76,6 +76,11 @@ refused 'numpy.zeros(3)' 'sys.argv[1]' 'a parameter of float64'
 refused 'numpy.zeros((3, 3), "f")[:, 1]' 'sys.argv[1]' 'not contiguous'
 refused '[]' 'sys.argv[1]' 'vectors: found 0'
 refused 'numpy.zeros(3, "f")' '"/nowhere.yaml"' 'nowhere.yaml'
+"$kith" list algorithms --python >"$scratch/said"
+grep -q 'adpsgd  *works' "$scratch/said" &&
+    grep -q 'acid  *it changes the model after each step' "$scratch/said" ||
+    fail "kith list algorithms --python: $(cat "$scratch/said")"
+expect 2 list models --python
 sed -i 's/adpsgd/acid, mixing: 0.1, strength: 0.5/' "$scratch/pair.yaml"
 refused 'numpy.zeros(3, "f")' 'sys.argv[1]' 'gossip.algorithm: acid does not work'
 sed -i 's/algorithm: .*}/algorithm: adpsgd}/; s/program/quadratic, dim: 3/' "$scratch/pair.yaml"
