@@ -73,8 +73,10 @@ bool kith_handle_add(const void *handle, struct kith_fork_gate *gate,
     KITH_ASSERT(find(handle) == NULL);
     const bool fits = count < KITH_HANDLES_MAX;
     if (fits)
-        entries[count++] = (struct entry){
-            .handle = handle, .gate = gate, .identity = identity};
+        entries[count++] = (struct entry){.handle = handle,
+                                          .gate = gate,
+                                          .identity = identity,
+                                          .call = "kith_open"};
     pthread_mutex_unlock(&mutex);
     return fits;
 }

@@ -15,8 +15,9 @@
 #define KITH_HANDLES_MAX 256u
 #define KITH_MISUSE_BYTES 160u
 
-/* false: there are KITH_HANDLES_MAX. In a forked child the gate forgets, the
- * identity is wiped, and no handle is open any more. */
+/* In kith_open(), until leave(): memory of a handle that was closed may be this
+ * one's. false: there are KITH_HANDLES_MAX. In a forked child the gate forgets,
+ * the identity is wiped, and no handle is open any more. */
 bool kith_handle_add(const void *handle, struct kith_fork_gate *gate,
                      struct kith_identity *identity);
 void kith_handle_remove(const void *handle);

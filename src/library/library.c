@@ -319,8 +319,10 @@ API kith_peer *kith_open(const char *peer_file,
     else
         opened = open_all(peer, peer_file, vectors, count) &&
                  (peer->lab.average != NULL || start(peer));
-    if (opened)
+    if (opened) {
+        kith_handle_leave(peer);
         return peer;
+    }
     say(error, error_size, peer->error);
     free_handle(peer);
     return NULL;

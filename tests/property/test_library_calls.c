@@ -29,7 +29,7 @@ enum { PEERS = LIBRARY_PEERS, DIM = 100, HANDLES = 4, STEPS = 40 };
 
 static struct library_files files;
 static float values[HANDLES][DIM];
-static uint16_t halves[DIM];
+static uint16_t halves[HANDLES][DIM];
 
 static int set_up(void **state)
 {
@@ -84,7 +84,7 @@ static kith_peer *open_one(struct caller *caller, unsigned at, bool right,
     char path[256];
     struct kith_vector vectors[2] = {
         {values[at], DIM - 10, KITH_FLOAT32, 0},
-        {halves, 10, KITH_FLOAT16 - draw(caller, 2), 0}};
+        {halves[at], 10, KITH_FLOAT16 - draw(caller, 2), 0}};
     struct {
         struct kith_options options;
         char later[100];
@@ -214,7 +214,8 @@ static void call_one(struct caller *caller)
         assert_in_range(said + 1, 0, 3);
         if (caller->is_alone && !is_alive)
             assert_int_equal(said, KITH_FAILED);
-        values[at][draw(caller, DIM)] += caller->is_alone ? 0.01f : 0;
+        if (caller->is_alone)
+            values[at][draw(caller, DIM)] += 0.01f;
     }
     caller->failed += said == KITH_FAILED;
     caller->calls++;
