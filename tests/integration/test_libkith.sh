@@ -76,9 +76,10 @@ built() {
 }
 
 PYTHONPATH=$top/python PYTHONDONTWRITEBYTECODE=1 python3 - "$abi" <<'EOT' ||
-import ctypes, sys
+import ctypes, importlib, sys
 from kith import _library
-structs = {"kith_vector": _library.Vector, "kith_options": _library.Options}
+structs = {"kith_vector": _library.Vector, "kith_options": _library.Options,
+           "kith_simulation": importlib.import_module("kith.simulate")._Simulation}
 for line in open(sys.argv[1]):
     kind, *words = line.split()
     if kind == "sizeof":
