@@ -190,11 +190,46 @@ function overSeeds(run, key) {
     });
 }
 
+/* Peers of a lab are evaluated one after another: their mean has a point when as
+ * many evaluations have come as there are such peers, and is no staircase of what
+ * is carried forward. In a simulation that is every instant of evaluation. */
+function roundsOf(run, key) {
+    if (!['accuracy', 'test_loss'].includes(key)) return run.spread;
+    const told = run.peers.map(peer => run.series.get(peer).filter(row => !absent(row[key]))).filter(rows => rows.length > 0);
+    const times = told.flat().map(row => row.time_s).sort((a, b) => a - b);
+    const many = told.filter(rows => rows.length > 1).length || told.length; /* some are evaluated at the end alone */
+    const ends = times.filter((_, at) => (at + 1) % many === 0 || at + 1 === times.length);
+    let next = 0;
+    const rows = run.spread.filter((row, at) => {
+        const due = next < ends.length && row.time_s >= ends[next];
+        while (next < ends.length && row.time_s >= ends[next]) next++;
+        return due || at + 1 === run.spread.length;
+    });
+    return ends.length > 0 ? rows : run.spread;
+}
+
 /* A peer's rows for a chart. The lab adds a last row from the test set; its loss
  * is another quantity than that of the batches before it. */
 function ownRows(rows, key) {
-    const batches = rows.filter(row => row.accuracy === null);
-    return key === 'loss' && batches.length > 0 ? batches : rows;
+    const batches = rows.filter(row => row.accuracy === null && !absent(row.loss));
+    return key === 'loss' && batches.length > 0 ? evened(batches) : rows;
+}
+
+/* A row's loss is the mean over the steps since the row before. Rows come by the
+ * clock: on a busy machine one may have a single batch, whose noise looks like a
+ * fault. Such rows are joined until they have half as many steps as most have. */
+function evened(rows) {
+    const counts = rows.map((row, at) => Math.max(0, row.step - (at > 0 ? rows[at - 1].step : 0)));
+    const least = counts.slice().sort((a, b) => a - b)[rows.length >> 1] / 2, all = [];
+    let steps = 0, sum = 0;
+    rows.forEach((row, at) => {
+        steps += counts[at];
+        sum += row.loss * counts[at];
+        if (steps < least && at + 1 < rows.length) return;
+        all.push(steps > 0 ? {...row, loss: sum / steps} : row);
+        steps = sum = 0;
+    });
+    return all;
 }
 
 /* The mean of so many points to either side, and the point itself. */
@@ -234,7 +269,7 @@ function linesOf(chart) {
         const own = chart.counter ? [] : pointsOf(run.series.get(-1) || [], row => row[key]);
         add(-1, 'averaged', own);
         const many = run.peersAll > 1, of = end => row => row[key + '.' + end];
-        const over = pointsOf(run.spread, of('mean'),
+        const over = pointsOf(roundsOf(run, key), of('mean'),
                               many ? row => [of('low')(row), of('high')(row)] : null);
         if (own.length === 0) add('mean', 'averaged', over);
         else if (many) add('mean', 'mean', over);
