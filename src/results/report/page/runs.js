@@ -323,19 +323,29 @@ function intervalsOf(run) {
 }
 for (const run of runs) run.intervals = intervalsOf(run);
 
-/* "peer 1, peer 3"; of links "peer 0 → 4, 5; peer 4 → 0" */
+/* "peers 1, 3"; of links "peers 0, 1 ↔ 4, 5", where both directions are cut */
 function whomText(one) {
-    const towards = new Map();
+    const towards = new Map(), groups = new Map();
     for (const [peer, other] of one.whom) {
         if (!towards.has(peer)) towards.set(peer, []);
         if (!absent(other)) towards.get(peer).push(other);
     }
-    const names = [...towards].sort((a, b) => a[0] - b[0]).map(([peer, others]) => 'peer ' + peer + (others.length === 0 ? ''
-        : ' → ' + others.slice(0, 16).join(', ') + (others.length > 16 ? ' …' : '')));
+    for (const [peer, others] of [...towards].sort((a, b) => a[0] - b[0])) {
+        const key = others.sort((a, b) => a - b).join(', ');
+        groups.set(key, [...(groups.get(key) || []), peer]);
+    }
+    const few = text => { const all = text.split(', '); return all.slice(0, 16).join(', ') + (all.length > 16 ? ' …' : ''); };
+    const names = [], back = new Set();
+    for (const [others, peers] of groups) {
+        const from = peers.join(', '), both = others !== '' && groups.get(from)?.join(', ') === others;
+        if (both && back.has(from)) continue;
+        back.add(others);
+        names.push((peers.length > 1 ? 'peers ' : 'peer ') + few(from) + (others === '' ? '' : (both ? ' ↔ ' : ' → ') + few(others)));
+    }
     return names.slice(0, 16).join('; ') + (names.length > 16 ? ' and ' + (names.length - 16) + ' more' : '');
 }
 
-/* "crash of peer 1; peer 3 from 1 s to 1.636 s" */
+/* "crash of peers 1, 3 from 1 s to 1.636 s" */
 function tellInterval(run, one) {
     return (several ? run.letter + ': ' : '') + one.kind + ' of ' + whomText(one) + ' from ' + seconds(one.from) +
         (one.to === null ? ' on' : ' to ' + seconds(one.to));
