@@ -143,6 +143,11 @@ struct kith_simulation {
     /* About five times a second: the share of steps that is done (NaN where a
      * time ends the run), virtual time, wall time. May be NULL. */
     int (*progress)(void *user, double share, double virtual_s, double wall_s);
+    /* Where the file has no compute.step: 1 measures one, of a peer 0 of its
+     * own that begins, steps for two seconds, and ends. The run database keeps
+     * it; the run is then a function of what was measured. 0 refuses. */
+    uint32_t calibrates;
+    uint32_t reserved;
 };
 
 /* Runs to the end of the experiment. `json`: the summary, as `kith sim --json`

@@ -173,6 +173,11 @@ void kith_worker_run(struct kith_worker *worker, struct kith_work *work,
 kith_ns kith_worker_item_time(const struct kith_worker *worker,
                               const struct kith_work *work, kith_ns step_ns);
 
+/* Trains a worker of its own, whose model is worth nothing then, up to so many
+ * steps, or two seconds: the median of a step on the wall's clock. */
+#define KITH_MEASURED_STEPS 2000u
+kith_ns kith_worker_median_step(struct kith_worker *worker);
+
 /* After a TRAIN that left a spoilt x and found no earlier one: the save's takes
  * its place, and the result says `recovered`; where that does not last, that of
  * the save before it; nothing where neither helps or can be read. Test:

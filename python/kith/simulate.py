@@ -28,7 +28,8 @@ class _Simulation(ctypes.Structure):  # struct kith_simulation
                 ("buffers", ctypes.c_uint64),
                 ("user", _USER), ("begin", _BEGIN), ("step", _STEP),
                 ("end", _END), ("evaluate", _EVALUATE),
-                ("progress", _PROGRESS)]
+                ("progress", _PROGRESS), ("calibrates", ctypes.c_uint32),
+                ("reserved", ctypes.c_uint32)]
 
 
 def _floats_of(address, count):
@@ -175,7 +176,7 @@ class _Run:
 
 
 def simulate(make_trainer, experiment, *, evaluate=None, progress=None,
-             folder=".", settings=()):
+             folder=".", settings=(), calibrate=False):
     """Runs the experiment's peers in virtual time, in this thread.
 
     make_trainer(rank) gives an object with
@@ -209,7 +210,8 @@ def simulate(make_trainer, experiment, *, evaluate=None, progress=None,
     or array in params' order (torch.nn.utils.vector_to_parameters puts it into
     a module without buffers); progress(share, virtual_s, wall_s), or True for a
     line on stderr; folder: of the run database, None writes none; settings:
-    ["gossip.every=4"], over the file's.
+    ["gossip.every=4"], over the file's; calibrate: a file without compute.step
+    has it measured, on a trainer of its own, and kept in the run database.
 
     Returns the summary as `kith sim --json` prints it: trace_hash, database,
     accuracy, ... Raises Error, or what a callback raised.
@@ -221,7 +223,7 @@ def simulate(make_trainer, experiment, *, evaluate=None, progress=None,
         experiment=os.fsencode(experiment),
         settings=(ctypes.c_char_p * len(texts))(*texts),
         folder=None if folder is None else os.fsencode(folder),
-        count=run.count, buffers=run.buffers,
+        count=run.count, buffers=run.buffers, calibrates=calibrate,
         begin=_BEGIN(run.guarded(run.begin, None)),
         step=_STEP(run.guarded(run.step, 1)),
         end=_END(run.guarded(run.end, None)),

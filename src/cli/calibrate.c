@@ -1,6 +1,5 @@
 /* Measures once and writes down, so that what follows is a function of the file
- * again. Of a step the median of many: the first ones warm caches, others are
- * disturbed. */
+ * again. */
 #include "calibrate.h"
 
 #include <stdio.h>
@@ -9,34 +8,6 @@
 
 #include "kith/backend.h"
 #include "kith/worker.h"
-
-#define STEPS_MAX 2000u
-#define STEPS_MIN 20u
-#define SPAN_NS (2 * KITH_S)
-
-static int by_value(const void *a, const void *b)
-{
-    const kith_ns x = *(const kith_ns *)a, y = *(const kith_ns *)b;
-    return (x > y) - (x < y);
-}
-
-/* The median of up to STEPS_MAX steps of a worker of rank 0. */
-static kith_ns median_step(struct kith_worker *worker)
-{
-    kith_ns spans[STEPS_MAX];
-    uint32_t count = 0;
-    const kith_ns start = kith_host_now();
-    while (count < STEPS_MAX &&
-           (count < STEPS_MIN || kith_host_now() - start < SPAN_NS)) {
-        struct kith_work work = {.kind = KITH_WORK_TRAIN, .step = count};
-        struct kith_work_result result;
-        const kith_ns before = kith_host_now();
-        kith_worker_run(worker, &work, &result);
-        spans[count++] = kith_host_now() - before;
-    }
-    qsort(spans, count, sizeof spans[0], by_value);
-    return spans[count / 2];
-}
 
 static int measure(const struct cli_arguments *arguments,
                    const struct kith_experiment *experiment, kith_ns *step_ns)
@@ -53,14 +24,14 @@ static int measure(const struct cli_arguments *arguments,
         .task = kith_experiment_task(experiment, NULL),
         .backend = experiment->backend,
         .train = has ? &dataset.train : NULL,
-        .steps = STEPS_MAX,
+        .steps = KITH_MEASURED_STEPS,
         .peers = experiment->peers,
         .ahead = true,
     };
     struct kith_worker *worker;
     const enum kith_err err = kith_worker_open(&config, &worker, error);
     if (err == KITH_OK) {
-        *step_ns = median_step(worker);
+        *step_ns = kith_worker_median_step(worker);
         kith_worker_close(worker);
     }
     kith_dataset_close(&dataset);

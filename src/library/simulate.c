@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -133,26 +134,79 @@ static bool take(struct simulation *simulation,
     return true;
 }
 
-static bool open_experiment(struct simulation *simulation)
+/* The file with its settings, and with one more, or NULL. */
+static bool load(struct simulation *simulation, const char *one_more)
+{
+    const struct kith_simulation *given = &simulation->given;
+    const uint32_t count = given->setting_count;
+    char why[KITH_EXPERIMENT_ERROR_BYTES];
+    const char **settings = calloc(count + 1, sizeof *settings);
+    if (settings == NULL)
+        return FAIL(simulation, "out of memory");
+    for (uint32_t i = 0; i < count; i++)
+        settings[i] = given->settings[i];
+    settings[count] = one_more;
+    const enum kith_err err = kith_experiment_load(
+        given->experiment, settings, count + (one_more != NULL),
+        &simulation->experiment, why);
+    free(settings);
+    return err == KITH_OK || FAIL(simulation, "%s", why);
+}
+
+static struct kith_trainer trainer_of(struct simulation *simulation)
+{
+    return (struct kith_trainer){begin, step, end, simulation};
+}
+
+/* What a step takes, as a setting of the experiment. */
+static bool calibrate(struct simulation *simulation, char *setting, size_t size)
+{
+    const struct kith_experiment *experiment = &simulation->experiment;
+    const struct kith_trainer trainer = trainer_of(simulation);
+    const struct kith_worker_config config = {
+        .task = kith_experiment_task(experiment, NULL),
+        .backend = experiment->backend,
+        .steps = KITH_MEASURED_STEPS,
+        .peers = experiment->peers,
+        .trainer = &trainer};
+    struct kith_worker *worker;
+    char why[KITH_DATA_ERROR_BYTES];
+    if (kith_worker_open(&config, &worker, why) != KITH_OK)
+        return FAIL(simulation, "measuring a step: %s", why);
+    const kith_ns step_ns = kith_worker_median_step(worker);
+    kith_worker_close(worker);
+    (void)snprintf(setting, size, "compute.step=%" PRIu64 "us",
+                   ((uint64_t)step_ns + 999) / 1000);
+    return !simulation->stop;
+}
+
+/* `measured`: what a step takes, as a setting; NULL: not yet, or it is given.
+ * Until it is measured a step takes some time. */
+static bool open_experiment(struct simulation *simulation, const char *measured)
 {
     const struct kith_simulation *given = &simulation->given;
     struct kith_experiment *experiment = &simulation->experiment;
-    char why[KITH_EXPERIMENT_ERROR_BYTES];
-    if (kith_experiment_load(given->experiment, given->settings,
-                             given->setting_count, experiment, why) != KITH_OK)
-        return FAIL(simulation, "%s", why);
+    char why[KITH_EXPERIMENT_ERROR_BYTES], setting[64];
+    if (!load(simulation, measured))
+        return false;
+    const bool measures =
+        given->calibrates != 0 && experiment->compute.step_ns == 0;
+    if (measures)
+        experiment->compute.step_ns = 1;
     if (kith_experiment_check_world(experiment, KITH_WORLD_PROGRAM_SIM, why) !=
         KITH_OK)
         (void)FAIL(simulation, "%.300s: %.700s", given->experiment, why);
     else if (!kith_program_fit(experiment, given->experiment, given->count,
                                why))
         (void)FAIL(simulation, "%s", why);
-    else {
+    else if (!measures) {
         experiment->model_config.buffers = (uint32_t)given->buffers;
         return true;
     }
+    const bool is_measured =
+        !simulation->stop && calibrate(simulation, setting, sizeof setting);
     kith_experiment_close(experiment);
-    return false;
+    return is_measured && open_experiment(simulation, setting);
 }
 
 static bool open_store(struct simulation *simulation)
@@ -173,7 +227,7 @@ static bool open_store(struct simulation *simulation)
 static bool run(struct simulation *simulation, struct kith_summary *summary)
 {
     const struct kith_simulation *given = &simulation->given;
-    const struct kith_trainer trainer = {begin, step, end, simulation};
+    const struct kith_trainer trainer = trainer_of(simulation);
     const struct sim_options options = {
         .experiment = &simulation->experiment,
         .wire = simulation->experiment.network.wire,
@@ -221,7 +275,8 @@ API int kith_simulate(const struct kith_simulation *given, char *json,
 {
     struct simulation simulation = {.error = ""};
     struct kith_summary summary;
-    bool ends_well = take(&simulation, given) && open_experiment(&simulation);
+    bool ends_well =
+        take(&simulation, given) && open_experiment(&simulation, NULL);
     if (ends_well) {
         ends_well = open_store(&simulation) && run(&simulation, &summary);
         ends_well = close_store(&simulation) && ends_well;

@@ -192,6 +192,7 @@ libkith_worker_a_SOURCES = \
   src/training/worker/packing_modular.c \
   src/training/worker/guarding.c \
   src/training/worker/lying.c \
+  src/training/worker/median_step.c \
   src/training/worker/outside.c \
   src/training/worker/train_item.c \
   src/training/worker/trainer.c \

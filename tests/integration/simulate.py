@@ -138,5 +138,12 @@ raises(kith.Error, "peer 1: found 651 values", Grows)
 raises(kith.Error, "gossip.algorithm: gt does not work",
        settings=["gossip={algorithm: gt, topology: ring}"])
 raises(kith.Error, "compute.step: not given", settings=["compute={}"])
+measured, _ = run(Softmax, folder=FOLDER, calibrate=True,
+                  settings=["compute={}", "faults=[]", "assert=[]"])
+text = sqlite3.connect(measured["database"]).execute(
+    "SELECT value FROM run WHERE key = 'experiment'").fetchone()[0]
+print("expected: a step that was measured; measured:",
+      text[text.index("compute"):].split("\n")[:2])
+assert "step" in text[text.index("compute"):] and measured["virtual_s"] > 0
 raises(kith.Error, "/nowhere.yaml", experiment="/nowhere.yaml")
 print("simulate.py: ok")
