@@ -22,7 +22,7 @@ static void on_closed(uv_handle_t *handle)
     client->host->on_free(client->host);
 }
 
-void follow_client_drop(struct follow_client *client)
+void kith_follow_client_drop(struct follow_client *client)
 {
     if (client->state == FOLLOW_CLOSING || client->state == FOLLOW_FREE)
         return;
@@ -40,7 +40,7 @@ static void on_written(uv_write_t *write, int status)
     client->answer = NULL;
     client->since_ms = uv_now(&client->host->loop);
     if (status != 0 || client->state == FOLLOW_WRITING)
-        follow_client_drop(client);
+        kith_follow_client_drop(client);
     else if (client->state == FOLLOW_STREAM)
         feed(client);
 }
@@ -51,7 +51,7 @@ static void answer(struct follow_client *client, char *text, size_t size)
     KITH_ASSERT(!client->writing);
     if (text == NULL || client->state == FOLLOW_CLOSING) {
         free(text);
-        follow_client_drop(client);
+        kith_follow_client_drop(client);
         return;
     }
     const uv_buf_t bytes = uv_buf_init(text, (unsigned)size);
@@ -62,7 +62,7 @@ static void answer(struct follow_client *client, char *text, size_t size)
     if (uv_write(&client->write, (uv_stream_t *)&client->socket, &bytes, 1,
                  on_written) != 0) {
         client->writing = false;
-        follow_client_drop(client);
+        kith_follow_client_drop(client);
     }
 }
 
@@ -100,7 +100,7 @@ static void respond(struct follow_client *client, int status, const char *type,
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     if (out == NULL) {
-        follow_client_drop(client);
+        kith_follow_client_drop(client);
         return;
     }
     fprintf(
@@ -176,7 +176,7 @@ static void serve(struct follow_client *client, int status,
         size_t size = 0;
         char *text = kith_follow_page(host->follow, &size);
         if (text == NULL)
-            follow_client_drop(client);
+            kith_follow_client_drop(client);
         else
             respond(client, 200, "text/html", text, size, true);
         free(text);
@@ -199,7 +199,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
     struct kith_http_request request;
     (void)room;
     if (count < 0) {
-        follow_client_drop(client);
+        kith_follow_client_drop(client);
         return;
     }
     client->size += (size_t)count;
@@ -208,8 +208,8 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
         serve(client, status, &request);
 }
 
-void follow_client_accept(struct follow_client *client,
-                          struct follow_host *host, uv_stream_t *listener)
+void kith_follow_client_accept(struct follow_client *client,
+                               struct follow_host *host, uv_stream_t *listener)
 {
     KITH_ASSERT(client->state == FOLLOW_FREE);
     client->host = host;
@@ -222,12 +222,12 @@ void follow_client_accept(struct follow_client *client,
     client->since_ms = uv_now(&host->loop);
     if (uv_accept(listener, (uv_stream_t *)&client->socket) != 0 ||
         uv_read_start((uv_stream_t *)&client->socket, on_room, on_read) != 0)
-        follow_client_drop(client);
+        kith_follow_client_drop(client);
 }
 
 /* --- time -------------------------------------------------------------- */
 
-void follow_client_tend(struct follow_client *client)
+void kith_follow_client_tend(struct follow_client *client)
 {
     if (client->state == FOLLOW_FREE || client->state == FOLLOW_CLOSING)
         return;
@@ -235,7 +235,7 @@ void follow_client_tend(struct follow_client *client)
     if (client->state == FOLLOW_READING
             ? waited > REQUEST_MS
             : client->writing && waited > ANSWER_MS) {
-        follow_client_drop(client);
+        kith_follow_client_drop(client);
     } else if (client->state == FOLLOW_STREAM && !client->writing) {
         feed(client);
         if (!client->writing && waited > BEAT_MS) {

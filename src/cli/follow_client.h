@@ -43,11 +43,11 @@ struct follow_client {
 };
 
 /* Takes the listener's next connection; the client is free. */
-void follow_client_accept(struct follow_client *client,
-                          struct follow_host *host, uv_stream_t *listener);
+void kith_follow_client_accept(struct follow_client *client,
+                               struct follow_host *host, uv_stream_t *listener);
 /* Ends what took too long, and tells a stream what is new. */
-void follow_client_tend(struct follow_client *client);
+void kith_follow_client_tend(struct follow_client *client);
 /* Closes it, whatever it does; the place is free when that is done. */
-void follow_client_drop(struct follow_client *client);
+void kith_follow_client_drop(struct follow_client *client);
 
 #endif

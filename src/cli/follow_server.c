@@ -68,9 +68,9 @@ static void on_connection(uv_stream_t *listener, int status)
     struct follow_client *client = find_free(server);
     server->backlog = client == NULL;
     if (client != NULL)
-        follow_client_accept(client, &server->host, listener);
+        kith_follow_client_accept(client, &server->host, listener);
     else if ((client = find_silent(server)) != NULL)
-        follow_client_drop(client);
+        kith_follow_client_drop(client);
 }
 
 /* Whoever waits gets the place. */
@@ -119,7 +119,7 @@ static void on_tick(uv_timer_t *timer)
     if (uv_now(&server->host.loop) >= server->look_ms)
         look(server);
     for (unsigned i = 0; i < CLIENTS_MAX; i++)
-        follow_client_tend(&server->clients[i]);
+        kith_follow_client_tend(&server->clients[i]);
 }
 
 static void on_signal(uv_signal_t *signal, int number)
@@ -212,7 +212,7 @@ int kith_cli_follow_serve(const struct cli_arguments *arguments,
     }
     server->closing = true;
     for (unsigned i = 0; i < CLIENTS_MAX; i++)
-        follow_client_drop(&server->clients[i]);
+        kith_follow_client_drop(&server->clients[i]);
     uv_walk(&server->host.loop, close_handle, NULL);
     uv_run(&server->host.loop, UV_RUN_DEFAULT);
     uv_loop_close(&server->host.loop);
