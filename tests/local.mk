@@ -347,6 +347,7 @@ EXTRA_DIST += tests/oracle/oracle.py tests/oracle/averaging.py \
 EXTRA_DIST += tests/integration/simulate.py tests/long/accept_simulate.py
 EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integration/resume.py \
   tests/integration/test_cli_json.py \
+  tests/integration/lab_program.py \
   tests/integration/test_cli_progress.py \
   tests/long/accept.py \
   tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py \

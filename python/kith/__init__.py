@@ -15,10 +15,11 @@ close(), in place. docs/python.md; test: tests/integration/test_python.sh.
 """
 
 from ._library import Error, lib
+from .group import GroupPeer
 from .peer import Peer
 from .simulate import simulate
 
-__all__ = ["Error", "Peer", "simulate", "version"]
+__all__ = ["Error", "GroupPeer", "Peer", "simulate", "version"]
 
 
 def version():

@@ -103,6 +103,10 @@ def _hash(named):
 
 
 def _vector(name, one, role):
+    if hasattr(one, "placements"):  # a DTensor
+        raise TypeError(f"{name} is sharded over processes (FSDP2, a DTensor); "
+                        "allowed: whole ones, as under "
+                        "DistributedDataParallel with kith.GroupPeer")
     dtype = str(one.dtype).replace("torch.", "")
     if dtype not in DTYPES:
         raise TypeError(f"{name} is a parameter of {dtype}; allowed: "
