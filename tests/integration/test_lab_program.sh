@@ -115,7 +115,7 @@ program "$run" 50 >"$scratch/own.yaml"
 expect 2 lab --record "$scratch/own.yaml"
 one_line "record" "a replay cannot carry out the steps of model.run"
 expect 3 sim "$scratch/own.yaml"
-one_line "sim" "kith lab alone"
+one_line "sim" "kith.simulate()"
 "$python" -c 'import kith, numpy; kith.Peer(numpy.zeros(3, "f"))' \
     2>"$scratch/err" && fail "a peer without a place"
 says "no lab" "no kith lab has started this process"

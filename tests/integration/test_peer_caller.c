@@ -216,7 +216,7 @@ static void test_steps_ahead(void **state)
     is_hasty = true;
     run("diloco", ", every: 20, topology: complete", 0.3);
     run("clipped", ", every: 7, topology: complete", 0.5);
-    run("sgp", ", every: 90, topology: ring", 1.5);
+    run("diloco", ", every: 90, topology: complete", 0.5);
     is_hasty = false;
 }
 

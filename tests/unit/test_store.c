@@ -375,7 +375,7 @@ static void test_json(void **state)
     fflush(stdout);
     const int saved = dup(STDOUT_FILENO);
     assert_non_null(freopen(path, "w", stdout));
-    kith_summary_json(&experiment, &summary, "a\"b.db");
+    kith_summary_json(stdout, &experiment, &summary, "a\"b.db");
     fflush(stdout);
     dup2(saved, STDOUT_FILENO);
     close(saved);
