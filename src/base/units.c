@@ -119,9 +119,11 @@ static enum kith_err quantity(const char *text, const struct unit *units,
 /* An m that is not of whole minutes. */
 static bool is_slip(const char *text)
 {
+    size_t digits = 0;
+    while (text[digits] >= '0' && text[digits] <= '9')
+        digits++;
     const size_t length = strlen(text);
-    return length > 0 && text[length - 1] == 'm' &&
-           strspn(text, "0123456789") + 1 != length;
+    return length > digits + 1 && text[length - 1] == 'm';
 }
 
 enum kith_err kith_text_time(const char *text, kith_ns *out)

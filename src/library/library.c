@@ -24,7 +24,7 @@
 #include "kith/text.h"
 #include "handles.h"
 #include "in_lab.h"
-#include "program.h"
+#include "program_fit.h"
 
 /* More than any framework makes of a model. */
 #define KITH_VECTORS_MAX 65536u

@@ -10,8 +10,8 @@ libkith_library_a_SOURCES = \
   src/library/in_lab.h \
   src/library/library.c \
   src/library/member_file.c \
-  src/library/program.c \
-  src/library/program.h \
+  src/library/program_fit.c \
+  src/library/program_fit.h \
   src/library/simulate.c
 
 LIBRARY_MAP = src/library/libkith.map

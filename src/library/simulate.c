@@ -17,7 +17,7 @@
 #include "kith/rundb.h"
 #include "kith/sim.h"
 #include "kith/text.h"
-#include "program.h"
+#include "program_fit.h"
 
 #define API __attribute__((visibility("default")))
 #define SETTINGS_MAX 1024u

@@ -1,7 +1,7 @@
 /* Experiments of a program's, for who opens one peer of it and for who
- * simulates them all. Owner: program.c. */
-#ifndef KITH_LIBRARY_PROGRAM_H
-#define KITH_LIBRARY_PROGRAM_H
+ * simulates them all. Owner: program_fit.c. */
+#ifndef KITH_LIBRARY_PROGRAM_FIT_H
+#define KITH_LIBRARY_PROGRAM_FIT_H
 
 #include "kith/experiment.h"
 

@@ -1,5 +1,5 @@
-/* See program.h. Test: integration/test_python.sh, unit/test_simulate.c */
-#include "program.h"
+/* See program_fit.h. Test: integration/test_python.sh, unit/test_simulate.c */
+#include "program_fit.h"
 
 #include <inttypes.h>
 #include <stdio.h>
