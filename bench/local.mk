@@ -9,6 +9,7 @@ BENCHES = \
   bench/bench_guard \
   bench/bench_handshake \
   bench/bench_handshake_session \
+  bench/bench_library \
   bench/bench_loader \
   bench/bench_merge \
   bench/bench_ops \
@@ -64,7 +65,12 @@ bench_bench_handshake_SOURCES = bench/bench_handshake.c bench/plain.h $(PEERS) \
 bench_bench_tensors_SOURCES = bench/bench_tensors.c bench/plain.h \
   bench/tensor_ways.h
 bench_bench_transport_SOURCES = bench/bench_transport.c bench/plain.h
-EXTRA_DIST += bench/exchange_gloo.py bench/mean_torchft.py
+EXTRA_DIST += bench/exchange_gloo.py bench/mean_torchft.py bench/library.py
+
+# Two peers of a program's, in C and from Python.
+bench_bench_library_SOURCES = bench/bench_library.c $(LIBRARY_FILES)
+bench_bench_library_CPPFLAGS = $(AM_CPPFLAGS) \
+  -DBENCH_FOLDER='"$(abs_srcdir)/bench"'
 
 # What runs on a machine with a GPU builds itself: bench/gpu/run.sh.
 EXTRA_DIST += $(wildcard $(srcdir)/bench/gpu/*.*)

@@ -121,7 +121,8 @@ static kith_ns ready(void *user)
     (void)user;
     if (!kith_caller_ready(caller, false))
         abort();
-    if (pthread_create(&loop, NULL, run_loop, NULL) != 0)
+    if (pthread_create(&loop, NULL, run_loop, NULL) != 0 ||
+        pthread_detach(loop) != 0)
         abort();
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (kith_ns)t.tv_sec * KITH_S + t.tv_nsec;
