@@ -227,6 +227,7 @@ INTEGRATION = \
   tests/integration/test_central_presets.sh \
   tests/integration/test_channel_use.sh \
   tests/integration/test_cli_completion.sh \
+  tests/integration/test_lab_ddp.sh \
   tests/integration/test_lab_program.sh \
   tests/integration/test_python.sh \
   tests/integration/test_libkith.sh \

@@ -1,0 +1,61 @@
+#!/bin/sh
+# Goal: two peers of two processes each learn what two peers of one process with
+# the same batches do, to rounding: GroupPeer under DistributedDataParallel.
+# Parameters that are sharded (FSDP2) are refused by name.
+# Method: examples/python/ddp.py, whose ranks divide a batch, in rounds of diloco,
+# which no step is taken beside (of dpsgd's one is, and time decides whether the
+# mean is merged before or behind it); the weights of both, compared.
+# SKIP without torch.
+# shellcheck source=tests/integration/lab.sh
+. "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
+python=${PYTHON:-python3}
+"$python" -c 'import numpy, torch' 2>/dev/null || skip "torch is not here"
+[ -e libkith.so.0 ] || skip "this build has no shared library"
+export KITH_LIBRARY="$PWD/libkith.so.0" PYTHONPATH="$top/python"
+export PYTHONDONTWRITEBYTECODE=1
+command -v "$python" >/dev/null && python=$(command -v "$python")
+
+# ranks N: 41 steps of two peers of N processes: the last round is waited for
+# by the step behind it.
+ranks() {
+    cat >"$scratch/ddp.yaml" <<YAML
+name: ddp
+peers: 2
+stop: {steps: 41}
+model:
+  kind: program
+  run: "$python $top/examples/python/ddp.py $1 32 $scratch/ranks-$1"
+gossip: {algorithm: diloco, every: 2, topology: complete, deadline: 60s}
+YAML
+    timeout 900 "$kith" lab --json --out "$scratch" "$scratch/ddp.yaml" \
+        >"$scratch/json" 2>"$scratch/err" || fail "$1 ranks: $(tail -n 3 "$scratch/err")"
+    [ "$(json exchanges done)" -eq 20 ] || fail "$1 ranks: $(json exchanges done) of 20 rounds"
+}
+ranks 1
+ranks 2
+none_left "processes of a group"
+"$python" - "$scratch" <<'PYTHON' || fail "two ranks learn something else"
+import sys
+import numpy as np
+for who in 0, 1:
+    one, two = (np.load(f"{sys.argv[1]}/ranks-{n}-{who}.npy") for n in (1, 2))
+    apart = np.abs(one - two).max()
+    print(f"peer {who}: 2 ranks and 1 are {apart:.2g} apart, weights up to "
+          f"{np.abs(one).max():.2g}")
+    assert apart < 1e-5
+PYTHON
+
+"$python" - "$scratch/meeting" >"$scratch/said" 2>&1 <<'PYTHON'
+import sys
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.fsdp import fully_shard
+import kith
+dist.init_process_group("gloo", f"file://{sys.argv[1]}", rank=0, world_size=1)
+model = nn.Linear(3, 3)
+fully_shard(model)
+kith.Peer(model, "peer.yaml")
+PYTHON
+grep -q "sharded over processes (FSDP2" "$scratch/said" ||
+    fail "FSDP2: $(tail -n 3 "$scratch/said")"
+finish
