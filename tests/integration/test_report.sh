@@ -153,7 +153,7 @@ report 2
 draws() {
     timeout 100 "$chromium" --headless --no-sandbox --disable-gpu \
         --disable-dev-shm-usage --user-data-dir="$scratch/profile" \
-        --enable-logging=stderr --virtual-time-budget=4000 --dump-dom \
+        --enable-logging=stderr --virtual-time-budget=60000 --dump-dom \
         "file://$scratch/$1.html" >"$scratch/dom" 2>"$scratch/console"
     grep -q 'data-ready="yes"' "$scratch/dom" || fail "$1: not drawn"
     grep 'CONSOLE' "$scratch/console" >"$scratch/hits" &&
