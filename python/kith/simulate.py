@@ -60,7 +60,9 @@ class _Virtual:
     def _gather_tensors(self):
         import torch
         self.count = sum(one.numel() for one in self.params)
-        self.flat, at = torch.empty(self.count), 0
+        # Whatever the caller has made the default: kith writes float32 there.
+        self.flat = torch.empty(self.count, dtype=torch.float32, device="cpu")
+        at = 0
         self.address = self.flat.data_ptr()
         for one in self.params:
             if one.device.type != "cpu":
