@@ -58,8 +58,8 @@ enum kith_turn kith_caller_wait(struct kith_caller *caller,
  * not known). Then as kith_caller_wait(), where something may be due. */
 enum kith_turn kith_caller_step(struct kith_caller *caller, double loss,
                                 kith_ns patience_ns);
-/* The run shall end; the vectors may have changed since the last step(), and
- * its last save is of them. */
+/* The run shall end: exchanges under way do, and the vectors, which may have
+ * changed since the last step(), are what its last save is of. */
 void kith_caller_leave(struct kith_caller *caller);
 /* How good the caller's model is, by the caller: for the next row. false: there
  * is no next row, the run has ended. */

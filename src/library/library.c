@@ -335,9 +335,20 @@ static void leave(kith_peer *const *peer)
     kith_handle_leave(*peer);
 }
 
+/* kith's own thread, in a log: it would wait for itself. */
+static bool enter(kith_peer *peer, const char *call)
+{
+    if (!kith_handle_enter(peer, call))
+        return false;
+    if (!pthread_equal(pthread_self(), peer->thread))
+        return true;
+    kith_handle_leave(peer);
+    return false;
+}
+
 /* To the end of the function: `peer` is open, and this thread's alone. */
 #define IN_CALL(peer, failed)                                                  \
-    if (!kith_handle_enter(peer, __func__))                                    \
+    if (!enter(peer, __func__))                                                \
         return failed;                                                         \
     __attribute__((cleanup(leave))) kith_peer *const in_call = peer
 
@@ -456,9 +467,13 @@ API int kith_close(kith_peer *peer, char *error, size_t error_size)
     char misuse[KITH_MISUSE_BYTES];
     if (peer == NULL)
         return 0;
-    const bool is_mine = kith_handle_enter(peer, __func__);
+    const bool is_mine = enter(peer, __func__);
     kith_handle_misuse(peer, misuse);
     if (!is_mine) {
+        if (misuse[0] == '\0')
+            say(misuse, sizeof misuse,
+                "kith_close() within a log of its own: allowed: another "
+                "thread's, once the log has returned");
         say(error, error_size, misuse);
         return KITH_FAILED;
     }

@@ -12,6 +12,7 @@
 
 /* Steps that the caller may be ahead of the loop. */
 #define KITH_CALLER_AHEAD 64u
+#define HAND_IN_NS KITH_S /* for them, before a run ends */
 #define NO_STEP UINT64_MAX
 
 struct kith_caller {
@@ -122,6 +123,15 @@ static void train_done(struct kith_caller *caller, double loss)
         .kind = KITH_WORK_TRAIN, .loss = loss, .finite = !isinf(loss)};
     caller->is_begun = false;
     kith_thread_item_done(thread);
+}
+
+/* The same for a step that the caller will not do: it has not been one. */
+static void train_abandoned(struct kith_caller *caller)
+{
+    caller->thread->result = (struct kith_work_result){
+        .kind = KITH_WORK_TRAIN, .loss = NAN, .finite = true, .is_part = true};
+    caller->is_begun = false;
+    kith_thread_item_done(caller->thread);
 }
 
 /* By the loop, which holds the thread's lock and has handed out an item: a
@@ -283,7 +293,7 @@ static enum kith_turn call(struct kith_caller *caller, bool steps, double loss,
     enum kith_turn result = KITH_TURN_OVER;
     uv_mutex_lock(&caller->seat);
     if (caller->thread != NULL) {
-        caller->is_taken = caller->is_taken && !steps;
+        caller->is_taken = false; /* they were the caller's since */
         uv_mutex_lock(&caller->thread->mutex);
         result = steps ? step_done(caller, loss, patience_ns)
                        : until_train(caller, patience_ns);
@@ -309,14 +319,31 @@ enum kith_turn kith_caller_step(struct kith_caller *caller, double loss,
     return call(caller, true, loss, patience_ns);
 }
 
-/* What the caller has done since its last step() would be missing in the save
- * that the loop writes once it has stopped. */
+/* Steps that are ahead are handed in first; then exchanges under way end, for
+ * the neighbours have merged their side. What the caller has done since its
+ * last step() is in the save that the loop writes once it has stopped, and what
+ * came after that is in its vectors. */
 void kith_caller_leave(struct kith_caller *caller)
 {
     uv_mutex_lock(&caller->seat);
-    if (caller->thread != NULL) {
+    struct kith_thread *thread = caller->thread;
+    if (thread != NULL) {
         (void)take_in(caller);
-        kith_thread_leave(caller->thread);
+        uv_mutex_lock(&thread->mutex);
+        if (caller->ahead_count > 0 && caller->step != NO_STEP)
+            (void)until_train(caller, HAND_IN_NS);
+        uv_mutex_unlock(&thread->mutex);
+        kith_thread_leave(thread);
+        uv_mutex_lock(&thread->mutex);
+        while (thread->stage != KITH_THREAD_STOPPING)
+            if (thread->item != KITH_ITEM_SUBMITTED)
+                uv_cond_wait(&thread->changed, &thread->mutex);
+            else if (thread->work.kind == KITH_WORK_TRAIN)
+                train_abandoned(caller);
+            else
+                carry_out(caller);
+        uv_mutex_unlock(&thread->mutex);
+        give_out(caller);
     }
     uv_mutex_unlock(&caller->seat);
 }

@@ -304,9 +304,13 @@ static uint64_t ms_until(kith_ns at_ns)
 static void start_timers(struct kith_driver *driver)
 {
     const struct kith_peer_options *options = driver->options;
+    if (options->fork_gate != NULL)
+        kith_fork_gate_rest(options->fork_gate);
     driver->start_ns = options->on_ready != NULL
                            ? options->on_ready(options->user)
                            : (kith_ns)uv_hrtime();
+    if (options->fork_gate != NULL)
+        kith_fork_gate_resume(options->fork_gate);
     driver->curve.start_ns = driver->start_ns;
     const uint64_t row_ms = (uint64_t)(options->row_ns / KITH_MS) + 1;
     uv_update_time(&driver->loop);

@@ -30,6 +30,7 @@ struct results {
     double apart[PEERS]; /* and how far its values are from it at most */
     double moved[PEERS]; /* the most that a value came back otherwise */
     struct kith_caller_counts counts[PEERS];
+    double after; /* an exchange of what was swapped in behind the last step */
     volatile bool ended[PEERS];
 };
 static struct results *results;
@@ -42,9 +43,10 @@ static struct kith_outside vectors[] = {
 static struct kith_caller *caller;
 static pthread_t loop;
 static kith_id self;
-static bool is_silent; /* it does not know its loss */
-static bool is_hasty;  /* its steps take less than the loop needs, and it does
-                        * not wait long */
+static uint64_t share_of_0; /* 0: as many steps as the others */
+static bool is_silent;      /* it does not know its loss */
+static bool is_hasty; /* its steps take less than the loop needs, and it does
+                       * not wait long */
 
 static void each_value(void (*visit)(float *value, double *state),
                        double *state)
@@ -90,6 +92,19 @@ static enum kith_turn patiently(enum kith_turn turn)
     return turn;
 }
 
+/* What a caller puts into its vectors once its share is done, as an average of
+ * its own: the first value that an exchange makes of it. */
+static double swap_in(float value)
+{
+    for (size_t i = 0; i < DIM / 3; i++)
+        vector_a[i] = value;
+    for (size_t i = 0; i < DIM - DIM / 3; i++)
+        vector_b[i] = value;
+    for (int i = 0; i < 100 && vector_b[7] == value; i++)
+        (void)kith_caller_wait(caller, 20 * KITH_MS);
+    return vector_b[7];
+}
+
 static void *run_loop(void *arg)
 {
     enum kith_turn turn = patiently(KITH_TURN_LATE);
@@ -106,6 +121,8 @@ static void *run_loop(void *arg)
         results->moved[self] =
             fmax(results->moved[self], fabs((double)vector_b[7] - before));
     }
+    if (share_of_0 > 0 && self == 0) /* its share is done: it serves */
+        results->after = swap_in(1000);
     results->counts[self] = kith_caller_counts(caller);
     results->ended[self] = true;
     /* The others may still ask. */
@@ -137,6 +154,7 @@ static void change(struct kith_peer_options *options, void *arg)
     options->caller = caller;
     options->save = NULL;
     options->on_ready = ready;
+    options->share = self == 0 ? share_of_0 : 0;
     options->wait_members = PEERS; /* a common start */
     options->wait_ns = 60 * KITH_S;
 }
@@ -221,6 +239,26 @@ static void test_steps_ahead(void **state)
     is_hasty = false;
 }
 
+static void test_changed_behind_the_last_step(void **state)
+{
+    (void)state;
+    struct peers peers;
+    share_of_0 = 50;
+    open_peers(&peers, "adpsgd", ", every: 2");
+    peers_start_all(&peers);
+    for (kith_id i = 0; i < PEERS; i++)
+        assert_true(peers_wait_finished(&peers, i, 20));
+    for (kith_id i = 0; i < PEERS; i++)
+        while (!results->ended[i])
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    assert_true(peers_stop(&peers, 10));
+    printf("expected: means of 1000 and less than 4; measured: %.1f\n",
+           results->after);
+    assert_true(results->after > 8 && results->after < 1000);
+    peers_close(&peers);
+    share_of_0 = 0;
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -255,6 +293,7 @@ int main(void)
         cmocka_unit_test(test_methods),
         cmocka_unit_test(test_a_loss_that_is_not_known),
         cmocka_unit_test(test_steps_ahead),
+        cmocka_unit_test(test_changed_behind_the_last_step),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

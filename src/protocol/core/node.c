@@ -368,7 +368,9 @@ static void step_trained(struct kith_node *node,
         node->adopting =
             communicates(node) && node->config->topology->peers > 1;
         node->pulls = 0;
-    } else if (first && (!result->is_part || node->round->complete > 0) &&
+    } else if (first &&
+               (!result->is_part ||
+                (node->round != NULL && node->round->complete > 0)) &&
                triggers(node)) {
         node->trigger_due = true; /* the first bucket can be sent, or all */
     }
