@@ -55,7 +55,6 @@ if rank == 0:
     if len(sys.argv) > 3:
         np.save(f"{sys.argv[3]}-{who}.npy", np.concatenate(
             [one.detach().numpy().ravel() for one in model.parameters()]))
-dist.barrier()
 peer.close()
 for other in others:
     other.wait()

@@ -23,6 +23,7 @@ class GroupPeer:
         kept, _ = collect(model, options.get("params"))
         self._tensors = [one for _, one, _ in kept]
         self._peer, self._items, failed = None, 0, None
+        self.over = False
         if dist.get_rank() == self._first:
             try:
                 self._peer = Peer(model, peer_file, **options)
@@ -33,35 +34,50 @@ class GroupPeer:
             raise failed
         if self._told:
             raise RuntimeError(f"rank {self._first}: {self._told}")
-        self._share(True)
+        self._on_first(lambda peer: True)
 
     def _tell(self, what):
         box = [what]
         self._dist.broadcast_object_list(box, self._first, self._group)
         return box[0]
 
-    def _share(self, changed):
-        """Of the first rank: is it over, was the model changed, and then it."""
-        said = self._torch.zeros(2)
+    def _share(self, changed, failed=None):
+        """Of the first rank: is it over, was the model changed, and then it;
+        or what has failed there, on all ranks."""
+        said = self._torch.zeros(3)
         if self._peer is not None:
-            said[0], said[1] = self._peer.over, changed
+            said[:] = self._torch.tensor(
+                [self.over, changed, failed is not None], dtype=said.dtype)
         self._dist.broadcast(said, self._first, self._group)
         self.over = bool(said[0])
+        if said[2]:
+            told = self._tell(str(failed))
+            raise failed or RuntimeError(f"rank {self._first}: {told}")
         if said[1]:
             for one in self._tensors:
                 self._dist.broadcast(one.data, self._first, self._group)
+
+    def _on_first(self, call):
+        """call(peer) where the peer is; true: the model was changed."""
+        changed, failed = False, None
+        if self._peer is not None:
+            try:
+                changed = call(self._peer)
+                self.over = self._peer.over
+            except Exception as error:  # the others must not wait for ever
+                failed = error
+        self._share(changed, failed)
 
     def step(self, loss=math.nan):
         """A step of all ranks is done; loss: of this one's part of the batch."""
         mean = self._torch.tensor(float(loss), dtype=self._torch.float64)
         self._dist.all_reduce(mean, group=self._group)
-        changed = False
-        if self._peer is not None:
-            self._peer.step(
-                mean.item() / self._dist.get_world_size(self._group))
-            items, self._items = self._items, self._peer.stats["items"]
-            changed = items != self._items
-        self._share(changed)
+
+        def step(peer):
+            peer.step(mean.item() / self._dist.get_world_size(self._group))
+            before, self._items = self._items, peer.stats["items"]
+            return self._items != before
+        self._on_first(step)
 
     @property
     def stats(self):
@@ -74,5 +90,9 @@ class GroupPeer:
             self._peer.report(loss, accuracy)
 
     def close(self):
-        if self._peer is not None:
-            self._peer.close()
+        """On all ranks: neighbours may be answered until the end, and what they
+        change is the model of all."""
+        def close(peer):
+            peer.close()
+            return True
+        self._on_first(close)

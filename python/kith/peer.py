@@ -1,10 +1,12 @@
 """A peer in a training loop of the caller's; see kith.Peer."""
 
 import atexit
+import contextlib
 import ctypes
 import json
 import os
 import sys
+import threading
 import weakref
 
 from ._library import (ERROR_BYTES, FAILED, LATE, LOG, OVER, START, Error,
@@ -26,6 +28,18 @@ def _close_all():
             print(f"kith: {error}", file=sys.stderr)
 
 
+def _pass_on(own, log, line):
+    peer = own()
+    if peer is not None:
+        peer._log_thread = threading.get_ident()
+    del peer
+    log(line.decode(errors="replace"))
+
+
+def _end(peer, *_):
+    lib().kith_close(peer, None, 0)
+
+
 class Peer:
     """A peer over a module's parameters, tensors or arrays of the host.
 
@@ -38,17 +52,20 @@ class Peer:
     start: "own" begins with the parameters as they are, "adopt" with a
     neighbour's; "auto" adopts from the second start on. timeout: seconds that
     step() waits at most for what a method waits for. log: called with lines,
-    on another thread.
+    on another thread, where the peer cannot be used.
+
+    A peer may be used by several threads, which wait for one another.
     """
 
     def __init__(self, model, peer_file=None, *, params=None, start="auto",
                  timeout=30.0, log=None):
-        self._peer = None
+        self._peer = self._log_thread = None
+        self._lock = threading.RLock()
         if start not in START:
             raise ValueError(f"start: {start!r}; allowed: {', '.join(START)}")
         self._vectors = Vectors(model, params)
-        say = LOG(lambda _, line: log(line.decode(errors="replace"))
-                  if log else None)
+        own = weakref.ref(self)
+        say = LOG(lambda _, line: _pass_on(own, log, line))
         self._log = say  # lives as long as the peer
         options = Options(ctypes.sizeof(Options), START[start],
                           say if log else LOG(), None, self._vectors.base)
@@ -65,45 +82,57 @@ class Peer:
         self.over = False
         self._patiently(lib().kith_wait(self._peer, _WAIT_MS))
 
+    @contextlib.contextmanager
+    def _call(self):
+        """One thread at a time; the one that brings log lines never: what it
+        waited for would wait for it."""
+        if threading.get_ident() == self._log_thread:
+            raise Error("a peer cannot be used within its own log: note the "
+                        "line, and use the peer in the loop")
+        with self._lock:
+            if self._peer is None:
+                raise Error("this peer is closed")
+            if os.getpid() != self._process:
+                raise Error("this peer is the parent process's: after fork() "
+                            "it is none here")
+            yield self._peer
+
+    def _failed(self):
+        """What had failed, which close() knows."""
+        self.close()
+        raise Error("this peer has failed")
+
     def _patiently(self, said):
         left = self._timeout - _WAIT_MS / 1000
         while said == LATE and left > 0:
             said = lib().kith_wait(self._peer, _WAIT_MS)
             left -= _WAIT_MS / 1000
         if said == FAILED:
-            self.close()  # raises what had failed
+            self._failed()
         self.over = said == OVER
         return said != LATE
-
-    def _alive(self):
-        if self._peer is None:
-            raise Error("this peer is closed")
-        if os.getpid() != self._process:
-            raise Error("this peer is the parent process's: after fork() it "
-                        "is none here")
 
     def step(self, loss=float("nan")):
         """A step of yours is done. False: the method's wait ran into the
         timeout, and goes on with the next call."""
-        self._alive()
-        self._vectors.check()
-        return self._patiently(
-            lib().kith_step(self._peer, float(loss), _WAIT_MS))
+        with self._call() as peer:
+            self._vectors.check()
+            return self._patiently(lib().kith_step(peer, float(loss), _WAIT_MS))
 
     def report(self, loss=float("nan"), accuracy=float("nan")):
         """How good the model is now, by a test of yours (accuracy: a share),
         for the rows of `kith lab`; of the averaged model where it has given
         this process that one, whose `over` is True from the start."""
-        self._alive()
-        if lib().kith_report(self._peer, float(loss), float(accuracy)) != 0:
-            self.close()
+        with self._call() as peer:
+            if lib().kith_report(peer, float(loss), float(accuracy)) != 0:
+                self._failed()
 
     def serve(self, seconds):
         """Answers neighbours that still train, once one's own share is done."""
-        self._alive()
-        for _ in range(int(seconds * 1000 / _WAIT_MS) + 1):
-            if lib().kith_wait(self._peer, _WAIT_MS) == FAILED:
-                self.close()
+        with self._call() as peer:
+            for _ in range(int(seconds * 1000 / _WAIT_MS) + 1):
+                if lib().kith_wait(peer, _WAIT_MS) == FAILED:
+                    self._failed()
 
     def attach(self, optimizer):
         """step() after each of the optimiser's own; its closure's loss, if
@@ -113,18 +142,20 @@ class Peer:
 
     @property
     def stats(self):
-        self._alive()
         text = ctypes.create_string_buffer(1024)
-        lib().kith_stats(self._peer, text, len(text))
+        with self._call() as peer:
+            lib().kith_stats(peer, text, len(text))
         return json.loads(text.value)
 
     def close(self):
         """Ends in order and saves; raises what had failed. Twice is once."""
-        peer, self._peer = self._peer, None
-        if peer is None or os.getpid() != self._process:
+        if self._peer is None or os.getpid() != self._process:
             return
-        error = ctypes.create_string_buffer(1024)
-        if lib().kith_close(peer, error, len(error)) != 0:
+        error = ctypes.create_string_buffer(ERROR_BYTES)
+        with self._call() as peer:
+            self._peer = None
+            failed = lib().kith_close(peer, error, len(error)) != 0
+        if failed:
             raise Error(error.value.decode(errors="replace"))
 
     def __enter__(self):
@@ -134,7 +165,11 @@ class Peer:
         self.close()
 
     def __del__(self):
-        try:
-            self.close()
-        except Exception:  # nobody is there to hear it
-            pass
+        # Wherever the last reference goes, within a log, too: on a thread that
+        # may wait, which keeps what kith still reads.
+        if self._peer is not None and os.getpid() == self._process:
+            ending = threading.Thread(
+                target=_end, args=(self._peer, self._vectors, self._log))
+            ending.start()
+            if threading.get_ident() != self._log_thread:
+                ending.join()

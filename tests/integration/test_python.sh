@@ -64,6 +64,34 @@ timeout 60 "$python" "$scratch/raises.py" "$scratch/0/peer.yaml" 0 1000 \
     grep -q "saved path" "$scratch/out" ||
     fail "an exception: $(tail -n 5 "$scratch/out")"
 
+# A loop that ends early hands in its last steps, which ran ahead of kith's; two
+# threads wait for one another; a log cannot use its peer.
+sed -i 's/every: 2/every: 100000/' "$scratch/pair.yaml"
+timeout 60 "$python" - "$scratch/0/peer.yaml" >"$scratch/out" 2>&1 <<'EOT'
+import sys, threading, numpy, kith
+said, refused = [], []
+
+def log(line):
+    said.append(line)
+    try:
+        peer.step(0.5)
+    except (NameError, kith.Error) as error:
+        refused.append(str(error))
+
+peer = kith.Peer(numpy.zeros(9, "f"), sys.argv[1], log=log, start="own")
+threads = [threading.Thread(target=lambda: [peer.step() for _ in range(300)])
+           for _ in range(2)]
+[one.start() for one in threads]
+[one.join() for one in threads]
+assert peer.stats["steps"] == 600, peer.stats
+peer.close()
+print("expected: 600 steps saved; measured:", said)
+assert any(line.endswith("step=600") for line in said)
+assert any("within its own log" in error for error in refused), refused
+EOT
+[ $? -eq 0 ] || fail "early, threads, a log: $(tail -n 5 "$scratch/out")"
+sed -i 's/every: 100000/every: 2/' "$scratch/pair.yaml"
+
 # What is wrong, by name.
 refused() {
     "$python" - "$scratch/0/peer.yaml" <<EOT >"$scratch/said" 2>&1
