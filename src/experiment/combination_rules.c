@@ -174,9 +174,16 @@ static enum kith_err match_norms(const struct tree *tree,
     if (graph->peers > KITH_LARS_WORKERS_MAX)
         return fail(tree, "gossip.norms", experiment, "true",
                     "no more than 64 peers with it");
-    return wanted == NULL
+    if (wanted != NULL)
+        return fail(tree, "gossip.norms", experiment, "true", wanted);
+    /* Rates travel where a shard does. */
+    const struct kith_model_size size =
+        kith_model_size_of(experiment->model, &experiment->model_config);
+    return size.layers <= size.dim / graph->peers
                ? KITH_OK
-               : fail(tree, "gossip.norms", experiment, "true", wanted);
+               : fail(tree, "gossip.norms", experiment, "true",
+                      "fewer peers with it: each of them has no fewer values "
+                      "to share than the model has layers");
 }
 
 /* A median is of an odd number of rows, and a table has so many cells. */

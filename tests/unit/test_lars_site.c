@@ -120,16 +120,19 @@ static void test_refused_by_name(void **state)
 {
     static const struct {
         const char *gossip, *train, *says;
+        const char *layers; /* NULL: of a usual model */
     } cases[] = {
         {"algorithm: two-level, regions: 2", "optimiser: lars",
-         "a single site: models of two sites may differ"},
+         "a single site: models of two sites may differ", NULL},
         {"algorithm: two-level, regions: 1", "optimiser: sgd",
-         "train.optimiser lars"},
+         "train.optimiser lars", NULL},
         {"algorithm: two-level, regions: 1",
-         "optimiser: lars, backend: naive64", "a backend of float32"},
-        {"algorithm: sync-sgd", "optimiser: lars", "gossip.norms"},
-        {"algorithm: adpsgd", "optimiser: lars", "gossip.norms"},
-        {"algorithm: two-level, regions: 1", "optimiser: lars", NULL},
+         "optimiser: lars, backend: naive64", "a backend of float32", NULL},
+        {"algorithm: sync-sgd", "optimiser: lars", "gossip.norms", NULL},
+        {"algorithm: adpsgd", "optimiser: lars", "gossip.norms", NULL},
+        {"algorithm: two-level, regions: 1", "optimiser: lars",
+         "fewer peers with it", "2, 1, 1, 1, 1, 1, 1, 2"},
+        {"algorithm: two-level, regions: 1", "optimiser: lars", NULL, NULL},
     };
     (void)state;
     for (unsigned n = 0; n < sizeof cases / sizeof *cases; n++) {
@@ -137,9 +140,10 @@ static void test_refused_by_name(void **state)
         struct kith_experiment experiment;
         (void)snprintf(text, sizeof text,
                        "name: e\npeers: 4\nstop: {steps: 9}\n"
-                       "model: {kind: mlp, layers: [64, 8, 10]}\n"
+                       "model: {kind: mlp, layers: [%s]}\n"
                        "data: {path: /data}\ntrain: {%s}\n"
                        "gossip: {%s, norms: true}\n",
+                       cases[n].layers != NULL ? cases[n].layers : "64, 8, 10",
                        cases[n].train, cases[n].gossip);
         const bool loads =
             kith_experiment_parse("e", text, strlen(text), NULL, 0, &experiment,
