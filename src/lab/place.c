@@ -103,7 +103,8 @@ static bool is_ended(const char *text, size_t size)
     return memchr(text, '\0', size) != NULL;
 }
 
-static enum kith_err read_sealed(int fd, struct sealed *sealed, char *error)
+/* Nothing is done to a file that is something else. */
+static enum kith_err find_place(int fd, struct sealed *sealed, char *error)
 {
     struct stat status;
     if (fstat(fd, &status) != 0 || status.st_size == 0)
@@ -117,13 +118,19 @@ static enum kith_err read_sealed(int fd, struct sealed *sealed, char *error)
         strncmp(sealed->build, "kith ", 5) != 0)
         return FAIL(KITH_EPARSE, "%s: descriptor %d is not a place",
                     KITH_PLACE_VARIABLE, fd);
+    return KITH_OK;
+}
+
+static enum kith_err read_sealed(int fd, struct sealed *sealed, char *error)
+{
+    struct stat status;
     if (strcmp(sealed->build, kith_build()) != 0)
         return FAIL(KITH_EVERSION,
                     "kith lab is %s, this libkith is %s; use the two of one "
                     "build",
                     sealed->build, kith_build());
-    if (!read_all(fd, sealed, sizeof *sealed, 0) || sealed->members == 0 ||
-        sealed->members > KITH_LAB_PEERS_MAX ||
+    if (fstat(fd, &status) != 0 || !read_all(fd, sealed, sizeof *sealed, 0) ||
+        sealed->members == 0 || sealed->members > KITH_LAB_PEERS_MAX ||
         sealed->source_bytes > KITH_YAML_BYTES_MAX ||
         sealed->place.self >= sealed->members ||
         !is_ended(sealed->place.save, sizeof sealed->place.save) ||
@@ -184,10 +191,17 @@ enum kith_err kith_lab_place_take(struct kith_lab_place *place,
                     "no peer file was named, and no kith lab has started this "
                     "process; name a peer file, or run it by `kith lab` with "
                     "model: {kind: program, run: COMMAND}");
-    enum kith_err err = read_sealed(fd, &sealed, error);
+    enum kith_err err = find_place(fd, &sealed, error);
     if (err != KITH_OK)
         return err;
-    err = read_rest(fd, &sealed, member, error);
+    err = read_sealed(fd, &sealed, error);
+    if (err == KITH_OK) {
+        close_on_exec(sealed.place.rows_fd);
+        close_on_exec(sealed.place.control_fd);
+        close_on_exec(sealed.place.listen_fd);
+        close_on_exec(sealed.place.average_fd);
+        err = read_rest(fd, &sealed, member, error);
+    }
     /* Nobody else shall find the key in it. */
     (void)ftruncate(fd, 0);
     (void)close(fd);
@@ -204,10 +218,6 @@ enum kith_err kith_lab_place_take(struct kith_lab_place *place,
         place->identity = &member->identity;
         place->trust = &member->trust;
         place->members = member->members;
-        close_on_exec(place->rows_fd);
-        close_on_exec(place->control_fd);
-        close_on_exec(place->listen_fd);
-        close_on_exec(place->average_fd);
     }
     sodium_memzero(&sealed, sizeof sealed);
     return err;

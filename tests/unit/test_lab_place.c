@@ -1,6 +1,7 @@
 /* Goal: a place in a lab is taken as it was given, once, and nothing that is no
  * place is taken for one. Method: a round trip by a descriptor in the
  * environment; then the same bytes cut short, changed, and of another build. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,26 +82,41 @@ static void a_place_is_taken_once(void **state)
     refused(KITH_ENOENT, "is taken");
 }
 
+/* Of a place that is refused nobody can read the key any more; a file that is
+ * none stays as it is. */
+static void given_is_refused(off_t size, const char *begins, enum kith_err err,
+                             const char *words)
+{
+    const bool is_place = strncmp(begins, "kith ", 5) == 0;
+    const int fd = give(), other = dup(fd);
+    struct stat status;
+    assert_true(other >= 0);
+    assert_int_equal(ftruncate(fd, size), 0);
+    if (size > 0)
+        assert_true(pwrite(fd, begins, strlen(begins), 0) > 0);
+    refused(err, words);
+    assert_int_equal(fstat(other, &status), 0);
+    assert_true((status.st_size == 0) == (is_place || size == 0));
+    assert_true((fcntl(fd, F_GETFD) < 0) == (is_place && size > 0));
+    if (!is_place || size == 0)
+        (void)close(fd);
+    (void)close(other);
+}
+
 static void what_is_no_place_is_refused(void **state)
 {
     struct stat status;
     (void)state;
-    int fd = give();
+    const int fd = give();
     assert_int_equal(fstat(fd, &status), 0);
-    for (off_t size = status.st_size - 1; size > 0; size -= 97) {
-        assert_int_equal(ftruncate(fd, size), 0);
-        refused(KITH_EPARSE, "descriptor");
-    }
-    assert_int_equal(ftruncate(fd, 0), 0);
-    refused(KITH_ENOENT, "is taken");
     (void)close(fd);
-
-    fd = give();
-    assert_int_equal(pwrite(fd, "kith 0.0.0", 11, 0), 11);
-    refused(KITH_EVERSION, "of one build");
-    assert_int_equal(pwrite(fd, "x", 1, 0), 1);
-    refused(KITH_EPARSE, "not a place");
-    (void)close(fd);
+    for (off_t size = status.st_size - 1; size > 400; size -= 97)
+        given_is_refused(size, "kith ", KITH_EPARSE, "cut short");
+    given_is_refused(3, "kit", KITH_EPARSE, "not a place");
+    given_is_refused(0, "", KITH_ENOENT, "is taken");
+    given_is_refused(status.st_size, "kith 0.0.0 ", KITH_EVERSION,
+                     "of one build");
+    given_is_refused(status.st_size, "x", KITH_EPARSE, "not a place");
     assert_int_equal(setenv(KITH_PLACE_VARIABLE, "x", 1), 0);
     refused(KITH_ENOENT, "no kith lab has started this process");
     unsetenv(KITH_PLACE_VARIABLE);
