@@ -73,6 +73,7 @@ UNIT = \
   tests/unit/test_idx \
   tests/unit/test_journal \
   tests/unit/test_keys \
+  tests/unit/test_keys_trust \
   tests/unit/test_lab_place \
   tests/unit/test_lab_process \
   tests/unit/test_lab_rows \
@@ -515,7 +516,9 @@ tests_unit_test_shared_models_SOURCES = \
 tests_property_test_member_fuzz_SOURCES = tests/property/test_member_fuzz.c \
   tests/fuzz/fuzz_member.c $(VICTIM)
 tests_unit_test_hello_SOURCES = tests/unit/test_hello.c $(SESSIONS)
-tests_unit_test_keys_SOURCES = tests/unit/test_keys.c $(SESSIONS)
+KEY_FILES = tests/unit/key_files.h $(SESSIONS)
+tests_unit_test_keys_SOURCES = tests/unit/test_keys.c $(KEY_FILES)
+tests_unit_test_keys_trust_SOURCES = tests/unit/test_keys_trust.c $(KEY_FILES)
 tests_unit_test_suite_SOURCES = tests/unit/test_suite.c $(SESSIONS)
 tests_unit_test_wycheproof_SOURCES = tests/unit/test_wycheproof.c \
   tests/support/vectors.h
