@@ -40,6 +40,7 @@ TESTS = {
     "session": "test_certificate test_session test_session_refusals "
                "test_session_spoiled test_session_provider "
                "test_session_threads test_hello test_suite test_keys "
+               "test_keys_trust "
                "test_member test_aegis test_wycheproof test_aead",
     "algorithm": "test_rules test_rules_rounds test_rules_outer test_acid "
                  "test_theory test_replicas test_running_sums test_epidemic "
@@ -59,7 +60,7 @@ OWN = {
     r"mask|sparta": "test_taxonomy_noise test_rules_outer",
     r"gosgd|push_sum": "test_shares test_running_sums test_taxonomy_mass",
     r"aead|aegis": "test_aegis test_aegis_wiped test_aead test_wycheproof",
-    r"certificate|crl|trust": "test_certificate test_keys",
+    r"certificate|crl|trust": "test_certificate test_keys test_keys_trust",
     r"suite": "test_suite test_session_provider",
 }
 WORK = os.path.abspath("mutants")
