@@ -95,7 +95,7 @@ function targetLine({hits, least}) {
     if (!compared) return 'First evaluation that came to it:';
     const name = axis => {
         const equal = hits.filter(({hit}) => hit && hit[axis] === least[axis].hit[axis]).length - 1;
-        return least[axis].run.letter + (equal > 0 ? ' and ' + equal + ' more' : '');
+        return equal > 0 ? 'a tie of ' + (equal + 1) + ', ' + least[axis].run.letter + ' among them' : least[axis].run.letter;
     };
     return [count + ' of ' + hits.length + ' came to it; first ', strong(name('time')), ' (' + seconds(least.time.hit.time) + ')',
         least.bytes ? ['; with the fewest bytes ', strong(name('bytes')), ' (' + bytes(least.bytes.hit.bytes) + ' a peer)'] : '', '.'];

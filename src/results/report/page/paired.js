@@ -67,7 +67,7 @@ function paired() {
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', fill, {signal: kept.signal});
     const bases = [...new Set(held.map(cell => cell.baseline))];
     return section('Differences from ' + (bases.length === 1 ? report.comparison.cells[bases[0]].label : 'the baseline'),
-        make('p', {class: 'hint'}, 'paired over seeds; ± half of the 95 % confidence interval; bold and full where it leaves zero out'),
+        make('p', {class: 'hint'}, 'paired over seeds; ± half of the 95 % confidence interval. Bold and full: it leaves zero out. Else the luck of seeds may be all of it.'),
         make('div', {class: 'controls'}, choose, saving(() => pairedPicture(shown, 680, true))), place,
         table('paired', ['cell', ...(bases.length > 1 ? ['against'] : []), 'pairs', ...known.map(([, head]) => head)],
             held.map(cell => [cellName(cell), ...(bases.length > 1 ? [report.comparison.cells[cell.baseline].label] : []),

@@ -44,7 +44,7 @@ const ORDER = ['world', 'peers', 'seed', 'algorithm', 'topology', 'model', 'batc
 
 const UNTOLD = ['experiment', 'schema', 'name', 'products', 'threads', 'peak_flop_per_s'];
 const keyName = key => key.replace('virtual_s', 'virtual time').replace('wall_s', 'wall time')
-    .replace('time_to_target_s', 'time to target loss').replace(/_per_s$/, '').replace(/_s$/, '')
+    .replace('time_to_target_s', 'time to target loss').replace(/^faults$/, 'faults, link by link').replace(/_per_s$/, '').replace(/_s$/, '')
     .replace('exchanges.refused', 'exchanges.busy').replace('mfu', 'MFU').replace('flop', 'FLOP').replaceAll('_', ' ').replaceAll('.', ' · ');
 /* Of "exchanges · torn", the part that is a term. */
 const explained = name => term(name).nodeType ? term(name)
