@@ -1,13 +1,16 @@
 #!/bin/sh
 # Goal: two peers of two processes each learn what two peers of one process with
 # the same batches do, to rounding: GroupPeer under DistributedDataParallel.
-# Parameters that are sharded (FSDP2) are refused by name.
+# What fails on the first rank is heard on the others. Parameters that are sharded
+# (FSDP2) are refused by name.
 # Method: examples/python/ddp.py, whose ranks divide a batch, in rounds of diloco,
 # which no step is taken beside (of dpsgd's one is, and time decides whether the
 # mean is merged before or behind it); the weights of both, compared.
 # SKIP without torch.
 # shellcheck source=tests/integration/lab.sh
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
+# shellcheck source=tests/integration/cluster.sh
+. "$top/tests/integration/cluster.sh"
 python=${PYTHON:-python3}
 "$python" -c 'import numpy, torch' 2>/dev/null || skip "torch is not here"
 [ -e libkith.so.0 ] || skip "this build has no shared library"
@@ -44,6 +47,40 @@ for who in 0, 1:
           f"{np.abs(one).max():.2g}")
     assert apart < 1e-5
 PYTHON
+
+make_cluster 2 "experiment: ../own.yaml"
+printf '%s\n' "name: own" "peers: 2" "stop: {steps: 100}" \
+    "model: {kind: program}" "gossip: {algorithm: adpsgd, every: 2}" \
+    >"$scratch/own.yaml"
+cat >"$scratch/fails.py" <<'PYTHON'
+import sys
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as multiprocessing
+import kith
+
+
+def run(rank, file):
+    dist.init_process_group("gloo", f"file://{file}.meeting", rank=rank,
+                            world_size=2)
+    model = torch.nn.Linear(3, 2)
+    peer = kith.GroupPeer(model, file, start="own", timeout=5)
+    try:
+        for step in range(20):
+            if rank == 0 and step == 5:
+                model.to(torch.float64)
+            peer.step(0.5)
+    except (kith.Error, RuntimeError) as error:
+        print(f"rank {rank} hears at {step}: {error}", flush=True)
+
+
+if __name__ == "__main__":
+    multiprocessing.spawn(run, (sys.argv[1],), nprocs=2)
+PYTHON
+timeout 120 "$python" "$scratch/fails.py" "$scratch/0/peer.yaml" \
+    >"$scratch/said" 2>&1
+[ "$(grep -c 'hears at [56]: .*lies elsewhere' "$scratch/said")" -eq 2 ] ||
+    fail "what fails on the first rank: $(tail -n 3 "$scratch/said")"
 
 "$python" - "$scratch/meeting" >"$scratch/said" 2>&1 <<'PYTHON'
 import sys
