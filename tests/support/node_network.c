@@ -15,6 +15,8 @@ static struct net_event *push(struct net *net, enum kith_event_kind kind,
         struct net_event *event = &net->events[i];
         if (event->used)
             continue;
+        if (i >= net->events_end)
+            net->events_end = i + 1;
         *event = (struct net_event){.used = true,
                                     .kind = kind,
                                     .to = to,
@@ -357,7 +359,9 @@ void net_run(struct net *net, kith_ns until_ns)
 {
     for (;;) {
         struct net_event *first = NULL;
-        for (size_t i = 0; i < NET_EVENTS_MAX; i++) {
+        while (net->events_end > 0 && !net->events[net->events_end - 1].used)
+            net->events_end--;
+        for (size_t i = 0; i < net->events_end; i++) {
             struct net_event *at = &net->events[i];
             if (at->used &&
                 (first == NULL || at->at_ns < first->at_ns ||

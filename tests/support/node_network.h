@@ -70,6 +70,7 @@ struct net {
     struct kith_topology topology;
     struct net_peer peers[NET_PEERS_MAX];
     struct net_event events[NET_EVENTS_MAX];
+    size_t events_end; /* none is used from here on */
     struct net_book books[NET_BOOKS_MAX];
     struct net_share shares[NET_BOOKS_MAX];
     uint32_t link_epoch[NET_PEERS_MAX][NET_PEERS_MAX];
