@@ -203,6 +203,9 @@ struct kith_node_counters {
 };
 void kith_node_counters(const struct kith_node *node,
                         struct kith_node_counters *counters);
+/* How long LEAVE lets the rounds that the last step began go on, at most: as
+ * long as such rounds took. Test: unit/test_node_leave.c */
+kith_ns kith_node_leave_time(const struct kith_node *node);
 bool kith_node_finished(const struct kith_node *node);
 /* No exchange is open on either side. */
 bool kith_node_quiet(const struct kith_node *node);

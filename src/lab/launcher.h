@@ -37,6 +37,8 @@
  * model are added at 50 MB/s, a slow disk. */
 #define LAB_STOP_NS (10 * KITH_S)
 #define LAB_STOP_BYTES_PER_S (50 * 1000 * 1000)
+/* The last rounds may take so many times as long as their bytes do. */
+#define LAB_ROUNDS 4
 /* A peer that counts time itself, and does not end. */
 #define LAB_LATE_NS (5 * KITH_S)
 #define LAB_PROGRESS_NS KITH_S

@@ -20,8 +20,9 @@
 #include "training_thread.h"
 #include "transport.h"
 
-/* A stopping peer finishes its exchanges for at most this long, */
-#define KITH_QUIET_NS KITH_S
+/* A stopping peer finishes its exchanges for at most this long after its node
+ * has left, */
+#define KITH_QUIET_NS (500 * KITH_MS)
 /* and its sessions are closed in order for at most this long. */
 #define KITH_CLOSE_GRACE_NS (500 * KITH_MS)
 #define KITH_CONTROL_LINE_BYTES 128u

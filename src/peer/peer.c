@@ -2,11 +2,11 @@
  *
  *   WAITING -> RUNNING -> QUIETING -> LEAVING -> ENDED
  *
- * Ending has two graces: exchanges under way may finish (KITH_QUIET_NS), then
- * every session gets its FIN (KITH_CLOSE_GRACE_NS). Between the two the
- * training thread stops and the final save is written. A backend that fails
- * skips the first grace and the save: nothing that it holds may be kept or
- * sent. */
+ * Ending has two graces: exchanges under way may finish (the node's time to
+ * leave and KITH_QUIET_NS), then every session gets its FIN
+ * (KITH_CLOSE_GRACE_NS). Between the two the training thread stops and the
+ * final save is written. A backend that fails skips the first grace and the
+ * save: nothing that it holds may be kept or sent. */
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -196,11 +196,13 @@ void kith_driver_stop(struct kith_driver *driver)
     if (driver->phase >= KITH_DRIVER_QUIETING)
         return;
     const bool began = driver->phase == KITH_DRIVER_RUNNING;
+    const kith_ns quiet_ns =
+        began ? kith_node_leave_time(driver->node) + KITH_QUIET_NS : 0;
     driver->report->interrupted = !driver->report->finished;
     kith_transport_log(&driver->transport, "stopping");
     driver->phase = KITH_DRIVER_QUIETING;
-    uv_timer_start(&driver->grace, quiet_over,
-                   began ? (uint64_t)(KITH_QUIET_NS / KITH_MS) : 0, 0);
+    uv_timer_start(&driver->grace, quiet_over, (uint64_t)(quiet_ns / KITH_MS),
+                   0);
     if (began)
         kith_driver_tell(driver, KITH_EVENT_LEAVE, KITH_NOBODY);
 }

@@ -3,9 +3,10 @@
 # that is printed, under AdamW with clipping; what they did is carried out again
 # to the same floats; where a leaf of the tree is killed the others end near each
 # other: who missed a mean on the way has their x again, and its own moments for
-# a while.
+# a while. The last gradients are shared like all others on a line on which that
+# takes longer than anybody else is waited for at the end.
 # Method: 4 and 5 peers of the digits, dirichlet(0.1), beside kith sim; then one
-# is killed.
+# is killed; 2 peers on a line on which a message takes .8 s.
 # shellcheck source=tests/integration/lab.sh
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
 
@@ -41,5 +42,14 @@ for peers in 4 5; do
     # At most .0056 in ten runs beside two busy loops, four of them 0.
     holds "$apart < 0.02" || fail "survivors are $apart apart"
 done
+written 2 "network: {rate: 100kbit}"
+expect 0 sim --json --out "$scratch" --set stop.steps=3 "$scratch/sync.yaml"
+sim=$(json loss mean)
+lab 0 --set stop.steps=3 "$scratch/sync.yaml"
+lab=$(json loss mean)
+apart=$(json consensus_distance)
+echo "$name: 2 peers, 100 kbit/s: loss expected $sim, apart 0, measured $lab," \
+    "$apart"
+holds "$lab == $sim and $apart == 0" || fail "the last gradients are not shared"
 none_left "the labs"
 finish

@@ -446,15 +446,22 @@ static void step_message(struct kith_node *node, kith_id from,
         node->mode->peer_left(node, from);
 }
 
-/* On LEAVE a round that the last step began may finish: closing it early would
- * abort it for the neighbours, who are told to leave at the same time. */
+kith_ns kith_node_leave_time(const struct kith_node *node)
+{
+    KITH_ASSERT(node->round == NULL || node->mode->is_finished != NULL);
+    return KITH_LEAVE_NS +
+           (node->round != NULL && share_done(node) ? kith_late_rest(node) : 0);
+}
+
+/* On LEAVE rounds that the last step began may finish: closing them early would
+ * abort them for the neighbours, who are told to leave at the same time. */
 static void leave_in_time(struct kith_node *node)
 {
     if (node->leave_ns == KITH_NEVER ||
         (node->now_ns < node->leave_ns && node->round != NULL &&
          share_done(node) && !kith_node_finished(node)))
         return;
-    KITH_ASSERT(node->leave_ns <= node->now_ns + KITH_LEAVE_NS);
+    KITH_ASSERT(node->round == NULL || node->mode->leave != NULL);
     node->leave_ns = KITH_NEVER;
     node->leaving = true;
     node->trigger_due = false;
@@ -534,7 +541,7 @@ void kith_node_step(struct kith_node *node, const struct kith_event *event,
         step_worked(node, event->result);
         break;
     case KITH_EVENT_LEAVE:
-        node->leave_ns = node->now_ns + KITH_LEAVE_NS;
+        node->leave_ns = node->now_ns + kith_node_leave_time(node);
         break;
     }
     /* Deadlines after the event: what it brought may have met one that is

@@ -19,8 +19,8 @@
 struct kith_mode;  /* mode.h */
 struct kith_round; /* round.h */
 
-/* On LEAVE a round that the last step began may finish for so long; the driver
- * waits twice that. */
+/* On LEAVE rounds that the last step began may finish for so long beyond what
+ * rounds take. */
 #define KITH_LEAVE_NS (500 * KITH_MS)
 
 struct kith_suspect {

@@ -291,6 +291,8 @@ kith_ns kith_late_deadline(const struct kith_node *node);
 kith_ns kith_late_wait(const struct kith_node *node, uint32_t doublings);
 kith_ns kith_late_answer(const struct kith_node *node);
 kith_ns kith_late_longer(struct kith_node *node);
+/* Until the rest of the trigger's rounds is over, where nobody trains. */
+kith_ns kith_late_rest(const struct kith_node *node);
 /* It is missing at the deadline: asked whether it comes; it says so, and is
  * waited for. */
 bool kith_late_asks(struct kith_node *node, struct kith_round_edge *edge);

@@ -266,6 +266,30 @@ kith_ns kith_late_longer(struct kith_node *node)
                : 2 * kith_node_first_timeout(node);
 }
 
+/* RFC 6298's own time-out; nobody waits for a step boundary any more, which the
+ * factor on top of it is there for. */
+static kith_ns at_most(const struct kith_estimate *estimate)
+{
+    KITH_ASSERT(estimate->mean_us >= 0);
+    return KITH_US *
+           ((kith_ns)estimate->mean_us + 4 * (kith_ns)estimate->deviation_us);
+}
+
+/* Before a round was measured it may take as long as its bytes at the first
+ * guess of a rate. */
+kith_ns kith_late_rest(const struct kith_node *node)
+{
+    const uint32_t phases = kith_round_phases(node);
+    const kith_ns rounds = phases - (kith_ns)(node->round->round % phases);
+    const kith_ns measured_ns =
+        longest(at_most(&node->turn), at_most(&node->round->later));
+    const kith_ns each_ns =
+        measured_ns > 0 ? measured_ns
+                        : first_timeout(node) - 2 * KITH_TIMEOUT_INITIAL_NS;
+    KITH_ASSERT(rounds > 0);
+    return kith_node_earliest(rounds * each_ns, bound(node));
+}
+
 /* A READY of ours is in doubt: what is asked about it is how it ended. */
 static bool may_ask(const struct kith_node *node,
                     const struct kith_round_edge *edge)
