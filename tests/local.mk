@@ -74,6 +74,7 @@ UNIT = \
   tests/unit/test_journal \
   tests/unit/test_keys \
   tests/unit/test_keys_trust \
+  tests/unit/test_known_runs \
   tests/unit/test_lab_place \
   tests/unit/test_lab_process \
   tests/unit/test_lab_rows \
@@ -613,7 +614,7 @@ tests_unit_test_recovery_SOURCES = tests/unit/test_recovery.c $(SIMULATE)
 tests_unit_test_shares_SOURCES = tests/unit/test_shares.c $(SIMULATE)
 tests_unit_test_sim_faults_SOURCES = tests/unit/test_sim_faults.c $(SIMULATE)
 tests_unit_test_sim_network_SOURCES = tests/unit/test_sim_network.c $(SIMULATE)
-EXTRA_DIST += \
+EXTRA_DIST += tests/golden/known.txt \
   tests/golden/old/recording-50ce217.db tests/golden/old/recording-v4.db \
   tests/golden/old/run-50ce217.db \
   tests/golden/round.trace tests/golden/round.yaml \
