@@ -1,4 +1,6 @@
-/* Experiments at random: a table of faults, ranges for everything else. */
+/* Experiments at random: a table of faults, ranges for everything else. Draws
+ * stand in statements of their own: in which order a call's arguments, or the
+ * fields of an initialiser, draw is each compiler's choice. */
 #include "kith/swarm.h"
 
 #include <inttypes.h>
@@ -97,9 +99,10 @@ static void slow(const struct place *place, struct kith_rng *rng,
     char selector[48];
     const size_t at = begin(place, rng, text);
     some(place, rng, selector);
+    const uint32_t by = between(rng, 2, 10), long_ms = length_ms(rng);
     (void)kith_text_add(text, 192, at,
                         ", for: %" PRIu32 "ms, slow: \"%s\", by: %" PRIu32 "}",
-                        length_ms(rng), selector, between(rng, 2, 10));
+                        long_ms, selector, by);
 }
 
 /* Halves, one against the rest, or some against some; at times one way. */
@@ -117,9 +120,10 @@ static void partition(const struct place *place, struct kith_rng *rng,
         (void)snprintf(right, sizeof right, "peer(%" PRIu32 "..%" PRIu32 ")",
                        cut + 1, place->peers - 1);
     }
-    (void)kith_text_add(
-        text, 192, at, ", for: %" PRIu32 "ms, partition: \"%s %s %s\"}",
-        length_ms(rng), left, one_in(rng, 4) ? "->" : "<->", right);
+    const char *way = one_in(rng, 4) ? "->" : "<->";
+    (void)kith_text_add(text, 192, at,
+                        ", for: %" PRIu32 "ms, partition: \"%s %s %s\"}",
+                        length_ms(rng), left, way, right);
 }
 
 /* A kind of fault is a function and a row. */
@@ -161,9 +165,10 @@ static void draw_huge(uint64_t seed, uint64_t run, const struct place *place,
     char *text = draw->faults[draw->fault_count++];
     const size_t at = begin(place, &rng, text);
     some(place, &rng, selector);
-    (void)kith_text_add(
-        text, 192, at, ", for: %" PRIu32 "ms, huge: \"%s\", by: %s}",
-        length_ms(&rng), selector, one_in(&rng, 2) ? "1e19" : "3e38");
+    const char *by = one_in(&rng, 2) ? "1e19" : "3e38";
+    (void)kith_text_add(text, 192, at,
+                        ", for: %" PRIu32 "ms, huge: \"%s\", by: %s}",
+                        length_ms(&rng), selector, by);
 }
 
 static void draw_faults(uint64_t seed, uint64_t run, const struct place *place,
@@ -375,15 +380,13 @@ static void draw_buckets(uint64_t seed, uint64_t run, struct base *base)
 static struct base draw_base(uint64_t seed, uint64_t run, struct kith_rng *rng,
                              struct kith_rng *late, enum kith_world world)
 {
-    struct base base = {
-        .world = world,
-        .peers = octave(rng, 2, 24),
-        .latency_ms = octave(rng, 1, 200),
-        .jitter_ms = one_in(rng, 2) ? octave(rng, 1, 50) : 0,
-        .step_ms = octave(rng, 8, 100),
-        .every = octave(rng, 1, 4),
-        .slowest = one_in(rng, 3) ? between(rng, 2, 10) : 1,
-    };
+    struct base base = {.world = world};
+    base.peers = octave(rng, 2, 24);
+    base.latency_ms = octave(rng, 1, 200);
+    base.jitter_ms = one_in(rng, 2) ? octave(rng, 1, 50) : 0;
+    base.step_ms = octave(rng, 8, 100);
+    base.every = octave(rng, 1, 4);
+    base.slowest = one_in(rng, 3) ? between(rng, 2, 10) : 1;
     if (world == KITH_WORLD_LAB &&
         base.step_ms < LAB_STEP_MS_PER_PEER * base.peers)
         base.step_ms = LAB_STEP_MS_PER_PEER * base.peers;
