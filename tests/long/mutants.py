@@ -6,11 +6,16 @@ the algorithms that no fast test notices?
                                         algorithm: all three where none is given
 
 HEAD, or KITH_MUTANTS_AT, is built in ./mutants, never in the tree. Mutants are
-taken in the order of the commit's hash, KITH_MUTANTS (400) of all areas together. Of each the one
-object is compiled, and its tests are linked and run one after another, fastest
-first, until one fails; a test that takes ten times the CPU time has failed.
-What was run is kept in mutants/COMMIT.jsonl: the same command goes on. It stops
-after KITH_MUTANTS_CPU (7200) seconds of this run.
+taken in the order of the commit's hash, or of KITH_MUTANTS_SEED, KITH_MUTANTS
+(400) of all areas together. Of each the one object is compiled, and its tests
+are linked and run one after another until one fails, first those that are fast
+for the mutants of this file and area that they have killed; a test that takes
+ten times the CPU time has failed. What was run is kept in mutants/COMMIT.jsonl:
+the same command goes on. It stops after KITH_MUTANTS_CPU (7200) seconds of this
+run.
+
+KITH_MUTANTS_AGAIN=FILE.jsonl tries the survivors of another run alone; they are
+found by file, line as it was and as it is then, and the nearest number.
 
 A mutant that the compiler makes the same code of is none. Those that change no
 behaviour are argued one by one in mutants_equivalent.txt.
@@ -33,7 +38,7 @@ AREAS = {"core": "src/protocol/core", "session": "src/protocol/session",
 TESTS = {
     "core": "test_node test_node_round test_node_directed test_node_given "
             "test_node_pull test_node_turns test_overlap test_theory "
-            "test_sim_golden test_shares test_guard_rounds test_swarm_healed "
+            "test_sim_golden test_known_runs test_shares test_guard_rounds test_swarm_healed "
             "test_taxonomy_mass test_taxonomy_churn test_sim_conservation "
             "property/test_node_rounds property/test_node_liars "
             "property/test_node_fuzz property/test_node_chaos",
@@ -42,7 +47,7 @@ TESTS = {
                "test_session_threads test_hello test_suite test_keys "
                "test_keys_trust "
                "test_member test_aegis test_wycheproof test_aead",
-    "algorithm": "test_rules test_rules_rounds test_rules_outer test_acid "
+    "algorithm": "test_known_runs test_rules test_rules_rounds test_rules_outer test_acid "
                  "test_theory test_replicas test_running_sums test_epidemic "
                  "test_shares test_taxonomy_equal test_taxonomy_consensus "
                  "test_taxonomy_noise test_taxonomy_choco "
@@ -66,7 +71,7 @@ OWN = {
 WORK = os.path.abspath("mutants")
 SOURCE, BUILD = os.path.join(WORK, "source"), os.path.join(WORK, "build")
 MARKER = os.path.join(WORK, "mutating")  # which file is not as it was
-SLOWEST = 10  # seconds of CPU of a test on its own: others are left out
+SLOWEST = 20  # seconds of CPU of a test on its own: others are left out
 
 
 def run(command, limit=None, cpu=None):
@@ -213,8 +218,16 @@ def archive_of(made):
     return name
 
 
-def try_one(area, mutant, took, scripts):
-    """(outcome, test): killed, survived, same (code), broken (no C)."""
+def promise(done, area, path, test):
+    """How many like it the test has killed: those of the file count most."""
+    return 1 + sum((10 if mutant["file"] == path else 1)
+                   for mutant in done if mutant["test"] == test and
+                   mutant["file"].startswith(AREAS[area]))
+
+
+def try_one(area, mutant, order, scripts):
+    """(outcome, test): killed, survived, same (code), broken (no C); order:
+    (seconds, test)."""
     path = mutant["file"]
     made = object_of(area, path)
     if path not in scripts:
@@ -232,8 +245,6 @@ def try_one(area, mutant, took, scripts):
         if after == before:
             return "same", None
         must(["ar", "r", archive_of(made), made])
-        order = sorted((took[t], t) for t in
-                       map(test_path, tests_of(area, path)) if t in took)
         for seconds, test in order:
             if test not in scripts:
                 scripts[test] = commands(archive_of(made), test)
@@ -292,11 +303,31 @@ def report(done):
     return 0 if share >= 85 else 1
 
 
+def nearest(found, wanted):
+    """Of what is found, (rank, area, mutant), the one that `wanted` was."""
+    alike = [entry for entry in found if all(
+        entry[2][key] == wanted[key] for key in ("file", "was", "now"))]
+    return min(alike, default=None, key=lambda entry: abs(
+        entry[2]["line"] - wanted["line"]))
+
+
+def again(found, path):
+    """The survivors of another run; the number of those that are gone."""
+    survivors = [mutant for mutant in map(json.loads, open(path))
+                 if mutant["outcome"] == "survived"]
+    met = [nearest(found, mutant) for mutant in survivors]
+    print(f"{len(survivors)} survivors of {path}, {met.count(None)} of lines "
+          f"that are gone")
+    return [entry for entry in met if entry is not None]
+
+
 def main():
     areas = sys.argv[2:] or list(AREAS)
     wanted = int(os.environ.get("KITH_MUTANTS", "400"))
     budget = float(os.environ.get("KITH_MUTANTS_CPU", "7200"))
     at = os.environ.get("KITH_MUTANTS_AT", "HEAD")
+    older = os.environ.get("KITH_MUTANTS_AGAIN")
+    seed = os.environ.get("KITH_MUTANTS_SEED")
     commit = subprocess.run(["git", "-C", TOP, "rev-parse", at], text=True,
                             stdout=subprocess.PIPE).stdout.strip()
     if not commit:
@@ -305,17 +336,19 @@ def main():
     os.makedirs(BUILD, exist_ok=True)
     took, scripts = prepare(commit, areas), {}
     budget += cpu_seconds()
-    state = os.path.join(WORK, f"{commit[:12]}.jsonl")
+    state = os.path.join(WORK, commit[:12] + (
+        "-again" if older else f"-{seed}" if seed else "") + ".jsonl")
     done = [json.loads(line) for line in open(state)] \
         if os.path.exists(state) else []
     seen = {(m["file"], m["line"], m["now"]) for m in done}
     found = sorted(
-        (mutants_find.rank(mutant, commit), area, mutant)
+        (mutants_find.rank(mutant, seed or commit), area, mutant)
         for area in areas for path in sources(area)
         for mutant in mutants_find.find(
             path, open(os.path.join(SOURCE, path)).read()))
     print(f"{len(found)} mutants in {', '.join(areas)}; {len(took)} tests, "
           f"{sum(took.values()):.0f} s", flush=True)
+    found = again(found, older) if older else found
     for _, area, mutant in found:
         counted = sum(m["outcome"] in ("killed", "survived") for m in done)
         if counted >= wanted or cpu_seconds() > budget:
@@ -324,7 +357,13 @@ def main():
                 object_of(area, mutant["file"]) is None:
             continue
         begun = time.monotonic()
-        outcome, test = try_one(area, mutant, took, scripts)
+        path = mutant["file"]
+        order = sorted(
+            (took[test], test) for test in map(test_path, tests_of(area, path))
+            if test in took)
+        order.sort(key=lambda entry: entry[0] / promise(
+            done, area, path, entry[1]))
+        outcome, test = try_one(area, mutant, order, scripts)
         del mutant["text"]
         mutant.update(outcome=outcome, test=test,
                       seconds=round(time.monotonic() - begun, 2))
