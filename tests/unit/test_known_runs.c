@@ -1,8 +1,9 @@
 /* Goal: what the protocol decides and what the algorithms compute stay as they
  * are: each algorithm in fair and in foul weather, and draws of a search.
- * Method: short runs against tests/golden/known.txt: the trace hash, and the
- * models to 1e-9. Kernels are the naive ones, in float64 or, where an algorithm
- * packs its numbers itself, in float32: all compilers and processors agree.
+ * Method: short runs against tests/golden/known.txt: the trace hash, one of
+ * what nodes count and the bytes sent, and the models to 1e-9. Kernels are the
+ * naive ones, in float64 or, where an algorithm packs its numbers itself, in
+ * float32: all compilers and processors agree.
  *
  * The list may be written anew (KITH_GOLDEN=update tests/unit/test_known_runs)
  * where a commit means to change a protocol, an algorithm or what a search
@@ -21,6 +22,7 @@
 #include <string.h>
 
 #include "kith/algorithm.h"
+#include "kith/hash.h"
 #include "kith/sim.h"
 #include "kith/swarm.h"
 
@@ -78,13 +80,23 @@ enum { WEATHERS = sizeof weathers / sizeof *weathers };
 /* ---- a run */
 
 struct outcome {
-    uint64_t hash;
+    uint64_t trace, counts; /* hashes: of decisions, of what nodes count */
     double loss, worst, distance; /* NaN: the model has none */
 };
+
+/* What each peer's node has counted so far. */
+static void observe(const struct sim_world *world, kith_id peer, void *arg)
+{
+    struct kith_node_counters *counters = arg;
+    if (peer != KITH_NOBODY && sim_alive(world, peer))
+        kith_node_counters(sim_node(world, peer), &counters[peer]);
+}
 
 static void simulate(const struct kith_experiment *experiment,
                      const char *dishonest, struct outcome *found)
 {
+    static struct kith_node_counters counters[PEERS_MAX];
+    memset(counters, 0, sizeof counters);
     char error[SIM_ERROR_BYTES];
     uint8_t claims[PEERS_MAX];
     struct kith_summary summary;
@@ -95,11 +107,15 @@ static void simulate(const struct kith_experiment *experiment,
         .wire = experiment->network.wire,
         .watch = true,
         .claims = dishonest[0] == '\0' ? NULL : claims,
+        .observe = observe,
+        .arg = counters,
     };
     if (sim_run(&options, &summary, NULL, error) != KITH_OK)
         fail_msg("%s", error);
     *found = (struct outcome){
-        .hash = summary.trace_hash,
+        .trace = summary.trace_hash,
+        .counts =
+            kith_hash_bytes(summary.bytes_sent, counters, sizeof counters),
         .loss = summary.loss.averaged,
         .worst = summary.loss.worst,
         .distance = summary.consensus_distance,
@@ -198,8 +214,9 @@ static bool near(double a, double b)
 static void write_result(char *text, const char *name,
                          const struct outcome *found)
 {
-    (void)snprintf(text, LINE_BYTES, "  %-7s %016" PRIx64 " %.12g %.12g %.12g",
-                   name, found->hash, found->loss, found->worst,
+    (void)snprintf(text, LINE_BYTES,
+                   "  %-7s %016" PRIx64 " %016" PRIx64 " %.12g %.12g %.12g",
+                   name, found->trace, found->counts, found->loss, found->worst,
                    found->distance);
 }
 
@@ -214,10 +231,12 @@ static void check(struct list *list, const char *name,
         (void)fprintf(list->now, "%s\n", now);
         return;
     }
-    if (sscanf(line, "%255s %" SCNx64 " %lg %lg %lg", known_name, &known.hash,
-               &known.loss, &known.worst, &known.distance) != 5 ||
-        strcmp(known_name, name) != 0 || known.hash != found->hash ||
-        !near(known.loss, found->loss) || !near(known.worst, found->worst) ||
+    if (sscanf(line, "%255s %" SCNx64 " %" SCNx64 " %lg %lg %lg", known_name,
+               &known.trace, &known.counts, &known.loss, &known.worst,
+               &known.distance) != 6 ||
+        strcmp(known_name, name) != 0 || known.trace != found->trace ||
+        known.counts != found->counts || !near(known.loss, found->loss) ||
+        !near(known.worst, found->worst) ||
         !near(known.distance, found->distance))
         fail_msg("%s\n  known: %s\n  now:   %s\nIf the commit means that, it "
                  "says so, and: KITH_GOLDEN=update tests/unit/test_known_runs",
