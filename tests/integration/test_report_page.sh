@@ -89,7 +89,7 @@ says() {
 }
 
 draws run
-says 'The averaged model reached [0-9.]* % accuracy in [0-9.]* m\{0,1\}s, each of 4 peers having sent [0-9.]* [kM]B ([0-9.]* [kM]B in all)' "the answer"
+says 'The averaged model ended at [0-9.]* % accuracy after [0-9.]* m\{0,1\}s; a peer sent [0-9.]* [kM]B on average ([0-9.]* [kM]B in all, by 4)' "the answer"
 says '1 of 2 assertions broken' "the answer's verdict"
 says 'To an accuracy of' "the target"
 grep -q 'id="graph"' "$scratch/dom" || fail "no graph of peers"
@@ -117,7 +117,7 @@ draws run 'slot=10&failures'
 says 'crash of peer 1 from 30 ms to 40 ms' "the crash at its moment"
 
 draws sweep
-says 'Of 2, gossip.every=[14] reached' "the answer of a sweep"
+says 'Of 2, gossip.every=[14] ended at' "the answer of a sweep"
 says 'with the fewest bytes gossip.every=4' "who needs the fewest bytes"
 says 'kith report --baseline SETTING adds paired differences' "how to compare"
 draws paired

@@ -21,14 +21,14 @@ const curves = settings.map(run => curveOf(run, METRIC));
 const bestOf = curve => curve.reduce((a, b) => a === null || better(b.value, a.value) ? b : a, null);
 const strong = text => make('b', {}, text);
 
-/* "reached 95.24 % accuracy in 4.9 s, each of 4 peers having sent 8.8 MB" */
-function reached(run, curve) {
+/* "ended at 95.24 % accuracy after 4.9 s; a peer sent 8.8 MB on average" */
+function outcome(run, curve) {
     const end = curve[curve.length - 1], best = bestOf(curve), all = run.results.get('bytes.sent');
     const each = absent(all) ? end.bytes : Number(all) / run.nodes;
-    return [' reached ', rising ? strong(metricText(end.value) + ' accuracy') : ['a ' + metricName + ' of ', strong(metricText(end.value))],
-        ' in ', strong(seconds(end.time)),
-        each > 0 ? [run.nodes > 1 ? ', each of ' + number(run.nodes) + ' peers having sent ' : ', having sent ',
-                    strong(bytes(each)), run.nodes > 1 ? ' (' + bytes(each * run.nodes) + ' in all)' : ''] : '',
+    return [' ended at ', rising ? strong(metricText(end.value) + ' accuracy') : ['a ' + metricName + ' of ', strong(metricText(end.value))],
+        ' after ', strong(seconds(end.time)),
+        each > 0 ? [run.nodes > 1 ? '; a peer sent ' : ', having sent ', strong(bytes(each)),
+                    run.nodes > 1 ? ' on average (' + bytes(each * run.nodes) + ' in all, by ' + number(run.nodes) + ')' : ''] : '',
         better(best.value, end.value) && metricText(best.value) !== metricText(end.value)
             ? '; its best was ' + metricText(best.value) + ' at ' + seconds(best.time) : '', '. '];
 }
@@ -51,10 +51,10 @@ function answerLine() {
     const [alone] = settings;
     if (!compared) return [alone.isCell ? (alone.peers.length > 1 ? 'The mean of ' + alone.peers.length + ' seeds' : 'The averaged model')
         : alone.facts.get('world') === 'train' ? 'The model'
-        : alone.series.has(-1) ? 'The averaged model' : 'The mean peer', reached(...known[0]), alone.isCell ? '' : endOf(alone)];
+        : alone.series.has(-1) ? 'The averaged model' : 'The mean peer', outcome(...known[0]), alone.isCell ? '' : endOf(alone)];
     const [run, curve] = known.reduce((a, b) =>
         better(b[1][b[1].length - 1].value, a[1][a[1].length - 1].value) ? b : a);
-    return ['Of ' + settings.length + ', ', strong(run.isCell ? run.letter : run.letter + ' (' + title(run) + ')'), reached(run, curve)];
+    return ['Of ' + settings.length + ', ', strong(run.isCell ? run.letter : run.letter + ' (' + title(run) + ')'), outcome(run, curve)];
 }
 
 /* --- a target ----------------------------------------------------------- */

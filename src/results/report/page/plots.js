@@ -9,11 +9,12 @@ let syncing = false;
 const wanted = line => ({averaged: view.averaged, mean: view.band, peer: view.peers})[line.kind];
 const visible = line => !view.hidden.has(line.name);
 
-/* Peers of one run alone get their own hues; of several runs, the run's. */
+/* Peers of one run alone get their own hues, neighbours in hue apart in
+ * lightness; of several runs, the run's. */
 function shade(line) {
     if (compared || line.run.isCell) return line.run.colour + '66';
     const at = line.run.peers.indexOf(line.peer);
-    return 'hsl(' + Math.round(360 * at / line.run.peers.length) + ' 45% 55%)';
+    return 'hsl(' + Math.round(360 * at / line.run.peers.length) + (at % 2 ? ' 60% 64%)' : ' 50% 45%)');
 }
 
 /* As a pen wants it. A mean of peers is dashed, the averaged model is not. */
@@ -161,7 +162,7 @@ function optionsOf(entry, lanes) {
         gridLineColor: colour('--grid'), axisLineColor: colour('--quiet'),
         axisLabelFontSize: 12, rightGap: 12, axisLabelWidth: 62,
         xRangePad: view.log ? 0 : 4, /* in even pixels it would reach below 0 */
-        axes: {x: {valueFormatter: number, axisLabelWidth: 64, logscale: view.log,
+        axes: {x: {valueFormatter: number, axisLabelWidth: 64, pixelsPerLabel: 48, logscale: view.log,
                    axisLabelFormatter: v => AXES[view.x].tick(v), ticker: ticker(entry, 'x')},
                y: {axisLabelFormatter: v => (chart.axis || short)(v), ticker: ticker(entry, 'y')}},
         underlayCallback: underlay(entry, lanes),

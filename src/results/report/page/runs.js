@@ -190,10 +190,20 @@ function overSeeds(run, key) {
     });
 }
 
+/* Who has ended stands in the mean with a last batch's loss, for ever: it is
+ * drawn until half of those with a loss have. */
+function whileMostTrain(run) {
+    const ends = run.peers.map(peer => ownRows(run.series.get(peer), 'loss').findLast(row => !absent(row.loss)))
+        .filter(Boolean).map(row => row.time_s).sort((a, b) => a - b);
+    const until = ends.length > 0 ? ends[ends.length >> 1] : Infinity;
+    return run.spread.filter(row => row.time_s <= until);
+}
+
 /* Peers of a lab are evaluated one after another: their mean has a point when as
  * many evaluations have come as there are such peers, and is no staircase of what
  * is carried forward. In a simulation that is every instant of evaluation. */
 function roundsOf(run, key) {
+    if (key === 'loss') return whileMostTrain(run);
     if (!['accuracy', 'test_loss'].includes(key)) return run.spread;
     const told = run.peers.map(peer => run.series.get(peer).filter(row => !absent(row[key]))).filter(rows => rows.length > 0);
     const times = told.flat().map(row => row.time_s).sort((a, b) => a - b);
