@@ -5,6 +5,7 @@ libkith_sim_a_SOURCES = \
   sim/points.h \
   sim/delay.c \
   sim/delay.h \
+  sim/losses.h \
   sim/delivery.c \
   sim/delivery.h \
   sim/dishonest.c \

@@ -408,5 +408,5 @@ const struct sim_protocol sim_gossip_protocol = {
     .ended = gossip_ended,
     .worker = gossip_worker,
     .counters = gossip_counters,
-    .loss = sim_job_loss,
+    .take_loss = sim_job_take_loss,
 };

@@ -31,7 +31,8 @@ struct sim_protocol {
     /* KITH_NOBODY: sums over all, whatever has crashed included. */
     void (*counters)(const struct sim_world *world, kith_id peer,
                      struct kith_node_counters *counters);
-    double (*loss)(const struct sim_world *world, kith_id peer); /* or NaN */
+    /* Mean since the last call, or NaN. */
+    double (*take_loss)(struct sim_world *world, kith_id peer);
     /* Staleness and utilisation are known without a run database, and rows of
      * peers are written though nobody has a model. */
     bool always_counts;

@@ -116,7 +116,8 @@ static void put_peer(struct sim_world *world, const struct sim_scored *scored)
     if (!world->options.store)
         return;
     struct kith_row row = row_of(world, id);
-    row.loss = row.step > 0 ? world->protocol->loss(world, id) : (double)NAN;
+    row.loss =
+        row.step > 0 ? world->protocol->take_loss(world, id) : (double)NAN;
     row.test_loss = scored->score.loss;
     row.accuracy = scored->score.accuracy;
     row.consensus_distance = sqrt(scored->squared);

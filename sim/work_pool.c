@@ -13,6 +13,7 @@
 
 #include "kith/assert.h"
 #include "sim/delay.h"
+#include "sim/losses.h"
 #include "sim/world.h"
 
 enum job_state { JOB_FREE, JOB_QUEUED, JOB_RUNNING, JOB_DONE };
@@ -22,6 +23,7 @@ struct job {
     struct kith_worker *worker;
     struct kith_work work;
     struct kith_work_result result;
+    struct sim_losses losses;
     struct job *next, *previous; /* in the queue */
     enum job_state state;        /* under the lock, where there are threads */
 };
@@ -210,12 +212,11 @@ struct kith_worker *sim_job_worker(const struct sim_world *world, kith_id peer)
     return world->work ? world->work->jobs[peer].worker : NULL;
 }
 
-double sim_job_loss(const struct sim_world *world, kith_id peer)
+double sim_job_take_loss(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
-    const struct job *job = world->work ? &world->work->jobs[peer] : NULL;
-    return job && job->work.kind == KITH_WORK_TRAIN ? job->result.loss
-                                                    : (double)NAN;
+    return world->work ? sim_losses_take(&world->work->jobs[peer].losses)
+                       : (double)NAN;
 }
 
 /* All workers before the first thread: opening takes memory in the order of the
@@ -403,14 +404,16 @@ static void tell_guarded(struct sim_world *world, kith_id peer,
     }
 }
 
-/* The result stays in the job until the next item: rows read the last loss from
- * it. Out of line: who computes nothing needs no stack for it. */
+/* The result stays in the job until the next item. Out of line: who computes
+ * nothing needs no stack for it. */
 __attribute__((noinline)) static const struct kith_work_result *
 end_item(struct sim_world *world, kith_id peer)
 {
     join(world, peer);
     struct job *job = &world->work->jobs[peer];
     job->state = JOB_FREE;
+    if (job->work.kind == KITH_WORK_TRAIN)
+        sim_losses_add(&job->losses, job->result.loss);
     if (job->work.kind == KITH_WORK_MERGE)
         tell_guarded(world, peer, job);
     if (world->dump)

@@ -18,8 +18,8 @@ KITH_MUST_CHECK enum kith_err sim_worker_open(struct sim_world *world,
 enum kith_err sim_job_open(struct sim_world *world, kith_id peer);
 void sim_job_close(struct sim_world *world, kith_id peer);
 struct kith_worker *sim_job_worker(const struct sim_world *world, kith_id peer);
-/* Of the last step of training, NaN: the last item was none. */
-double sim_job_loss(const struct sim_world *world, kith_id peer);
+/* The mean over the steps since it was last taken; NaN: there was none. */
+double sim_job_take_loss(struct sim_world *world, kith_id peer);
 void sim_work_start(struct sim_world *world, kith_id peer,
                     const struct kith_work *work);
 /* Virtual time of the item is over: it has run, and this is its result, which

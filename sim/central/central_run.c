@@ -243,12 +243,10 @@ static void central_counters(const struct sim_world *world, kith_id peer,
     }
 }
 
-/* Before the first gradient there is no loss; a row says NaN, not 0. */
-static double central_loss(const struct sim_world *world, kith_id peer)
+static double central_take_loss(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->central->worker_count);
-    const struct central_worker *worker = &world->central->workers[peer];
-    return worker->trainer && worker->gradient ? worker->loss : (double)NAN;
+    return sim_losses_take(&world->central->workers[peer].losses);
 }
 
 const struct sim_protocol sim_central_protocol = {
@@ -261,6 +259,6 @@ const struct sim_protocol sim_central_protocol = {
     .stop = central_stop,
     .worker = central_worker,
     .counters = central_counters,
-    .loss = central_loss,
+    .take_loss = central_take_loss,
     .always_counts = true,
 };

@@ -20,6 +20,7 @@
 #ifndef KITH_SIM_CENTRAL_CENTRAL_STATE_H
 #define KITH_SIM_CENTRAL_CENTRAL_STATE_H
 
+#include "sim/losses.h"
 #include "sim/world.h"
 
 /* Values of SIM_EVENT_STAGE. */
@@ -32,7 +33,7 @@ enum sim_stage_event {
 struct central_worker {
     struct kith_worker *trainer; /* NULL without parameters */
     void *gradient;              /* of the step under way or just done */
-    double loss;
+    struct sim_losses losses;
     uint64_t steps;             /* done */
     uint64_t version;           /* of the model that the step works on */
     uint64_t taken_in;          /* its gradients or models that count */

@@ -48,7 +48,7 @@ void sim_central_step(struct sim_central *run, uint32_t id)
         struct kith_work_result result;
         worker->gradient =
             kith_worker_gradient(worker->trainer, worker->steps, &result);
-        worker->loss = result.loss;
+        sim_losses_add(&worker->losses, result.loss);
         if (!result.finite)
             world->nonfinite = true;
     }

@@ -161,7 +161,7 @@ static void apply(struct sim_central *run, uint32_t stage, uint32_t slot)
         own->updates - slot_of(vertical, stage, slot)->version;
     if (run->server) {
         worker->gradient = own->gradient;
-        worker->loss = vertical->loss;
+        sim_losses_add(&worker->losses, vertical->loss);
         const struct kith_part part = {.first = vertical->cuts[stage],
                                        .last = vertical->cuts[stage + 1]};
         if (!kith_worker_descend(worker->trainer, worker->steps, own->gradient))
