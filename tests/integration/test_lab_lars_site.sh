@@ -2,7 +2,7 @@
 # Goal: real peers that divide LARS' norms are the simulated ones, and those
 # that each find all of them, to the last digit that is printed (T4.6); where
 # one is killed the others take all their steps, and learn what they learn then
-# without; a site that lacks a shard learns less, whose norms ever it finds.
+# without.
 # Method: 4 peers of the digits, dirichlet(0.1), with and without `norms`,
 # beside kith sim; a record of it carried out again; then one is killed.
 # shellcheck source=tests/integration/lab.sh

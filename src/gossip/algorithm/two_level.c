@@ -14,12 +14,16 @@
  * peers are in one state, whatever the optimiser, and a residual is of sums of
  * a site, no peer's own. Lists are added in the order of sites, so that all
  * have the same sum to the bit. With one site there is nothing to choose, and
- * the mean is dense.
+ * the mean is dense; nor is there a residual that a shard would part from, so
+ * that shards go round: member j is there for another one in each cycle.
  *
  * A peer that is gone is missing in the sums and their counts. Its shard has no
  * sum in its site then: a shard of which nothing is heard is stepped along by
  * one's own gradient (left as it is, it would hold up the others' x as well:
  * the digits of the lab's test, one of four killed, 60 % in the place of 85 %).
+ * Not so with one site: there a shard is left as it is for one cycle in g, and
+ * nobody's x is another one. (Stepped along, nobody else's x heals what drifts:
+ * of four one killed at once, 46 % and 3.8 apart in the place of 85 % and 0.)
  * What had come to a peer that dies is lost with it, as is its residual. So
  * that those who missed something have the others' x again, blocks of it
  * travel: behind each dense message, which is a list longer, and between sites
@@ -111,8 +115,7 @@ static void choose(struct kith_algebra *algebra)
 static void write_shard(struct kith_algebra *algebra, uint32_t member)
 {
     const struct kith_range shard = kith_two_level_shard(algebra, member);
-    const struct kith_range first = kith_two_level_shard(algebra, 0);
-    KITH_ASSERT(shard.count <= first.count);
+    KITH_ASSERT(shard.count <= kith_two_level_shard_size(algebra));
     memset(algebra->sent, 0, kith_two_level_dense_bytes(algebra));
     algebra->backend->copy(shard.count, algebra->sent,
                            shard_at(algebra, shard));
@@ -130,7 +133,7 @@ static size_t slice(const struct kith_algebra *algebra)
 static void *behind(const struct kith_algebra *algebra, const void *message)
 {
     return kith_algorithm_at(algebra, message,
-                             kith_two_level_shard(algebra, 0).count);
+                             kith_two_level_shard_size(algebra));
 }
 
 /* Who has nothing to say says so: numbers of nobody. */
@@ -248,6 +251,17 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     }
 }
 
+/* With one site: what is not heard of another shard is nothing. */
+static void forget_others(struct kith_algebra *algebra, struct kith_range own)
+{
+    const size_t end = own.at + own.count;
+    KITH_ASSERT(end <= algebra->dim);
+    algebra->backend->clear(own.at, algebra->vectors[TWO_LEVEL_SUM]);
+    algebra->backend->clear(
+        algebra->dim - end,
+        shard_at(algebra, (struct kith_range){end, algebra->dim - end}));
+}
+
 /* After the last list the sum is there, and at the end of all the mean takes
  * the gradient's place. */
 static double finish(struct kith_algebra *algebra)
@@ -262,6 +276,8 @@ static double finish(struct kith_algebra *algebra)
         is_in(algebra, of.sites > 1 ? CHOSEN : BEGUN)) {
         if (of.sites > 1)
             kith_two_level_add_lists(algebra);
+        else
+            forget_others(algebra, own);
         if (count > 0)
             enter(algebra, SUMMED);
     }

@@ -30,8 +30,10 @@ struct kith_two_level kith_two_level_of(const struct kith_algebra *algebra);
 struct kith_range {
     size_t at, count;
 };
-/* The shard of a member, d / g rounded up; the last ones may be short or empty.
- */
+/* Values of a shard, d / g rounded up; the last ones may be short or empty. */
+size_t kith_two_level_shard_size(const struct kith_algebra *algebra);
+/* The shard that a member is there for: that of its number between sites; with
+ * one site another one in each cycle. */
 struct kith_range kith_two_level_shard(const struct kith_algebra *algebra,
                                        uint32_t member);
 /* k: `share` of a shard, at least 1. */

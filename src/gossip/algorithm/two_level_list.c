@@ -21,7 +21,12 @@ struct kith_two_level kith_two_level_of(const struct kith_algebra *algebra)
                                    .member = algebra->self % members};
 }
 
-static size_t shard_size(const struct kith_algebra *algebra)
+static uint64_t cycle_of(const struct kith_algebra *algebra)
+{
+    return algebra->round / kith_collective_phases(algebra);
+}
+
+size_t kith_two_level_shard_size(const struct kith_algebra *algebra)
 {
     const size_t members = kith_two_level_of(algebra).members;
     return (algebra->dim + members - 1) / members;
@@ -30,14 +35,17 @@ static size_t shard_size(const struct kith_algebra *algebra)
 struct kith_range kith_two_level_shard(const struct kith_algebra *algebra,
                                        uint32_t member)
 {
-    const size_t size = shard_size(algebra), d = algebra->dim;
-    const size_t wanted = size * member, at = wanted < d ? wanted : d;
+    const struct kith_two_level of = kith_two_level_of(algebra);
+    const size_t size = kith_two_level_shard_size(algebra), d = algebra->dim;
+    const uint64_t turn = of.sites == 1 ? cycle_of(algebra) : 0;
+    const size_t wanted = size * ((member + turn) % of.members),
+                 at = wanted < d ? wanted : d;
     return (struct kith_range){at, d - at < size ? d - at : size};
 }
 
 size_t kith_two_level_kept(const struct kith_algebra *algebra)
 {
-    const size_t size = shard_size(algebra);
+    const size_t size = kith_two_level_shard_size(algebra);
     const double share = algebra->coefficients[KITH_GOSSIP_SHARE];
     const size_t rounded = (size_t)(share * (double)size + 0.5);
     KITH_ASSERT(share >= 0 && share <= 1);
@@ -57,7 +65,7 @@ static size_t block_size(const struct kith_algebra *algebra)
 
 size_t kith_two_level_dense_bytes(const struct kith_algebra *algebra)
 {
-    return (shard_size(algebra) + block_size(algebra)) *
+    return (kith_two_level_shard_size(algebra) + block_size(algebra)) *
            algebra->backend->element_bytes;
 }
 
@@ -205,11 +213,6 @@ void kith_two_level_add_lists(struct kith_algebra *algebra)
 }
 
 /* ---- blocks of x */
-
-static uint64_t cycle_of(const struct kith_algebra *algebra)
-{
-    return algebra->round / kith_collective_phases(algebra);
-}
 
 /* Of the turns in which x is shown. */
 struct turn {
