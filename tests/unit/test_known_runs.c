@@ -1,9 +1,10 @@
 /* Goal: what the protocol decides and what the algorithms compute stay as they
  * are: each algorithm in fair and in foul weather, and draws of a search.
  * Method: short runs against tests/golden/known.txt: the trace hash, one of
- * what nodes count and the bytes sent, and the models to 1e-9. Kernels are the
- * naive ones, in float64 or, where an algorithm packs its numbers itself, in
- * float32: all compilers and processors agree.
+ * what nodes count and the bytes sent, and to 1e-9 the models and what the
+ * books of conservation lack. Kernels are the naive ones, in float64 or, where
+ * an algorithm packs its numbers itself, in float32: all compilers and
+ * processors agree.
  *
  * The list may be written anew (KITH_GOLDEN=update tests/unit/test_known_runs)
  * where a commit means to change a protocol, an algorithm or what a search
@@ -32,10 +33,13 @@ static const kith_ns draw_ns = 14 * KITH_S;
 
 static const struct weather {
     const char *name, *text;
+    enum sim_ledger_kind ledger;
 } weathers[] = {
-    {"fair", "stop: {steps: 90}\n"
-             "network: {latency: 1ms, jitter: 300us}\n"
-             "compute: {step: 10ms, merge: 100us}\n"},
+    {"fair",
+     "stop: {steps: 90}\n"
+     "network: {latency: 1ms, jitter: 300us}\n"
+     "compute: {step: 10ms, merge: 100us}\n",
+     SIM_LEDGER_SUM},
     {"lossy", "stop: {time: 1500ms}\n"
               "network: {latency: 2ms, jitter: 1ms, rate: 2Mbit, loss: 0.05}\n"
               "compute: {step: 10ms, spread: exponential,\n"
@@ -59,14 +63,16 @@ static const struct weather {
               "  - {at: 60ms, crash: \"peer(2)\", restart: 100ms}\n"
               "  - {at: 90ms, crash: \"peer(4)\"}\n"
               "  - {at: 220ms, crash: \"peer(5)\", restart: 700ms}\n"},
-    {"restart", "stop: {time: 1500ms}\n"
-                "network: {latency: 2ms}\n"
-                "compute: {step: 10ms}\n"
-                "save: 50ms\n"
-                "faults:\n"
-                "  - {at: 60ms, crash: \"peer(2)\", restart: 100ms}\n"
-                "  - {at: 300ms, for: 400ms, pause: \"peer(0..1)\"}\n"
-                "  - {at: 320ms, crash: \"peer(5)\", restart: 500ms}\n"},
+    {"restart",
+     "stop: {time: 1500ms}\n"
+     "network: {latency: 2ms}\n"
+     "compute: {step: 10ms}\n"
+     "save: 50ms\n"
+     "faults:\n"
+     "  - {at: 60ms, crash: \"peer(2)\", restart: 100ms}\n"
+     "  - {at: 300ms, for: 400ms, pause: \"peer(0..1)\"}\n"
+     "  - {at: 320ms, crash: \"peer(5)\", restart: 500ms}\n",
+     SIM_LEDGER_SUM},
     {"huge", "stop: {steps: 90}\n"
              "network: {latency: 3ms, jitter: 1ms}\n"
              "compute: {step: 10ms}\n"
@@ -82,6 +88,7 @@ enum { WEATHERS = sizeof weathers / sizeof *weathers };
 struct outcome {
     uint64_t trace, counts; /* hashes: of decisions, of what nodes count */
     double loss, worst, distance; /* NaN: the model has none */
+    double books; /* what the ledger lacks of all sums, where it was kept */
 };
 
 /* What each peer's node has counted so far. */
@@ -93,8 +100,10 @@ static void observe(const struct sim_world *world, kith_id peer, void *arg)
 }
 
 static void simulate(const struct kith_experiment *experiment,
-                     const char *dishonest, struct outcome *found)
+                     const char *dishonest, enum sim_ledger_kind ledger,
+                     struct outcome *found)
 {
+    struct sim_report report;
     static struct kith_node_counters counters[PEERS_MAX];
     memset(counters, 0, sizeof counters);
     char error[SIM_ERROR_BYTES];
@@ -106,11 +115,12 @@ static void simulate(const struct kith_experiment *experiment,
         .experiment = experiment,
         .wire = experiment->network.wire,
         .watch = true,
+        .ledger = ledger,
         .claims = dishonest[0] == '\0' ? NULL : claims,
         .observe = observe,
         .arg = counters,
     };
-    if (sim_run(&options, &summary, NULL, error) != KITH_OK)
+    if (sim_run(&options, &summary, &report, error) != KITH_OK)
         fail_msg("%s", error);
     *found = (struct outcome){
         .trace = summary.trace_hash,
@@ -119,10 +129,12 @@ static void simulate(const struct kith_experiment *experiment,
         .loss = summary.loss.averaged,
         .worst = summary.loss.worst,
         .distance = summary.consensus_distance,
+        .books = report.balance.error_max,
     };
 }
 
-static struct outcome run(const char *text, const char *dishonest)
+static struct outcome run(const char *text, const char *dishonest,
+                          enum sim_ledger_kind ledger)
 {
     static const char *const backends[] = {"train.backend=naive64",
                                            "train.backend=naive32"};
@@ -135,7 +147,7 @@ static struct outcome run(const char *text, const char *dishonest)
                                     1, &experiment, error);
     if (err != KITH_OK)
         fail_msg("%s\n%s", error, text);
-    simulate(&experiment, dishonest, &found);
+    simulate(&experiment, dishonest, ledger, &found);
     kith_experiment_close(&experiment);
     return found;
 }
@@ -162,7 +174,7 @@ static struct outcome run_gossip(const char *line,
                                 "gossip: {algorithm: %s}\n%s",
                                 dim, gossip, weather->text);
     assert_in_range(length, 1, sizeof text - 1);
-    return run(text, "");
+    return run(text, "", weather->ledger);
 }
 
 static struct outcome run_draw(uint64_t seed, uint64_t number)
@@ -175,7 +187,7 @@ static struct outcome run_draw(uint64_t seed, uint64_t number)
     if (draw.end_ns > draw_ns)
         draw.end_ns = draw_ns;
     (void)kith_draw_text(&draw, text);
-    return run(text, draw.dishonest);
+    return run(text, draw.dishonest, SIM_LEDGER_NONE);
 }
 
 /* ---- the list: a line of a case, then an indented one for each run of it */
@@ -211,13 +223,21 @@ static bool near(double a, double b)
     return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b)) + 1e-12;
 }
 
+static bool is_alike(const struct outcome *a, const struct outcome *b)
+{
+    return a->trace == b->trace && a->counts == b->counts &&
+           near(a->loss, b->loss) && near(a->worst, b->worst) &&
+           near(a->distance, b->distance) && near(a->books, b->books);
+}
+
 static void write_result(char *text, const char *name,
                          const struct outcome *found)
 {
     (void)snprintf(text, LINE_BYTES,
-                   "  %-7s %016" PRIx64 " %016" PRIx64 " %.12g %.12g %.12g",
+                   "  %-7s %016" PRIx64 " %016" PRIx64
+                   " %.12g %.12g %.12g %.12g",
                    name, found->trace, found->counts, found->loss, found->worst,
-                   found->distance);
+                   found->distance, found->books);
 }
 
 static void check(struct list *list, const char *name,
@@ -231,13 +251,10 @@ static void check(struct list *list, const char *name,
         (void)fprintf(list->now, "%s\n", now);
         return;
     }
-    if (sscanf(line, "%255s %" SCNx64 " %" SCNx64 " %lg %lg %lg", known_name,
-               &known.trace, &known.counts, &known.loss, &known.worst,
-               &known.distance) != 6 ||
-        strcmp(known_name, name) != 0 || known.trace != found->trace ||
-        known.counts != found->counts || !near(known.loss, found->loss) ||
-        !near(known.worst, found->worst) ||
-        !near(known.distance, found->distance))
+    if (sscanf(line, "%255s %" SCNx64 " %" SCNx64 " %lg %lg %lg %lg",
+               known_name, &known.trace, &known.counts, &known.loss,
+               &known.worst, &known.distance, &known.books) != 7 ||
+        strcmp(known_name, name) != 0 || !is_alike(&known, found))
         fail_msg("%s\n  known: %s\n  now:   %s\nIf the commit means that, it "
                  "says so, and: KITH_GOLDEN=update tests/unit/test_known_runs",
                  list->named, line, now);
