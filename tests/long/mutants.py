@@ -38,26 +38,33 @@ AREAS = {"core": "src/protocol/core", "session": "src/protocol/session",
 TESTS = {
     "core": "test_node test_node_round test_node_directed test_node_given "
             "test_node_pull test_node_turns test_overlap test_theory "
-            "test_sim_golden test_known_runs test_shares test_guard_rounds test_swarm_healed "
+            "test_sim_golden test_known_runs test_shares test_guard_rounds "
+            "test_swarm_healed "
             "test_taxonomy_mass test_taxonomy_churn test_sim_conservation "
+            "test_node_buckets test_lies test_recovery test_swarm_pairs "
+            "test_swarm_cycles "
             "property/test_node_rounds property/test_node_liars "
             "property/test_node_fuzz property/test_node_chaos",
     "session": "test_certificate test_session test_session_refusals "
                "test_session_spoiled test_session_provider "
                "test_session_threads test_hello test_suite test_keys "
                "test_keys_trust "
-               "test_member test_aegis test_wycheproof test_aead",
-    "algorithm": "test_known_runs test_rules test_rules_rounds test_rules_outer test_acid "
+               "test_noise test_member test_aegis test_wycheproof test_aead",
+    "algorithm": "test_known_runs test_rules test_rules_rounds "
+                 "test_rules_outer test_acid "
                  "test_theory test_replicas test_running_sums test_epidemic "
                  "test_shares test_taxonomy_equal test_taxonomy_consensus "
                  "test_taxonomy_noise test_taxonomy_choco "
                  "test_taxonomy_clipped test_taxonomy_bias test_buffers "
-                 "test_sim_conservation test_worker test_worker_adopt",
+                 "test_sim_conservation test_worker test_worker_adopt "
+                 "integration/test_docs_algorithms.sh",
 }
 OWN = {
     r"gtop_k|feedback": "test_gtop_k test_gtop_k_message test_gtop_k_learns "
                         "test_gs_sgd_message",
     r"gs_sgd|sketching": "test_gs_sgd test_gs_sgd_message test_gs_sgd_learns",
+    r"buckets": "test_buckets test_sync_sgd_buckets",
+    r"mask|replicas|feedback|outer|updates": "test_device_algorithms",
     r"sync_sgd|collective": "test_sync_sgd test_rules",
     r"two_level": "test_two_level test_two_level_message test_two_level_runs",
     r"sparse_loco": "test_sparse_loco test_sparse_loco_rules",
@@ -85,7 +92,8 @@ def run(command, limit=None, cpu=None):
         process = subprocess.Popen(
             command, cwd=BUILD, shell=isinstance(command, str), stdout=log,
             stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
-            preexec_fn=limits, env=dict(os.environ, srcdir=SOURCE))
+            preexec_fn=limits, env=dict(os.environ, srcdir=SOURCE,
+                                        KITH_INSTRUMENTED="no"))
         try:
             return process.wait(limit) == 0
         except subprocess.TimeoutExpired:
@@ -103,6 +111,16 @@ def test_path(name):
     return f"tests/{name}" if "/" in name else f"tests/unit/{name}"
 
 
+def target_of(test):
+    """What make builds for it: a script runs the program."""
+    return "kith" if test.endswith(".sh") else test
+
+
+def command_of(test):
+    return ["sh", os.path.join(SOURCE, test)] if test.endswith(".sh") else \
+        [f"./{test}"]
+
+
 @functools.lru_cache(None)
 def tests_of(area, path):
     """Names, without order. Of an algorithm those that speak of it or go through
@@ -113,7 +131,7 @@ def tests_of(area, path):
     if '.name = "' in open(os.path.join(SOURCE, path)).read():
         word = re.compile(rf"\b{base.replace('_', '-')}\b(?!-)|"
                           r"\bkith_algorithms\b")
-        names = [test for test in names if word.search(
+        names = [test for test in names if test.endswith(".sh") or word.search(
             open(os.path.join(SOURCE, f"{test_path(test)}.c")).read())]
     return list(dict.fromkeys(" ".join(own + names).split()))
 
@@ -151,7 +169,7 @@ def prepare(commit, areas):
     wanted = {test_path(name) for area in areas
               for path in sources(area) for name in tests_of(area, path)}
     for at in sorted(wanted):
-        must(f"make -s -j{os.cpu_count()} {at}")
+        must(f"make -s -j{os.cpu_count()} {target_of(at)}")
     open(stamp, "w").write(commit)
     return measure(os.path.join(WORK, f"{commit[:12]}.tests"), wanted)
 
@@ -162,7 +180,7 @@ def measure(path, wanted):
     took = json.load(open(path)) if os.path.exists(path) else {}
     for at in sorted(wanted - set(took)):
         before = cpu_seconds()
-        passed = run([f"./{at}"], limit=100, cpu=SLOWEST)
+        passed = run(command_of(at), limit=100, cpu=SLOWEST)
         took[at] = cpu_seconds() - before if passed else None
     json.dump(took, open(path, "w"))
     return {at: took[at] for at in wanted if took[at] is not None}
@@ -246,10 +264,11 @@ def try_one(area, mutant, order, scripts):
             return "same", None
         must(["ar", "r", archive_of(made), made])
         for seconds, test in order:
-            if test not in scripts:
-                scripts[test] = commands(archive_of(made), test)
-            must(scripts[test])
-            if not run([f"./{test}"], limit=300, cpu=int(10 * seconds) + 2):
+            target = target_of(test)
+            if target not in scripts:
+                scripts[target] = commands(archive_of(made), target)
+            must(scripts[target])
+            if not run(command_of(test), limit=300, cpu=int(10 * seconds) + 2):
                 return "killed", test
         return "survived", None
     finally:
