@@ -130,6 +130,7 @@ UNIT = \
   tests/unit/test_outside \
   tests/unit/test_saver \
   tests/unit/test_session \
+  tests/unit/test_session_known \
   tests/unit/test_session_provider \
   tests/unit/test_session_refusals \
   tests/unit/test_session_spoiled \
@@ -525,6 +526,8 @@ tests_unit_test_suite_SOURCES = tests/unit/test_suite.c $(SESSIONS)
 tests_unit_test_wycheproof_SOURCES = tests/unit/test_wycheproof.c \
   tests/support/vectors.h
 tests_unit_test_session_SOURCES = tests/unit/test_session.c $(SESSIONS)
+tests_unit_test_session_known_SOURCES = tests/unit/test_session_known.c \
+  $(SESSIONS)
 tests_unit_test_session_provider_SOURCES = \
   tests/unit/test_session_provider.c $(SESSIONS)
 tests_unit_test_session_refusals_SOURCES = \

@@ -45,7 +45,8 @@ TESTS = {
             "test_swarm_cycles "
             "property/test_node_rounds property/test_node_liars "
             "property/test_node_fuzz property/test_node_chaos",
-    "session": "test_certificate test_session test_session_refusals "
+    "session": "test_certificate test_session_known test_session "
+               "test_session_refusals "
                "test_session_spoiled test_session_provider "
                "test_session_threads test_hello test_suite test_keys "
                "test_keys_trust "

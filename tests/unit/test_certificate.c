@@ -100,8 +100,12 @@ static void test_every_byte_counts(void **state)
     f->identity.certificate_bytes = KITH_CERTIFICATE_BYTES_MAX + 1;
     struct kith_certificate decoded;
     uint8_t longer[KITH_CERTIFICATE_BYTES_MAX + 1] = {1, 1, 2};
+    memset(&decoded, 0xff, sizeof decoded);
     assert_int_equal(KITH_EPARSE,
                      kith_certificate_decode(longer, sizeof longer, &decoded));
+    /* No role and no key, for a caller that does not look. */
+    static const struct kith_certificate nothing;
+    assert_memory_equal(&decoded, &nothing, sizeof decoded);
 
     f->identity.certificate_bytes = n;
     assert_int_equal(KITH_OK, check(f, &f->cluster.trust, SESSIONS_UTC_S));

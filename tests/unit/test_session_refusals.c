@@ -74,6 +74,19 @@ static void test_dates(void **state)
         connect_refused(1 - bad, KITH_EEXPIRED,
                         "certificate expired 2026-01-01");
 
+        /* The last day of a cycle of 400 years, and of one of 4. */
+        begin(KITH_SUITE_CHACHAPOLY);
+        c.not_before_s = 0;
+        c.not_after_s = INT64_C(951782400);
+        sessions_certify(&end->identity, &c, &pair.cluster);
+        connect_refused(1 - bad, KITH_EEXPIRED,
+                        "certificate expired 2000-02-29");
+        begin(KITH_SUITE_CHACHAPOLY);
+        c.not_after_s = INT64_C(1709251199);
+        sessions_certify(&end->identity, &c, &pair.cluster);
+        connect_refused(1 - bad, KITH_EEXPIRED,
+                        "certificate expired 2024-02-29");
+
         begin(KITH_SUITE_CHACHAPOLY);
         c.not_before_s = SESSIONS_UTC_S + 60 * SESSIONS_DAY_S;
         c.not_after_s = c.not_before_s + 1;
