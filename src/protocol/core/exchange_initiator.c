@@ -255,7 +255,6 @@ static void adopted(struct kith_node *node, struct kith_exchange *exchange)
     kith_node_mark(node, KITH_MARK_ADOPTED, exchange, exchange->edge.peer, 0,
                    exchange->edge.delta_sum);
     node->adopting = false;
-    node->pulls = 0;
     complete(node, exchange);
 }
 
