@@ -110,9 +110,15 @@ static void simulate(const struct kith_experiment *experiment,
     uint8_t claims[PEERS_MAX];
     struct kith_summary summary;
     assert_in_range(experiment->peers, 1, PEERS_MAX);
+    struct kith_dataset dataset;
+    const bool has_data = experiment->model->input != KITH_INPUT_NONE;
+    if (has_data &&
+        kith_dataset_open(&experiment->data.config, &dataset, error) != KITH_OK)
+        fail_msg("%s", error);
     assert_true(sim_claims_parse(dishonest, experiment->peers, claims));
     const struct sim_options options = {
         .experiment = experiment,
+        .dataset = has_data ? &dataset : NULL,
         .wire = experiment->network.wire,
         .watch = true,
         .ledger = ledger,
@@ -122,6 +128,8 @@ static void simulate(const struct kith_experiment *experiment,
     };
     if (sim_run(&options, &summary, &report, error) != KITH_OK)
         fail_msg("%s", error);
+    if (has_data)
+        kith_dataset_close(&dataset);
     *found = (struct outcome){
         .trace = summary.trace_hash,
         .counts =
@@ -152,27 +160,36 @@ static struct outcome run(const char *text, const char *dishonest,
     return found;
 }
 
-/* "3000 update-sets, every: 2": a dimension may stand first. */
-static const char *gossip_of(const char *line, unsigned *dim)
+/* "3000 update-sets, every: 2": before the method may stand the dimension of
+ * quadratics, or that of layers; what follows it. */
+static const char *model_of(const char *line, char model[TEXT_BYTES])
 {
     char *after;
-    const unsigned long number = strtoul(line, &after, 10);
-    *dim = after == line ? 96 : (unsigned)number;
+    const unsigned long dim = strtoul(line, &after, 10);
+    if (strncmp(line, "mlp ", 4) == 0) {
+        (void)snprintf(model, TEXT_BYTES,
+                       "model: {kind: mlp, layers: [12, 9, 7, 5]}\n"
+                       "data: {kind: gaussian, rows: 64, split: iid}\n"
+                       "train: {learning_rate: 0.01, momentum: 0.9, "
+                       "batch: 4}\n");
+        return line + 4;
+    }
+    (void)snprintf(model, TEXT_BYTES,
+                   "model: {kind: quadratic, dim: %lu}\n"
+                   "train: {learning_rate: 0.05}\n",
+                   after == line ? 96 : dim);
     return after + strspn(after, " ");
 }
 
 static struct outcome run_gossip(const char *line,
                                  const struct weather *weather)
 {
-    unsigned dim;
-    const char *gossip = gossip_of(line, &dim);
-    char text[TEXT_BYTES];
+    char model[TEXT_BYTES], text[TEXT_BYTES];
+    const char *gossip = model_of(line, model);
     const int length = snprintf(text, sizeof text,
-                                "name: known\nseed: 7\npeers: 8\n"
-                                "model: {kind: quadratic, dim: %u}\n"
-                                "train: {learning_rate: 0.05}\n"
+                                "name: known\nseed: 7\npeers: 8\n%s"
                                 "gossip: {algorithm: %s}\n%s",
-                                dim, gossip, weather->text);
+                                model, gossip, weather->text);
     assert_in_range(length, 1, sizeof text - 1);
     return run(text, "", weather->ledger);
 }
@@ -282,8 +299,8 @@ static void check_case(struct list *list)
 /* Those of the registry that a line begins with, by their place in it. */
 static void meet(const char *line, bool *met)
 {
-    unsigned dim;
-    const char *gossip = gossip_of(line, &dim);
+    char model[TEXT_BYTES];
+    const char *gossip = model_of(line, model);
     for (size_t i = 0; kith_algorithms[i] != NULL; i++) {
         const size_t length = strlen(kith_algorithms[i]->name);
         met[i] |= strncmp(gossip, kith_algorithms[i]->name, length) == 0 &&
