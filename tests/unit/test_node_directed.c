@@ -64,6 +64,9 @@ static void test_directed_story(void **state)
     assert_int_equal(effects.send_count, 1);
     assert_int_equal(sent(KITH_MESSAGE_MODEL)->to, 2);
     assert_false(effects.has_work); /* strict: the next step waits */
+    /* Who only takes has nothing to bring: there is no place for it. */
+    const struct kith_message unasked = word(1, 2, KITH_MESSAGE_MODEL, 0);
+    assert_int_equal(kith_node_inbox(node, 2, &unasked), KITH_SLOT_NONE);
     give(1, 0, 0);
     assert_int_equal(sent(KITH_MESSAGE_READY)->to, 0); /* it may go on */
     assert_false(effects.has_work);

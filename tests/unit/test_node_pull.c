@@ -267,6 +267,45 @@ static void test_dawdling_donor_is_left(void **state)
                      KITH_PATTERN_PULL);
 }
 
+/* So long a donor that has accepted is waited for; it says "soon", or nothing.
+ */
+static kith_ns waits_for(bool says_soon)
+{
+    const struct kith_send request = *sent(KITH_MESSAGE_REQUEST);
+    const kith_ns began_ns = now_ns;
+    say(request.to, about(&request, KITH_MESSAGE_ACCEPT));
+    for (int i = 0; i < 64 && sent(KITH_MESSAGE_ABORT) == NULL; i++) {
+        expire();
+        if (says_soon && sent(KITH_MESSAGE_PROBE) != NULL)
+            say(request.to, about(&request, KITH_MESSAGE_ACCEPT));
+    }
+    assert_int_equal(sent(KITH_MESSAGE_ABORT)->to, request.to);
+    return now_ns - began_ns;
+}
+
+static void next_pull(void)
+{
+    for (int i = 0; i < 64 && sent(KITH_MESSAGE_REQUEST) == NULL; i++)
+        expire();
+    assert_int_equal(sent(KITH_MESSAGE_REQUEST)->message.pattern,
+                     KITH_PATTERN_PULL);
+}
+
+/* Training waits: where the first donor takes long another one is asked before
+ * anybody is waited for longer. That one has four deadlines, half of them where
+ * it says itself that it has sent nothing yet. */
+static void test_second_donor_has_longer(void **state)
+{
+    (void)state;
+    for (int soon = 0; soon < 2; soon++) {
+        open_node("adpsgd", "random", 4, 0, true);
+        start();
+        const kith_ns first_ns = waits_for(soon);
+        next_pull();
+        assert_int_equal(waits_for(soon), (soon ? 2 : 4) * first_ns);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +321,7 @@ int main(void)
         cmocka_unit_test(test_own_non_finite_step),
         cmocka_unit_test(test_local_answers_nobody),
         cmocka_unit_test(test_dawdling_donor_is_left),
+        cmocka_unit_test(test_second_donor_has_longer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
