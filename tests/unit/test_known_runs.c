@@ -40,29 +40,38 @@ static const struct weather {
      "network: {latency: 1ms, jitter: 300us}\n"
      "compute: {step: 10ms, merge: 100us}\n",
      SIM_LEDGER_SUM},
-    {"lossy", "stop: {time: 1500ms}\n"
-              "network: {latency: 2ms, jitter: 1ms, rate: 2Mbit, loss: 0.05}\n"
-              "compute: {step: 10ms, spread: exponential,\n"
-              "          slow: [{peers: \"n(1)\", by: 4}]}\n"},
-    {"far", "stop: {steps: 150}\n"
-            "network: {latency: 40ms, jitter: 30ms}\n"
-            "compute: {step: 10ms}\n"},
-    {"cut", "stop: {time: 1500ms}\n"
-            "network: {latency: 2ms, rate: 2Mbit}\n"
-            "compute: {step: 10ms}\n"
-            "faults:\n"
-            "  - {at: 60ms, for: 30ms, pause: \"n(2)\"}\n"
-            "  - {at: 100ms, for: 600ms,\n"
-            "     partition: \"peer(0..2) <-> peer(3..6)\"}\n"
-            "  - {at: 900ms, for: 300ms, partition: \"peer(1) -> all\"}\n"},
-    {"crash", "stop: {time: 1500ms}\n"
-              "network: {latency: 2ms, loss: 0.01}\n"
-              "compute: {step: 10ms}\n"
-              "save: 50ms\n"
-              "faults:\n"
-              "  - {at: 60ms, crash: \"peer(2)\", restart: 100ms}\n"
-              "  - {at: 90ms, crash: \"peer(4)\"}\n"
-              "  - {at: 220ms, crash: \"peer(5)\", restart: 700ms}\n"},
+    {"lossy",
+     "stop: {time: 1500ms}\n"
+     "network: {latency: 2ms, jitter: 1ms, rate: 2Mbit, loss: 0.05}\n"
+     "compute: {step: 10ms, spread: exponential,\n"
+     "          slow: [{peers: \"n(1)\", by: 4}]}\n",
+     SIM_LEDGER_NONE},
+    {"far",
+     "stop: {steps: 150}\n"
+     "network: {latency: 40ms, jitter: 30ms}\n"
+     "compute: {step: 10ms}\n",
+     SIM_LEDGER_NONE},
+    {"cut",
+     "stop: {time: 1500ms}\n"
+     "network: {latency: 2ms, rate: 2Mbit}\n"
+     "compute: {step: 10ms}\n"
+     "faults:\n"
+     "  - {at: 60ms, for: 30ms, pause: \"n(2)\"}\n"
+     "  - {at: 100ms, for: 600ms,\n"
+     "     partition: \"peer(0..2) <-> peer(3..6)\"}\n"
+     "  - {at: 800ms, for: 300ms, partition: \"peer(1) -> all\"}\n"
+     "  - {at: 1100ms, for: 350ms, partition: \"all -> peer(6)\"}\n",
+     SIM_LEDGER_NONE},
+    {"crash",
+     "stop: {time: 1500ms}\n"
+     "network: {latency: 2ms, loss: 0.01}\n"
+     "compute: {step: 10ms}\n"
+     "save: 50ms\n"
+     "faults:\n"
+     "  - {at: 60ms, crash: \"peer(2)\", restart: 100ms}\n"
+     "  - {at: 90ms, crash: \"peer(4)\"}\n"
+     "  - {at: 220ms, crash: \"peer(5)\", restart: 700ms}\n",
+     SIM_LEDGER_NONE},
     {"restart",
      "stop: {time: 1500ms}\n"
      "network: {latency: 2ms}\n"
@@ -73,13 +82,15 @@ static const struct weather {
      "  - {at: 300ms, for: 400ms, pause: \"peer(0..1)\"}\n"
      "  - {at: 320ms, crash: \"peer(5)\", restart: 500ms}\n",
      SIM_LEDGER_SUM},
-    {"huge", "stop: {steps: 90}\n"
-             "network: {latency: 3ms, jitter: 1ms}\n"
-             "compute: {step: 10ms}\n"
-             "save: 50ms\n"
-             "faults:\n"
-             "  - {at: 50ms, for: 60ms, huge: \"peer(3)\", by: 3e38}\n"
-             "  - {at: 300ms, for: 30ms, huge: \"peer(6)\", by: 1e19}\n"},
+    {"huge",
+     "stop: {steps: 90}\n"
+     "network: {latency: 3ms, jitter: 1ms}\n"
+     "compute: {step: 10ms}\n"
+     "save: 50ms\n"
+     "faults:\n"
+     "  - {at: 50ms, for: 60ms, huge: \"peer(3)\", by: 3e38}\n"
+     "  - {at: 300ms, for: 30ms, huge: \"peer(6)\", by: 1e19}\n",
+     SIM_LEDGER_NONE},
 };
 enum { WEATHERS = sizeof weathers / sizeof *weathers };
 
