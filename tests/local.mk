@@ -158,6 +158,7 @@ UNIT = \
   tests/unit/test_strips \
   tests/unit/test_stragglers \
   tests/unit/test_suite \
+  tests/unit/test_suspects \
   tests/unit/test_swarm_finds \
   tests/unit/test_swarm_healed \
   tests/unit/test_swarm_cycles \

@@ -41,8 +41,8 @@ TESTS = {
             "test_sim_golden test_known_runs test_shares test_guard_rounds "
             "test_swarm_healed "
             "test_taxonomy_mass test_taxonomy_churn test_sim_conservation "
-            "test_node_buckets test_lies test_recovery test_swarm_pairs "
-            "test_swarm_cycles "
+            "test_suspects test_node_buckets test_lies test_recovery "
+            "test_swarm_pairs test_swarm_cycles "
             "property/test_node_rounds property/test_node_liars "
             "property/test_node_fuzz property/test_node_chaos",
     "session": "test_certificate test_session_known test_session "
