@@ -187,6 +187,7 @@ UNIT = \
   tests/unit/test_two_level_costs \
   tests/unit/test_two_level_message \
   tests/unit/test_two_level_runs \
+  tests/unit/test_update_log \
   tests/unit/test_update_sets \
   tests/unit/test_update_sets_rules \
   tests/unit/test_weights \

@@ -69,7 +69,7 @@ OWN = {
     r"sync_sgd|collective": "test_sync_sgd test_rules",
     r"two_level": "test_two_level test_two_level_message test_two_level_runs",
     r"sparse_loco": "test_sparse_loco test_sparse_loco_rules",
-    r"update_": "test_update_sets test_update_sets_rules",
+    r"update_": "test_update_log test_update_sets test_update_sets_rules",
     r"mask|sparta": "test_taxonomy_noise test_rules_outer",
     r"gosgd|push_sum": "test_shares test_running_sums test_taxonomy_mass",
     r"aead|aegis": "test_aegis test_aegis_wiped test_aead test_wycheproof",
