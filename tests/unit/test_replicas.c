@@ -15,6 +15,7 @@
 #include "kith/algorithm.h"
 #include "kith/compressor.h"
 #include "kith/experiment.h"
+#include "src/gossip/algorithm/replicas.h"
 
 enum { DIM = 96, VECTORS = 16, OWN = 4, COPIES = 8 };
 
@@ -149,11 +150,53 @@ static void test_gate(void **state)
     }
 }
 
+/* Edges whose ends begin alike count from one number, and from another where a
+ * single value differs, wherever it stands; the copies are what they begin
+ * with, and what else an edge has is left alone. */
+static void test_edges_count_from_what_they_begin_with(void **state)
+{
+    (void)state;
+    enum { LARGE = 10000, PLACES = 5, EDGES = 2, EACH = 3 };
+    static const size_t places[PLACES] = {0, 63, 4095, 4096, LARGE - 1};
+    static double v[LARGE], own[EDGES * EACH][LARGE];
+    void *edges[EDGES * EACH];
+    double numbers[EDGES * KITH_EDGE_SCALARS] = {0}, found[PLACES + 1];
+    for (unsigned i = 0; i < EDGES * EACH; i++)
+        edges[i] = own[i];
+    struct kith_algebra algebra = {.backend = kith_backend_find("naive64"),
+                                   .dim = LARGE,
+                                   .edges = edges,
+                                   .edge_scalars = numbers,
+                                   .edge_count = EDGES,
+                                   .edge_vectors = EACH};
+    for (unsigned i = 0; i < LARGE; i++)
+        v[i] = sin(i);
+    for (unsigned k = 0; k <= PLACES; k++) {
+        if (k > 0)
+            v[places[k - 1]] += 1;
+        kith_replica_start(&algebra, 2, v);
+        found[k] = numbers[0];
+        assert_true(numbers[KITH_EDGE_SCALARS] == found[k]);
+        for (unsigned other = 0; other < k; other++)
+            assert_true(found[other] != found[k]);
+    }
+    for (unsigned k = 0; k < PLACES; k++)
+        v[places[k]] = sin((double)places[k]);
+    kith_replica_start(&algebra, 2, v);
+    assert_true(numbers[0] == found[0]);
+    for (unsigned i = 0; i < EDGES * EACH; i++)
+        if (i % EACH < 2)
+            assert_memory_equal(own[i], v, sizeof v);
+        else
+            assert_true(own[i][0] == 0 && own[i][LARGE - 1] == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_or_nothing),
         cmocka_unit_test(test_nothing_leaves_that_is_not_finite),
-        cmocka_unit_test(test_gate)};
+        cmocka_unit_test(test_gate),
+        cmocka_unit_test(test_edges_count_from_what_they_begin_with)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

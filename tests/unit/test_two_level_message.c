@@ -105,6 +105,8 @@ static void test_refuses(void **state)
         {"a list", BETWEEN, 2, 64, false, 0, 0, false},
         {"a list of nobody", BETWEEN, 0, 20, false, 0, 900, false},
         {"a list of more than a site", BETWEEN, 3, 64, false, 0, 0, true},
+        {"the first place of all", BETWEEN, 2, 16, false, 0, 0, false},
+        {"places side by side", BETWEEN, 2, 20, false, 0, 2, false},
         {"a place of a shard's end", BETWEEN, 2, 24, false, 0, 8, true},
         {"the last place there is", BETWEEN, 2, 24, false, 0, UINT32_MAX, true},
         {"a place twice", BETWEEN, 2, 20, false, 0, 1, true},
