@@ -149,6 +149,9 @@ static void test_bad_records(void **state)
     connected();
     record_refused((uint8_t[]){0, 16, 1, 2, 3}, 5, KITH_EPARSE,
                    "record has an impossible length");
+    connected(); /* At once: nothing else of it is awaited. */
+    record_refused((uint8_t[]){0, 16}, 2, KITH_EPARSE,
+                   "record has an impossible length");
     connected();
     record_refused((uint8_t[]){0xff, 0xff, 1, 2, 3}, 5, KITH_EPARSE,
                    "record has an impossible length");

@@ -123,6 +123,21 @@ static void test_refuses(void **state)
     }
 }
 
+/* What a partner says that it knows of ranks that there are not is nothing. */
+static void test_ranks_that_are_none(void **state)
+{
+    static struct hand hand, other;
+    (void)state;
+    open_hand(&hand);
+    open_hand(&other);
+    other.received[MASKS + 1] |= 0x21;
+    other.received[MASKS] |= 0xf0;
+    update_sets()->merge(&hand.algebra, &hand.edge);
+    update_sets()->merge(&other.algebra, &other.edge);
+    assert_false(hand.edge.refused || other.edge.refused);
+    assert_memory_equal(hand.own, other.own, sizeof hand.own);
+}
+
 /* Both know the same two updates, of 3 at one place: so is the mean. */
 static void test_mean(void **state)
 {
@@ -233,6 +248,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_ranks_that_are_none),
         cmocka_unit_test(test_mean),
         cmocka_unit_test(test_rules),
         cmocka_unit_test(test_learns),
