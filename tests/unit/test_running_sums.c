@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
+
 #include "kith/algorithm.h"
 #include "tests/support/graph.h"
 
@@ -166,12 +168,50 @@ static void test_starts_over(void **state)
     graph_check("   |z - 1| after a restart", 0, worst, 1e-9);
 }
 
+/* Who hears nothing halves its weight with each gift, but not for ever: what is
+ * left stays a number that x can be divided by, and no weight is lost. */
+static void test_keeps_some_weight(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"running-sums", "sgp"};
+    for (unsigned n = 0; n < 2; n++) {
+        const struct kith_algorithm *algorithm = kith_algorithm_find(names[n]);
+        double x = 1, w = 1, sent, totals[2] = {0}, given = 0;
+        double weights[KITH_EDGE_SCALARS] = {0};
+        void *edges[] = {&totals[0], &totals[1]};
+        struct kith_work_edge edge = {.weight = 0.5};
+        struct kith_algebra algebra = {.backend = kith_backend_find("naive64"),
+                                       .dim = 1,
+                                       .peers = 2,
+                                       .live = &x,
+                                       .sent = &sent,
+                                       .scalars = &w,
+                                       .edges = edges,
+                                       .edge_scalars = weights,
+                                       .edge_count = 1,
+                                       .edge_vectors = 2};
+        for (unsigned gift = 1; gift <= 200; gift++) {
+            algorithm->make(&algebra, &edge);
+            if (n == 0)
+                given = edge.scalars_sent[0]; /* a running sum */
+            else
+                given += edge.scalars_sent[0];
+            if (gift <= 40)
+                assert_true(w == ldexp(1, -(int)gift) && x == w);
+        }
+        assert_true(w > 0x0.fffp-40 && w <= 0x1p-40);
+        assert_true(n > 0 || w == 0x1p-40);
+        assert_true(fabs(w + given - 1) < 1e-15);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_loss),
         cmocka_unit_test(test_loss),
         cmocka_unit_test(test_starts_over),
+        cmocka_unit_test(test_keeps_some_weight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
