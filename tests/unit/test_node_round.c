@@ -145,6 +145,27 @@ static void test_round_leave_at_the_end(void **state)
     }
 }
 
+/* A peer that has nobody trains on: nothing is copied for anyone. */
+static void test_round_of_one(void **state)
+{
+    (void)state;
+    static const char *const graphs[] = {"ring", "complete"};
+    for (unsigned g = 0; g < 2; g++) {
+        open_node("dpsgd", graphs[g], 1, 0, false);
+        config.steps = 3;
+        config.save_period_ns = 0;
+        start();
+        for (unsigned step = 0; step < 3; step++) {
+            assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
+            worked(KITH_WORK_TRAIN);
+            assert_true(marked(KITH_MARK_ATTEMPT));
+            assert_int_equal(effects.send_count, 0);
+        }
+        assert_false(effects.has_work);
+        assert_true(kith_node_finished(node));
+    }
+}
+
 /* Of two rounds the first carries slices, the second whole models: what has the
  * other's size has no inbox, is not merged, and the round ends without it. */
 static void test_round_slices(void **state)
@@ -558,6 +579,7 @@ int main(void)
         cmocka_unit_test(test_round_torn_and_down),
         cmocka_unit_test(test_round_leave),
         cmocka_unit_test(test_round_leave_at_the_end),
+        cmocka_unit_test(test_round_of_one),
         cmocka_unit_test(test_round_slices),
         cmocka_unit_test(test_round_leave_of_many_neighbours),
         cmocka_unit_test(test_round_trailing_peer_catches_up),

@@ -164,7 +164,6 @@ static double *is_taken(const struct kith_algebra *algebra, uint32_t index)
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     edge->delta_sum = 0;
-    edge->refused = false;
     if (algebra->dim == 0)
         return; /* its messages are empty */
     const size_t count = block_of(algebra).count;

@@ -372,7 +372,6 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     const struct update_log log = log_of(algebra);
     edge->delta_sum = 0;
-    edge->refused = false;
     if (algebra->dim == 0)
         return;
     const struct layout layout = layout_of(&log);
