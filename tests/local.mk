@@ -154,6 +154,7 @@ UNIT = \
   tests/unit/test_sparse_loco_rules \
   tests/unit/test_speed \
   tests/unit/test_split \
+  tests/unit/test_statistics \
   tests/unit/test_store \
   tests/unit/test_strips \
   tests/unit/test_stragglers \

@@ -64,6 +64,7 @@ OWN = {
     r"gtop_k|feedback": "test_gtop_k test_gtop_k_message test_gtop_k_learns "
                         "test_gs_sgd_message",
     r"gs_sgd|sketching": "test_gs_sgd test_gs_sgd_message test_gs_sgd_learns",
+    r"eager|loco|slowmo|gasloc|outer|updates": "test_statistics",
     r"buckets": "test_buckets test_sync_sgd_buckets",
     r"mask|replicas|feedback|outer|updates": "test_device_algorithms",
     r"sync_sgd|collective": "test_sync_sgd test_rules",
