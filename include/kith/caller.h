@@ -49,7 +49,7 @@ void kith_caller_close(struct kith_caller *caller);
 /* On the thread of kith_peer_run(), within on_ready, while the caller waits for
  * it elsewhere: the model is the vectors', or where the peer went on from a
  * save they are its. false: a value is not finite. */
-bool kith_caller_ready(struct kith_caller *caller, bool resumed);
+bool kith_caller_ready(struct kith_caller *caller);
 
 /* Until TRAIN is out, up to `patience_ns`: carries out what else is. */
 enum kith_turn kith_caller_wait(struct kith_caller *caller,
@@ -68,6 +68,7 @@ bool kith_caller_report(struct kith_caller *caller,
 
 struct kith_caller_counts {
     uint64_t steps;    /* own ones that counted */
+    uint64_t step;     /* the next one, from 0: a save's count too */
     uint64_t late;     /* calls that gave up waiting */
     uint64_t items;    /* carried out, beside TRAIN */
     kith_ns waited_ns; /* for the loop, in step() and wait() */

@@ -39,7 +39,6 @@ enum kith_err kith_in_lab_begin(struct in_lab *lab,
 {
     struct kith_lab_place *place = &lab->place;
     const size_t dim = kith_outside_count(vectors, count);
-    lab->is_resumed = place->resumes && access(place->save, F_OK) == 0;
     if (place->average_fd >= 0) {
         const enum kith_err err =
             kith_lab_place_average(place, dim, &lab->average);

@@ -13,7 +13,6 @@
 
 struct in_lab {
     bool is_here; /* else the handle has a peer file */
-    bool is_resumed;
     struct kith_lab_place place;
     struct kith_speaker *speaker; /* NULL: no place */
     float *average; /* (dim) to be evaluated: no run begins; NULL: a run does */

@@ -93,7 +93,7 @@ static void go_to(struct kith_handle *peer, enum stage stage)
 static void on_open(void *user)
 {
     struct kith_handle *peer = user;
-    peer->is_finite = kith_caller_ready(peer->caller, peer->lab.is_resumed);
+    peer->is_finite = kith_caller_ready(peer->caller);
 }
 
 static void on_start(void *user)
@@ -439,10 +439,10 @@ API size_t kith_stats(kith_peer *peer, char *json, size_t size)
     const int length = snprintf(
         json, size,
         "{\"rank\": %" PRIu32 ", \"peers\": %" PRIu32 ", \"steps\": %" PRIu64
-        ", \"items\": %" PRIu64 ", \"late\": %" PRIu64
+        ", \"step\": %" PRIu64 ", \"items\": %" PRIu64 ", \"late\": %" PRIu64
         ", \"waited_s\": %.6f, \"worked_s\": %.6f, \"finite\": %s}",
         peer->member.file.rank, peer->member.experiment.peers, counts.steps,
-        counts.items, counts.late, (double)counts.waited_ns / 1e9,
+        counts.step, counts.items, counts.late, (double)counts.waited_ns / 1e9,
         (double)counts.worked_ns / 1e9, peer->is_finite ? "true" : "false");
     return length < 0 ? 0 : (size_t)length;
 }

@@ -98,12 +98,12 @@ static void give_out(struct kith_caller *caller)
 
 /* Nobody else is here: the loop has not begun, and the caller waits for it in
  * kith_peer_run()'s other thread. */
-bool kith_caller_ready(struct kith_caller *caller, bool resumed)
+bool kith_caller_ready(struct kith_caller *caller)
 {
     bool finite = true;
     uv_mutex_lock(&caller->seat);
     KITH_ASSERT(caller->thread != NULL);
-    if (resumed) {
+    if (caller->thread->options.is_resumed) {
         caller->is_changed = caller->is_taken = true;
         give_out(caller);
     } else {
@@ -194,7 +194,7 @@ static enum kith_turn until_train(struct kith_caller *caller,
         if (thread->item == KITH_ITEM_SUBMITTED) {
             if (thread->work.kind == KITH_WORK_TRAIN) {
                 begin_step(caller);
-                caller->step = thread->work.step;
+                caller->counts.step = caller->step = thread->work.step;
                 return KITH_TURN_TRAIN;
             }
             carry_out(caller);
@@ -249,7 +249,7 @@ static bool step_ahead(struct kith_caller *caller, double loss)
         kith_worker_step_begins(thread->options.worker, step))
         return false;
     note(caller, loss);
-    caller->step++;
+    caller->counts.step = ++caller->step;
     return true;
 }
 
@@ -280,7 +280,7 @@ static enum kith_turn step_done(struct kith_caller *caller, double loss,
     if (!caller->is_begun) /* it did not wait: x is what it began with */
         kith_worker_begin_step(thread->options.worker, thread->work.step);
     const bool due = is_due(thread, thread->work.step);
-    caller->step = thread->work.step + 1;
+    caller->counts.step = caller->step = thread->work.step + 1;
     caller->counts.steps++;
     train_done(caller, loss);
     return due ? until_train(caller, patience_ns) : KITH_TURN_TRAIN;

@@ -509,6 +509,7 @@ static enum kith_err open_handles(struct kith_driver *driver)
         .curve = &driver->curve,
         .step_ns = options->experiment->compute.step_ns,
         .steps = driver->config.steps,
+        .is_resumed = driver->has_save,
         .peak = driver->peak,
         .arg = driver,
         .done = kith_driver_worked,

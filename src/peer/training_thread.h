@@ -25,8 +25,9 @@ struct kith_thread_options {
     const char *save;           /* path of SAVE items; NULL: they do nothing */
     struct kith_own_curve *curve; /* NULL: none */
     kith_ns step_ns;
-    uint64_t steps; /* own share, as the node's */
-    double peak;    /* FLOP/s, for checkpoints; 0: not measured */
+    uint64_t steps;  /* own share, as the node's */
+    bool is_resumed; /* the worker's x is a save's, or the one before it's */
+    double peak;     /* FLOP/s, for checkpoints; 0: not measured */
     /* On the loop thread. */
     void *arg;
     void (*done)(void *arg, const struct kith_work_result *result);

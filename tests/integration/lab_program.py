@@ -18,7 +18,7 @@ if wrong == "odd":
     x.append(np.zeros(os.getpid() % 7, np.float32))
 peer = kith.Peer(x)
 rank = peer.stats["rank"]
-print(f"peer {rank}: own.py began", flush=True)
+print(f"peer {rank}: own.py began at {x[0][0]:.2f}", flush=True)
 assert first and os.listdir("/proc/self/fd")
 if wrong == "child":  # not waited for: it goes with its peer
     subprocess.Popen(["sleep", "1000"])

@@ -120,16 +120,30 @@ one_line "sim" "kith.simulate()"
     2>"$scratch/err" && fail "a peer without a place"
 says "no lab" "no kith lab has started this process"
 
-# Ctrl-C: the programs end in order, and their saves wait for --resume.
-program "$run" 1500 >"$scratch/own.yaml"
+# An end that is asked for: the programs end in order, and their saves wait for
+# --resume. One of them is gone meanwhile: the one before it, .previous, is what
+# goes on, and not the program's own first values.
+program "$run" 3000 >"$scratch/own.yaml"
 mkdir "$scratch/stop"
-timeout -s INT 5 "$kith" lab --json --out "$scratch/stop" "$scratch/own.yaml" \
-    >"$scratch/json" 2>"$scratch/err"
-none_left "Ctrl-C"
+"$kith" lab --json --out "$scratch/stop" "$scratch/own.yaml" \
+    >"$scratch/json" 2>"$scratch/err" &
+pid=$!
+while kill -0 $pid 2>/dev/null &&
+    [ ! -e "$(echo "$scratch"/stop/*.saves/peer-3.save.previous)" ]; do
+    sleep 0.1
+done
+kill -TERM $pid
+wait $pid
+none_left "stopped"
+save=$(echo "$scratch"/stop/*.saves/peer-3.save)
+mv "$save" "$save.previous" || fail "peer 3 has no two saves"
 lab 0 --out "$scratch/stop" --resume "$scratch/own.yaml"
 back=$(sql "$(json database)" "SELECT count(*) FROM (SELECT step, lag(step)
     OVER (PARTITION BY peer ORDER BY time_s) AS before FROM series
     WHERE peer IS NOT NULL AND test_loss IS NULL) WHERE step < before")
 holds "$back == 0" || fail "$back times a peer went back"
+began=$(sed -n 's/.*own.py began at //p' "$scratch"/stop/*.peer-3.out |
+    tail -n 1)
+holds "$began > 0.5" || fail "peer 3 begins with $began, its first value"
 none_left "resumed"
 finish

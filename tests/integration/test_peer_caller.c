@@ -136,7 +136,7 @@ static kith_ns ready(void *user)
 {
     struct timespec t;
     (void)user;
-    if (!kith_caller_ready(caller, false))
+    if (!kith_caller_ready(caller))
         abort();
     if (pthread_create(&loop, NULL, run_loop, NULL) != 0 ||
         pthread_detach(loop) != 0)
