@@ -65,7 +65,8 @@ bench_bench_handshake_SOURCES = bench/bench_handshake.c bench/plain.h $(PEERS) \
 bench_bench_tensors_SOURCES = bench/bench_tensors.c bench/plain.h \
   bench/tensor_ways.h
 bench_bench_transport_SOURCES = bench/bench_transport.c bench/plain.h
-EXTRA_DIST += bench/exchange_gloo.py bench/mean_torchft.py bench/library.py
+EXTRA_DIST += bench/exchange_gloo.py bench/library.py bench/mean_hivemind.py \
+  bench/mean_torchft.py bench/two_ranks.py
 
 # Two peers of a program's, in C and from Python.
 bench_bench_library_SOURCES = bench/bench_library.c $(LIBRARY_FILES)
