@@ -1,8 +1,9 @@
-"""A small GPT learns to write character by character, in the manner of nanoGPT: a
-peer by the three lines that say `peer`.
+"""A small GPT learns to write byte by byte, in the manner of nanoGPT: a peer by the
+three lines that say `peer`.
 
     nanogpt.py [TEXT [PEER.yaml]]      eight at once: kith lab nanogpt.yaml
-TEXT: any file; without one, this project's own pages.
+TEXT: any file; without one, this project's own pages (docs/). Its letters are the
+256 bytes, so that peers with texts of their own have one model.
 """
 import pathlib
 import sys
@@ -16,6 +17,7 @@ import kith
 
 HERE = pathlib.Path(__file__).resolve().parent
 CONTEXT, WIDTH, HEADS, DEPTH, BATCH = 64, 96, 4, 3, 8
+LETTERS = 256
 
 
 class Block(nn.Module):
@@ -37,13 +39,13 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    def __init__(self, vocabulary):
+    def __init__(self):
         super().__init__()
-        self.tokens = nn.Embedding(vocabulary, WIDTH)
+        self.tokens = nn.Embedding(LETTERS, WIDTH)
         self.places = nn.Embedding(CONTEXT, WIDTH)
         self.blocks = nn.Sequential(*(Block() for _ in range(DEPTH)))
         self.norm = nn.LayerNorm(WIDTH)
-        self.head = nn.Linear(WIDTH, vocabulary, bias=False)
+        self.head = nn.Linear(WIDTH, LETTERS, bias=False)
         self.head.weight = self.tokens.weight  # tied: travels once
         for one in self.parameters():
             if one.dim() > 1:
@@ -55,13 +57,11 @@ class GPT(nn.Module):
         return F.cross_entropy(scores.flatten(0, 1), targets.flatten())
 
 
-if len(sys.argv) > 1:
-    text = pathlib.Path(sys.argv[1]).read_text(encoding="utf-8")
-else:
-    pages = sorted((HERE.parent.parent / "docs").glob("*.md"))
-    text = "".join(page.read_text(encoding="utf-8") for page in pages)
-letters = sorted(set(text))
-data = torch.tensor([letters.index(c) for c in text])
+texts = sys.argv[1:2] or sorted((HERE.parent.parent / "docs").glob("*.md"))
+if not texts:
+    sys.exit("nanogpt.py: there are no pages beside it: give it a TEXT")
+text = b"".join(pathlib.Path(one).read_bytes() for one in texts)
+data = torch.tensor(list(text))
 train, test = data[:len(data) * 9 // 10], data[len(data) * 9 // 10:]
 
 
@@ -80,7 +80,7 @@ def evaluate():
 
 torch.set_num_threads(1)
 torch.manual_seed(1)  # the same start everywhere
-model = GPT(len(letters))
+model = GPT()
 optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.99))
 peer = kith.Peer(model, *sys.argv[2:3])
 rank = peer.stats["rank"]
