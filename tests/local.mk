@@ -317,6 +317,7 @@ LONG = \
   tests/long/accept_lab.sh \
   tests/long/accept_learning.sh \
   tests/long/accept_parity.sh \
+  tests/long/accept_program.sh \
   tests/long/accept_quality.sh \
   tests/long/accept_replay.sh \
   tests/long/accept_resume.sh \
@@ -326,7 +327,7 @@ LONG = \
   tests/long/accept_slow_link.sh \
   tests/long/accept_sparse.sh \
   tests/long/accept_wires.sh \
-  tests/long/accept_unpaced.sh \
+  tests/long/accept_unpaced.sh tests/long/accept_wheel.sh \
   tests/long/accept_wires_live.sh \
   tests/long/accept_mixing.sh tests/long/accept_page.sh tests/long/accept_worlds.sh \
   tests/long/accept_mixing.sh tests/long/accept_overlap.sh \
@@ -352,7 +353,9 @@ EXTRA_DIST += tests/hostile/abuse.py tests/hostile/attacks.py \
   tests/hostile/member.py tests/hostile/messages.py tests/hostile/rounds.py
 EXTRA_DIST += tests/oracle/oracle.py tests/oracle/averaging.py \
   tests/oracle/outer.py tests/oracle/push_sum.py tests/oracle/tracking.py
-EXTRA_DIST += tests/integration/simulate.py tests/long/accept_simulate.py
+EXTRA_DIST += tests/integration/simulate.py tests/long/accept_simulate.py \
+  tests/long/accept_program.py tests/long/engine_twin.py \
+  tests/long/program_cost.py tests/long/program_mlp.py tests/long/torch.sh
 EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integration/resume.py \
   tests/integration/test_cli_json.py \
   tests/integration/lab_program.py \

@@ -1,7 +1,7 @@
 """Two comparisons of kith.simulate() with PyTorch.
 
 Twins: the built-in MLP, and the same in PyTorch with its first weights and its
-batches (below: the loader's documented streams, of Philox), have one trace hash
+batches (engine_twin.py), have one trace hash
 and the same losses of training and test to 1e-5 over 100 steps.
 
 A thousand: softmax regression on the digits, STEPS (20) each, a twentieth crashes
@@ -20,6 +20,7 @@ import torch
 
 import kith
 from accept import OUT, TOP, Table, kith as run_kith, rows
+from engine_twin import batches, fill, first_weights, own_rows
 
 DIGITS = os.path.join(TOP, "examples", "data", "digits")
 SEED, PEERS, STEPS, BATCH = 7, 8, 100, 16
@@ -50,60 +51,14 @@ def score(model):
 
 # ---- twins
 
-BATCHES, SPLIT = 1, 3  # streams of include/kith/rng.h
-
-
-def words(stream, entity):
-    """include/kith/rng.h: Philox4x32-10, counter {block, entity, stream}."""
-    for block in range(1 << 32):
-        c, k = [block, entity & 0xffffffff, entity >> 32, stream], [SEED, 0]
-        for _ in range(10):
-            p, q = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
-            c = [q >> 32 ^ c[1] ^ k[0], q & 0xffffffff,
-                 p >> 32 ^ c[3] ^ k[1], p & 0xffffffff]
-            k = [(k[0] + 0x9E3779B9) & 0xffffffff,
-                 (k[1] + 0xBB67AE85) & 0xffffffff]
-        yield from c
-
-
-def shuffle(values, stream, entity):
-    """Fisher-Yates, each place by Lemire's draw without bias."""
-    draws, values = words(stream, entity), list(values)
-    for i in range(len(values), 1, -1):
-        product = next(draws) * i
-        while (product & 0xffffffff) < (1 << 32) % i:
-            product = next(draws) * i
-        j = product >> 32
-        values[i - 1], values[j] = values[j], values[i - 1]
-    return values
-
-
-def batches(rank):
-    count = len(TRAIN[0])
-    shares = shuffle(range(count), SPLIT, 0)
-    own = sorted(shares[count * rank // PEERS:count * (rank + 1) // PEERS])
-    left, epoch = [], 0
-    while True:
-        while len(left) < BATCH:
-            left += shuffle(own, BATCHES, epoch << 32 | rank)
-            epoch += 1
-        yield torch.tensor(left[:BATCH])
-        left = left[BATCH:]
-
-
 class Twin:
     def __init__(self, rank, first):
         self.model = self.params = torch.nn.Sequential(
             torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10))
-        at = 0
-        with torch.no_grad():  # the engine's order: weights, biases
-            for one in [self.model[0].weight, self.model[2].weight,
-                        self.model[0].bias, self.model[2].bias]:
-                one.copy_(torch.from_numpy(
-                    first[at:at + one.numel()]).view(one.shape))
-                at += one.numel()
+        fill([self.model[0], self.model[2]], first)
         self.optimizer = torch.optim.SGD(self.model.parameters(), 0.05, 0.9)
-        self.batches = batches(rank)
+        own = own_rows(SEED, rank, PEERS, len(TRAIN[0]))
+        self.batches = batches(SEED, rank, own, BATCH)
 
     def step(self):
         chosen = next(self.batches)
@@ -137,15 +92,6 @@ def write(name, text):
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
     return path
-
-
-def first_weights(path):
-    """x before the first step, of a method that has steps in common."""
-    dump = os.path.join(OUT, "first.npz")
-    run_kith("sim", path, "gossip={algorithm: dpsgd, topology: ring}",
-             "stop.steps=1", "faults=[]", "evaluate=end",
-             options=("--dump", dump))
-    return np.load(dump)["x"][0, 0]
 
 
 def twins(table):
