@@ -94,7 +94,7 @@ YAML
     cp "$top/docs/python.md" "$scratch/$i/text"
 done
 for i in 0 1; do
-    on $i env -i PATH="$venv/bin" PYTHONDONTWRITEBYTECODE=1 timeout 500 \
+    on $i timeout 500 env -i PATH="$venv/bin" PYTHONDONTWRITEBYTECODE=1 \
         python3 nanogpt.py text peer.yaml >"$scratch/$i/out" 2>&1 &
 done
 wait
