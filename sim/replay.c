@@ -191,6 +191,8 @@ static void event(struct sim_replay *replay, kith_id peer)
     case KITH_EVENT_LINK_UP:
     case KITH_EVENT_LINK_DOWN:
     case KITH_EVENT_LEAVE:
+    case KITH_EVENT_PAUSE:
+    case KITH_EVENT_GO_ON:
         step(replay, peer);
         break;
     case KITH_EVENT_MESSAGE:

@@ -58,6 +58,11 @@ enum kith_turn kith_caller_wait(struct kith_caller *caller,
  * not known). Then as kith_caller_wait(), where something may be due. */
 enum kith_turn kith_caller_step(struct kith_caller *caller, double loss,
                                 kith_ns patience_ns);
+/* The caller will not come for a while: ends what is under way, up to
+ * `patience_ns`, then KITH_TURN_TRAIN. From then on the node answers who asks
+ * with BUSY and asks nobody, until the next step() or wait(). LATE: again. */
+enum kith_turn kith_caller_pause(struct kith_caller *caller,
+                                 kith_ns patience_ns);
 /* The run shall end: exchanges under way do, and the vectors, which may have
  * changed since the last step(), are what its last save is of. */
 void kith_caller_leave(struct kith_caller *caller);

@@ -94,6 +94,13 @@ int kith_step(kith_peer *peer, double loss, uint32_t timeout_ms);
  * answers neighbours that still train. */
 int kith_wait(kith_peer *peer, uint32_t timeout_ms);
 
+/* No step will come for a while, as of an evaluation that takes minutes: what
+ * is under way ends, up to timeout_ms; KITH_LATE: again. From KITH_GOES_ON to
+ * the next kith_step() or kith_wait() neighbours are told that this peer is
+ * busy, and ask others; the vectors stay as they are. Methods in rounds leave
+ * it out once their deadline has passed. */
+int kith_pause(kith_peer *peer, uint32_t timeout_ms);
+
 /* How good the vectors are now, by a test of the caller's: `accuracy` a share,
  * 0 to 1, or NaN; `loss` or NaN. A lab keeps it as a row of the peer's. Where
  * it has given this process the averaged model instead, for which no step is to

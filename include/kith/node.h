@@ -46,6 +46,8 @@ enum kith_event_kind {
     KITH_EVENT_LINK_DOWN, /* it closed, or could not be opened */
     KITH_EVENT_WORK_DONE, /* `result` */
     KITH_EVENT_LEAVE,     /* say goodbye and stop initiating */
+    KITH_EVENT_PAUSE,     /* end what is open; no step, and BUSY to who asks */
+    KITH_EVENT_GO_ON,     /* the pause is over */
 };
 
 struct kith_event {
@@ -207,7 +209,7 @@ void kith_node_counters(const struct kith_node *node,
  * long as such rounds took. Test: unit/test_node_leave.c */
 kith_ns kith_node_leave_time(const struct kith_node *node);
 bool kith_node_finished(const struct kith_node *node);
-/* No exchange is open on either side. */
+/* No exchange is open on either side, or due, unless the caller pauses. */
 bool kith_node_quiet(const struct kith_node *node);
 
 #endif

@@ -43,6 +43,7 @@ def _load():
     library.kith_step.argtypes = [ctypes.c_void_p, ctypes.c_double,
                                   ctypes.c_uint32]
     library.kith_wait.argtypes = [ctypes.c_void_p, ctypes.c_uint32]
+    library.kith_pause.argtypes = [ctypes.c_void_p, ctypes.c_uint32]
     library.kith_report.argtypes = [ctypes.c_void_p, ctypes.c_double,
                                     ctypes.c_double]
     library.kith_stats.restype = ctypes.c_size_t

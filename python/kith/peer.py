@@ -102,10 +102,11 @@ class Peer:
         self.close()
         raise Error("this peer has failed")
 
-    def _patiently(self, said):
+    def _patiently(self, said, again=None):
         left = self._timeout - _WAIT_MS / 1000
+        again = again or lib().kith_wait
         while said == LATE and left > 0:
-            said = lib().kith_wait(self._peer, _WAIT_MS)
+            said = again(self._peer, _WAIT_MS)
             left -= _WAIT_MS / 1000
         if said == FAILED:
             self._failed()
@@ -118,6 +119,21 @@ class Peer:
         with self._call() as peer:
             self._vectors.check()
             return self._patiently(lib().kith_step(peer, float(loss), _WAIT_MS))
+
+    @contextlib.contextmanager
+    def paused(self):
+        """Within it no step() is to come, as in an evaluation that takes
+        minutes: exchanges under way end first, then neighbours are told that
+        this peer is busy and ask others, and nothing changes the parameters."""
+        with self._call() as peer:
+            pause = lib().kith_pause
+            self._patiently(pause(peer, _WAIT_MS), pause)
+        try:
+            yield
+        finally:
+            if self._peer is not None:
+                with self._call() as peer:
+                    self._patiently(lib().kith_wait(peer, _WAIT_MS))
 
     def report(self, loss=float("nan"), accuracy=float("nan")):
         """How good the model is now, by a test of yours (accuracy: a share),

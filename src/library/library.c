@@ -389,6 +389,15 @@ API int kith_wait(kith_peer *peer, uint32_t timeout_ms)
                                              (kith_ns)timeout_ms * KITH_MS));
 }
 
+API int kith_pause(kith_peer *peer, uint32_t timeout_ms)
+{
+    IN_CALL(peer, KITH_FAILED);
+    return peer->lab.average != NULL
+               ? no_turn(peer)
+               : turn(peer, kith_caller_pause(peer->caller,
+                                              (kith_ns)timeout_ms * KITH_MS));
+}
+
 /* In a lab: the run has been told to end, and does. */
 static void await_end(struct kith_handle *peer)
 {

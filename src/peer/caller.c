@@ -183,15 +183,23 @@ static void begin_step(struct kith_caller *caller)
     kith_worker_begin_step(thread->options.worker, thread->work.step);
 }
 
-/* Holds the thread's lock. Whose share is done still serves the others. */
-static enum kith_turn until_train(struct kith_caller *caller,
-                                  kith_ns patience_ns)
+/* Holds the thread's lock: until TRAIN is out, or, of one that pauses, until
+ * all that is open has ended; then a TRAIN that is out has not been a step.
+ * Whose share is done still serves the others. */
+static enum kith_turn carry_out_until(struct kith_caller *caller, bool quiet,
+                                      kith_ns patience_ns)
 {
     struct kith_thread *thread = caller->thread;
     const kith_ns began_ns = (kith_ns)uv_hrtime();
     caller->step = NO_STEP;
     while (thread->stage != KITH_THREAD_STOPPING) {
+        if (quiet && thread->pausing == KITH_PAUSING_QUIET)
+            return KITH_TURN_TRAIN;
         if (thread->item == KITH_ITEM_SUBMITTED) {
+            if (thread->work.kind == KITH_WORK_TRAIN && quiet) {
+                train_abandoned(caller);
+                continue;
+            }
             if (thread->work.kind == KITH_WORK_TRAIN) {
                 begin_step(caller);
                 caller->counts.step = caller->step = thread->work.step;
@@ -210,6 +218,26 @@ static enum kith_turn until_train(struct kith_caller *caller,
         caller->counts.waited_ns += (kith_ns)uv_hrtime() - now_ns;
     }
     return KITH_TURN_OVER;
+}
+
+static enum kith_turn until_train(struct kith_caller *caller,
+                                  kith_ns patience_ns)
+{
+    return carry_out_until(caller, false, patience_ns);
+}
+
+/* Holds the thread's lock. Steps that are ahead are handed in first: the TRAIN
+ * behind them is out. */
+static enum kith_turn until_quiet(struct kith_caller *caller,
+                                  kith_ns patience_ns)
+{
+    if (!kith_thread_pauses(caller->thread)) {
+        const enum kith_turn turn = until_train(caller, patience_ns);
+        if (turn != KITH_TURN_TRAIN)
+            return turn;
+        kith_thread_pause(caller->thread, true);
+    }
+    return carry_out_until(caller, true, patience_ns);
 }
 
 /* May the loop answer this step, from 0, with anything but the next one?
@@ -286,17 +314,22 @@ static enum kith_turn step_done(struct kith_caller *caller, double loss,
     return due ? until_train(caller, patience_ns) : KITH_TURN_TRAIN;
 }
 
+enum call { WAIT, STEP, PAUSE };
+
 /* A run that has not begun is waited for, one that is over is not. */
-static enum kith_turn call(struct kith_caller *caller, bool steps, double loss,
-                           kith_ns patience_ns)
+static enum kith_turn call(struct kith_caller *caller, enum call what,
+                           double loss, kith_ns patience_ns)
 {
     enum kith_turn result = KITH_TURN_OVER;
     uv_mutex_lock(&caller->seat);
     if (caller->thread != NULL) {
         caller->is_taken = false; /* they were the caller's since */
         uv_mutex_lock(&caller->thread->mutex);
-        result = steps ? step_done(caller, loss, patience_ns)
-                       : until_train(caller, patience_ns);
+        if (what != PAUSE)
+            kith_thread_pause(caller->thread, false);
+        result = what == STEP    ? step_done(caller, loss, patience_ns)
+                 : what == PAUSE ? until_quiet(caller, patience_ns)
+                                 : until_train(caller, patience_ns);
         caller->counts.late += result == KITH_TURN_LATE;
         uv_mutex_unlock(&caller->thread->mutex);
         give_out(caller);
@@ -310,13 +343,19 @@ static enum kith_turn call(struct kith_caller *caller, bool steps, double loss,
 
 enum kith_turn kith_caller_wait(struct kith_caller *caller, kith_ns patience_ns)
 {
-    return call(caller, false, 0, patience_ns);
+    return call(caller, WAIT, 0, patience_ns);
 }
 
 enum kith_turn kith_caller_step(struct kith_caller *caller, double loss,
                                 kith_ns patience_ns)
 {
-    return call(caller, true, loss, patience_ns);
+    return call(caller, STEP, loss, patience_ns);
+}
+
+enum kith_turn kith_caller_pause(struct kith_caller *caller,
+                                 kith_ns patience_ns)
+{
+    return call(caller, PAUSE, 0, patience_ns);
 }
 
 /* Steps that are ahead are handed in first; then exchanges under way end, for

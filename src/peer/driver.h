@@ -93,6 +93,7 @@ struct kith_driver {
     double last_loss;
     double cpu_zero_s; /* the process's before the run */
 
+    bool pauses; /* its caller */
     bool has_save;
     uint64_t save_step; /* of the save */
     double peak; /* FLOP/s, of the checkpoint or the experiment; 0: unknown */

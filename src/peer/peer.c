@@ -187,6 +187,8 @@ void kith_driver_check_end(struct kith_driver *driver)
     if (driver->phase == KITH_DRIVER_QUIETING && !driver->thread.busy &&
         kith_node_quiet(driver->node))
         uv_timer_start(&driver->grace, quiet_over, 0, 0);
+    if (driver->pauses && !driver->thread.busy && kith_node_quiet(driver->node))
+        kith_thread_quiet(&driver->thread);
 }
 
 /* The node gets LEAVE: it answers those who ask, says BYE and begins nothing
@@ -222,6 +224,16 @@ static void caller_leaves(void *arg)
     KITH_NET_SCOPE(&driver->transport.net);
     kith_transport_log(&driver->transport, "caller leaves");
     kith_driver_stop(driver);
+}
+
+static void caller_pauses(void *arg, bool pauses)
+{
+    struct kith_driver *driver = arg;
+    KITH_NET_SCOPE(&driver->transport.net);
+    driver->pauses = pauses;
+    kith_transport_log(&driver->transport, pauses ? "pauses" : "goes-on");
+    kith_driver_tell(driver, pauses ? KITH_EVENT_PAUSE : KITH_EVENT_GO_ON,
+                     KITH_NOBODY);
 }
 
 /* `advice` of what to do about it. */
@@ -516,6 +528,7 @@ static enum kith_err open_handles(struct kith_driver *driver)
         .saved = kith_driver_saved,
         .scored = kith_rows_scored,
         .leave = caller_leaves,
+        .pause = caller_pauses,
         .failed = backend_failed,
     };
     init_timers(driver);

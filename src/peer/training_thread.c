@@ -165,12 +165,19 @@ static void thread_result(uv_async_t *async)
     const enum kith_err save_err = thread->save_err;
     const char *failed = thread->failed;
     const bool leaves = thread->leaves;
+    const enum kith_pausing pausing = thread->pausing;
     thread->save_err = KITH_OK;
     thread->score.is_new = thread->score.is_new && !score.is_new;
     thread->leaves = false;
+    if (pausing == KITH_PAUSING_ASKED)
+        thread->pausing = KITH_PAUSING_TOLD;
+    if (pausing == KITH_PAUSING_ENDS)
+        thread->pausing = KITH_PAUSING_NO;
     uv_mutex_unlock(&thread->mutex);
     if (leaves)
         options->leave(options->arg);
+    if (pausing == KITH_PAUSING_ASKED || pausing == KITH_PAUSING_ENDS)
+        options->pause(options->arg, pausing == KITH_PAUSING_ASKED);
     if (!has_result && score.is_new)
         options->scored(options->arg, &score.score);
     if (!has_result)
@@ -293,6 +300,29 @@ void kith_thread_leave(struct kith_thread *thread)
     thread->leaves = true;
     uv_mutex_unlock(&thread->mutex);
     uv_async_send(&thread->async);
+}
+
+bool kith_thread_pauses(const struct kith_thread *thread)
+{
+    return thread->pausing != KITH_PAUSING_NO &&
+           thread->pausing != KITH_PAUSING_ENDS;
+}
+
+void kith_thread_pause(struct kith_thread *thread, bool pauses)
+{
+    if (kith_thread_pauses(thread) == pauses)
+        return;
+    thread->pausing = pauses ? KITH_PAUSING_ASKED : KITH_PAUSING_ENDS;
+    uv_async_send(&thread->async);
+}
+
+void kith_thread_quiet(struct kith_thread *thread)
+{
+    uv_mutex_lock(&thread->mutex);
+    if (thread->pausing == KITH_PAUSING_TOLD)
+        thread->pausing = KITH_PAUSING_QUIET;
+    uv_cond_broadcast(&thread->changed);
+    uv_mutex_unlock(&thread->mutex);
 }
 
 /* By the thread's CPU clock: padding and waiting cost nothing. Waits are copied

@@ -38,9 +38,21 @@ struct kith_thread_options {
     void (*scored)(void *arg, const struct kith_score *score);
     /* A caller leaves: end the run. */
     void (*leave)(void *arg);
+    /* A caller pauses, or goes on. */
+    void (*pause)(void *arg, bool pauses);
     /* In the place of both: the backend has failed for good, and what the item
      * did counts for nothing. The last call. */
     void (*failed)(void *arg, const char *why);
+};
+
+/* A caller's pause: asked for, told to the node, with nothing open any more;
+ * its end, asked for. */
+enum kith_pausing {
+    KITH_PAUSING_NO,
+    KITH_PAUSING_ASKED,
+    KITH_PAUSING_TOLD,
+    KITH_PAUSING_QUIET,
+    KITH_PAUSING_ENDS,
 };
 
 struct kith_thread_spent {
@@ -80,7 +92,8 @@ struct kith_thread {
     struct kith_work work;
     struct kith_work_result result;
     struct kith_own_score score;
-    bool leaves; /* the caller, which leave() is not told yet */
+    bool leaves;               /* the caller, which leave() is not told yet */
+    enum kith_pausing pausing; /* the caller */
     double factor;
     struct kith_thread_spent spent;
     enum kith_err save_err;
@@ -115,5 +128,10 @@ void kith_thread_pad_step(struct kith_thread *thread, kith_ns began_ns,
 void kith_thread_score(struct kith_thread *thread,
                        const struct kith_score *score);
 void kith_thread_leave(struct kith_thread *thread);
+/* With the lock: the caller pauses, or goes on. */
+bool kith_thread_pauses(const struct kith_thread *thread);
+void kith_thread_pause(struct kith_thread *thread, bool pauses);
+/* On the loop thread: of one that pauses everything has ended. */
+void kith_thread_quiet(struct kith_thread *thread);
 
 #endif

@@ -2,6 +2,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 
@@ -34,6 +35,11 @@ while not peer.over or wrong == "blind" and step < 50:
     if not peer.over:
         peer.step(loss)
     step += 1
+    if wrong == "paused" and rank == 0 and step == 50:
+        with peer.paused():
+            before = x[0].copy()
+            time.sleep(1)
+            assert (x[0] == before).all()
     if rank == 2 and step == 20:
         if wrong == "error":
             {}["no such key"]

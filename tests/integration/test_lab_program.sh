@@ -107,6 +107,11 @@ wrong "a shell's command" 0 "" "exec $run && true" 50
 wrong "the average is changed" 0 "the averaged model was not evaluated.*has changed it since" \
     "$run blind" 50
 
+# A peer that pauses: others hear that it is busy, and all do their share.
+wrong "paused" 0 "" "$run paused" 400
+holds "$(json steps) == 1600 and $(json exchanges refused) > 0" ||
+    fail "paused: $(json steps) steps, $(json exchanges refused) refused"
+
 # What the lab alone knows, and what is no program's.
 program "$run" 50 | sed 's/, run: .*}/}/' >"$scratch/own.yaml"
 lab 3 "$scratch/own.yaml"

@@ -272,6 +272,9 @@ static void act(void)
                                  .from = neighbour()});
     } else if (below(200) == 0) {
         step((struct kith_event){.kind = KITH_EVENT_LEAVE});
+    } else {
+        step((struct kith_event){.kind = below(4) ? KITH_EVENT_GO_ON
+                                                  : KITH_EVENT_PAUSE});
     }
 }
 

@@ -58,7 +58,8 @@ static void tried_too_often(void)
 
 static void trigger_while_leaving(void)
 {
-    node->leaving = node->trigger_due = true;
+    node->presence = LEAVING;
+    node->trigger_due = true;
     wake();
 }
 

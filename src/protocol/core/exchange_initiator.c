@@ -123,7 +123,7 @@ static void finish(struct kith_node *node, struct kith_exchange *exchange,
 static void try_another(struct kith_node *node, struct kith_exchange *exchange)
 {
     KITH_ASSERT(exchange->state == INITIATOR_ASKED);
-    if (exchange->retries > 0 && !node->leaving &&
+    if (exchange->retries > 0 && node->presence != LEAVING &&
         !kith_exchange_defers(node)) {
         const kith_id before = exchange->edge.peer;
         /* A BUSY or a silent partner costs a request, not a trigger; without

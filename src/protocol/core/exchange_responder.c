@@ -184,7 +184,7 @@ static void step_request(struct kith_node *node, kith_id from,
                              kith_turn_is_others(node, from));
     if (is_other && !is_charged)
         kith_turn_refused(node, from);
-    if (is_other || node->leaving || node->adopting || is_charged ||
+    if (is_other || node->presence != HERE || node->adopting || is_charged ||
         holds_share(node, from, message->pattern)) {
         kith_exchange_reply(node, from, message, KITH_MESSAGE_BUSY);
         return;

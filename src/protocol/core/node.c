@@ -234,7 +234,7 @@ void kith_node_skip(struct kith_node *node, const struct kith_exchange *instead)
  * waits until training may go on. */
 static void fire(struct kith_node *node)
 {
-    KITH_ASSERT(node->trigger_due && !node->leaving);
+    KITH_ASSERT(node->trigger_due && node->presence != LEAVING);
     const struct kith_mode *mode = node->mode;
     if (mode->defers_trigger != NULL && mode->defers_trigger(node))
         return;
@@ -267,7 +267,7 @@ static void block(struct kith_node *node, bool blocked)
  * passes on. True where there may be an item for it. */
 static bool open_due(struct kith_node *node)
 {
-    KITH_DEBUG_ASSERT(node->owner == OWNER_NONE && !node->leaving);
+    KITH_DEBUG_ASSERT(node->owner == OWNER_NONE && node->presence != LEAVING);
     const bool due = node->adopting || node->trigger_due;
     if (node->adopting)
         kith_exchange_adopt(node);
@@ -291,7 +291,7 @@ static void schedule(struct kith_node *node)
     const struct kith_mode *mode = node->mode;
     if (node->owner != OWNER_NONE || schedule_exchange(node))
         return;
-    if (!node->leaving && open_due(node) && schedule_exchange(node))
+    if (node->presence == HERE && open_due(node) && schedule_exchange(node))
         return;
     KITH_ASSERT(!node->effects->has_work);
     if (node->saving_due) {
@@ -300,8 +300,9 @@ static void schedule(struct kith_node *node)
                        (struct kith_work){.kind = KITH_WORK_SAVE});
         return;
     }
-    /* A peer whose share is done answers others and waits for nobody. */
-    if (node->leaving || share_done(node)) {
+    /* A peer whose share is done answers others and waits for nobody; one that
+     * pauses ends what is open. */
+    if (node->presence != HERE || share_done(node)) {
         block(node, false);
         return;
     }
@@ -326,7 +327,7 @@ static void schedule(struct kith_node *node)
 static bool triggers(const struct kith_node *node)
 {
     const struct kith_node_config *config = node->config;
-    if (!communicates(node) || node->leaving)
+    if (!communicates(node) || node->presence == LEAVING)
         return false;
     const bool exclusive = kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE);
     if (node->steps % config->every != 0 && !exclusive)
@@ -463,7 +464,7 @@ static void leave_in_time(struct kith_node *node)
         return;
     KITH_ASSERT(node->round == NULL || node->mode->leave != NULL);
     node->leave_ns = KITH_NEVER;
-    node->leaving = true;
+    node->presence = LEAVING;
     node->trigger_due = false;
     if (node->mode->leave != NULL)
         node->mode->leave(node);
@@ -490,7 +491,7 @@ static void check(const struct kith_node *node)
 {
     KITH_DEBUG_ASSERT(!node->effects->has_work ||
                       node->owner > OWNER_UNSTARTED);
-    KITH_ASSERT(!node->leaving || !node->trigger_due);
+    KITH_ASSERT(node->presence != LEAVING || !node->trigger_due);
     KITH_ASSERT(node->waited_ns <= node->now_ns);
     if (node->round != NULL)
         kith_round_check(node);
@@ -543,6 +544,11 @@ void kith_node_step(struct kith_node *node, const struct kith_event *event,
     case KITH_EVENT_LEAVE:
         node->leave_ns = node->now_ns + kith_node_leave_time(node);
         break;
+    case KITH_EVENT_PAUSE:
+    case KITH_EVENT_GO_ON:
+        if (node->presence != LEAVING)
+            node->presence = event->kind == KITH_EVENT_PAUSE ? PAUSED : HERE;
+        break;
     }
     /* Deadlines after the event: what it brought may have met one that is
      * due. */
@@ -588,7 +594,8 @@ void kith_node_counters(const struct kith_node *node,
 
 bool kith_node_quiet(const struct kith_node *node)
 {
-    return !node->trigger_due && kith_exchange_is_quiet(node) &&
+    return (!node->trigger_due || node->presence == PAUSED) &&
+           kith_exchange_is_quiet(node) &&
            (node->mode->is_quiet == NULL || node->mode->is_quiet(node));
 }
 

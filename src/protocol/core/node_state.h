@@ -39,6 +39,9 @@ enum owner {
 };
 
 /* What every event asks for stands in front. */
+/* PAUSED: nobody carries out steps for a while. */
+enum presence { HERE, PAUSED, LEAVING };
+
 struct kith_node {
     const struct kith_node_config *config;
     const struct kith_mode *mode;
@@ -48,8 +51,9 @@ struct kith_node {
     uint64_t steps;
     kith_ns leave_ns;    /* told to leave: until then the last round ends */
     kith_ns exchange_ns; /* the earliest deadline of an exchange */
-    bool leaving : 1, adopting : 1, trigger_due : 1, saving_due : 1;
-    unsigned group : 2; /* groups that had a record in this turn */
+    bool adopting : 1, trigger_due : 1, saving_due : 1;
+    unsigned presence : 2; /* enum presence */
+    unsigned group : 2;    /* groups that had a record in this turn */
     uint8_t owner;
     uint8_t exchange_mask; /* bit i: exchanges[i] is in use, or will wake us */
     uint8_t pulls;         /* failed pulls while adopting */

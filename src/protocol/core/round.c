@@ -169,7 +169,7 @@ void kith_round_go_on(struct kith_node *node, bool catches_up)
         kith_round_catch_up(node);
     kith_round_ask_early(node);
     /* A cycle is one exchange: nothing is trained within it. */
-    if (!kith_round_is_first(node) && !node->leaving)
+    if (!kith_round_is_first(node) && node->presence != LEAVING)
         reopen(node);
 }
 
@@ -607,7 +607,7 @@ void kith_round_peer_left(struct kith_node *node, kith_id peer)
 void kith_round_leave(struct kith_node *node)
 {
     const struct kith_round_list *list = kith_round_current(node);
-    KITH_ASSERT(node->leaving);
+    KITH_ASSERT(node->presence == LEAVING);
     if (node->round->state == ROUND_SNAPSHOT && !is_complete(node))
         node->round->state = ROUND_CLOSED; /* it never will be */
     for (uint32_t e = 0; e < list->count; e++)

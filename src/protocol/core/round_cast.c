@@ -99,7 +99,7 @@ static void take_given(struct kith_node *node)
         edge->flags &= ~(uint32_t)EDGE_MADE;
         edge->decision =
             edge->flags & EDGE_RECEIVED ? EDGE_COMMITTED : EDGE_DROPPED;
-        if (edge->flags & EDGE_OUT && !node->leaving &&
+        if (edge->flags & EDGE_OUT && node->presence != LEAVING &&
             !kith_edge_is_past(node, edge))
             kith_round_tell(node, edge->peer, KITH_MESSAGE_ABORT, round->round);
     }
@@ -112,7 +112,7 @@ static void take_given(struct kith_node *node)
 void kith_cast_leave(struct kith_node *node)
 {
     struct kith_round *round = node->round;
-    KITH_ASSERT(node->leaving);
+    KITH_ASSERT(node->presence == LEAVING);
     if (node->mode != &kith_mode_cast || round->state != ROUND_CLOSED)
         return;
     if (!is_given(node, round->round)) {
@@ -130,7 +130,7 @@ static void closed(struct kith_node *node, bool missed)
     /* What is given to us is not left behind: it is taken first. */
     const bool given = is_given(node, node->round->round);
     kith_round_go_on(node, missed && !given);
-    if (node->leaving)
+    if (node->presence == LEAVING)
         kith_cast_leave(node);
     else if (missed && given && !(node->round->noted & NOTED_GIVEN) &&
              kith_round_is_left_behind(node)) /* not twice in a row */

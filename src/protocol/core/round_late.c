@@ -296,7 +296,8 @@ static bool may_ask(const struct kith_node *node,
 {
     KITH_ASSERT(edge->decision == EDGE_OPEN);
     return node->mode->says_round && node->config->round_deadline_ns == 0 &&
-           !node->leaving && !(edge->flags & (EDGE_TOLD_READY | EDGE_DOWN)) &&
+           node->presence != LEAVING &&
+           !(edge->flags & (EDGE_TOLD_READY | EDGE_DOWN)) &&
            !kith_round_is_misled_by(node, edge->peer) &&
            !kith_edge_is_past(node, edge) &&
            (comes_nearer(node, edge) ||

@@ -27,8 +27,8 @@ static bool is_due(const struct kith_node *node)
 {
     const struct kith_round *round = node->round;
     KITH_ASSERT(round->passed <= round->generations);
-    return !node->leaving && !node->trigger_due && is_done(node, node->steps) &&
-           round->generations > round->passed;
+    return node->presence != LEAVING && !node->trigger_due &&
+           is_done(node, node->steps) && round->generations > round->passed;
 }
 
 static bool is_quiet(const struct kith_node *node)

@@ -376,7 +376,9 @@ static uint64_t destination(const struct kith_node *node, uint64_t *claim)
      * what it still brings them. */
     const bool begins = kith_round_begins(node, round->round) == round->round;
     *claim = most;
-    return further > round->round && begins && !node->leaving ? further : 0;
+    return further > round->round && begins && node->presence != LEAVING
+               ? further
+               : 0;
 }
 
 bool kith_round_is_left_behind(const struct kith_node *node)

@@ -31,7 +31,7 @@
 _Static_assert(1 + 10 + 10 + 5 + 1 + KITH_WIRE_BYTES_MAX + 1 + 5 + 8 <=
                    KITH_JOURNAL_ENTRY_BYTES_MAX,
                "the longest entry, a model, fits");
-_Static_assert(KITH_EVENT_LEAVE < TAG_BEGIN, "tags and kinds are apart");
+_Static_assert(KITH_EVENT_GO_ON < TAG_BEGIN, "tags and kinds are apart");
 
 uint64_t kith_journal_digest(const double *z, size_t dim)
 {
@@ -179,6 +179,8 @@ static void code_event(struct codec *codec,
     case KITH_EVENT_START:
     case KITH_EVENT_WAKE:
     case KITH_EVENT_LEAVE:
+    case KITH_EVENT_PAUSE:
+    case KITH_EVENT_GO_ON:
         event->from = KITH_NOBODY;
         break;
     case KITH_EVENT_MESSAGE:
@@ -262,7 +264,7 @@ enum kith_err kith_journal_unpack(struct kith_journal_clock *clock,
                   : tag == TAG_END ? KITH_JOURNAL_END
                   : tag == TAG_LIE ? KITH_JOURNAL_LIE
                                    : KITH_JOURNAL_EVENT;
-    if (entry->kind == KITH_JOURNAL_EVENT && tag > KITH_EVENT_LEAVE)
+    if (entry->kind == KITH_JOURNAL_EVENT && tag > KITH_EVENT_GO_ON)
         refuse(&codec);
     if (entry->kind == KITH_JOURNAL_EVENT)
         entry->event.kind = (enum kith_event_kind)tag;
