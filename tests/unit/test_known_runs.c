@@ -40,8 +40,8 @@ static const struct weather {
      "network: {latency: 1ms, jitter: 300us}\n"
      "compute: {step: 10ms, merge: 100us}\n",
      SIM_LEDGER_SUM},
-    {"lossy",
-     "stop: {time: 1500ms}\n"
+    {"lossy", /* the slow one is alone in the end */
+     "stop: {steps: 60}\n"
      "network: {latency: 2ms, jitter: 1ms, rate: 2Mbit, loss: 0.05}\n"
      "compute: {step: 10ms, spread: exponential,\n"
      "          slow: [{peers: \"n(1)\", by: 4}]}\n",
