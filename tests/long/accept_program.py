@@ -10,9 +10,11 @@ without faults, and averaged accuracy is within 1.0 point of it. A step lasts
 STEP_MS (45), so that all processes and the lab have at most 60 % of the CPUs.
 
 cost: training with `every: 10` of 25 million parameters (program_cost.py), two
-peers that compute all the time, spans of SPAN (20) seconds with step() and
-without in turn: at most 3 % more of a step's wall and CPU time than what kith's
-own threads and step() itself have of the CPU.
+peers that compute all the time, ten pairs of spans of SPAN (20) seconds with
+step() and without: at most 3 % more of a step's wall and CPU time than what
+kith's own threads and step() itself have of the CPU. Spans tell no less apart
+than the machine's other work moves them; the CPU time of training alone, by the
+median of a span's steps, is the steadiest of the three.
 
     accept_program.py [learn] [killed] [cost]
 
@@ -32,7 +34,7 @@ from engine_twin import first_weights
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 STEP_MS = float(os.environ.get("STEP_MS", "45"))
-SPAN, PAIRS = float(os.environ.get("SPAN", "20")), 6
+SPAN, PAIRS = float(os.environ.get("SPAN", "20")), 10
 PEERS, STEPS = 8, 5 * 60000 // (8 * 16)
 CRASHED, KILLED = 2, 5  # the first comes back
 
@@ -141,7 +143,7 @@ def killed(table):
 
 
 def spans(table):
-    """Of each span of rank 0, {with: [(wall, CPU, own) of a step]}."""
+    """Of each span of rank 0, {with: [(wall, CPU, own, training) of a step]}."""
     path = write("program-cost.yaml",
                  f'name: program-cost\npeers: 2\nstop: {{time: '
                  f'{2 * PAIRS * SPAN:.0f}s}}\nmodel: {{kind: program, run: "'
@@ -155,19 +157,21 @@ def spans(table):
     said = glob.glob(result["database"][:-len(".db")] + ".peer-0.out")
     with open(said[0], encoding="utf-8") as file:
         for line in file:
-            called, steps, *seconds = map(float, line.split())
-            told[called].append([value / steps for value in seconds])
+            called, steps, *seconds, training = map(float, line.split())
+            told[called].append([value / steps for value in seconds] +
+                                [training])
     return told
 
 
 def cost(table):
     told = spans(table)
     assert min(map(len, told.values())) >= 3, told
-    extra = {"wall": [], "CPU": []}
+    extra = {"wall": [], "CPU": [], "training's CPU": []}
     for ours, bare in zip(told[1], told[0]):
         extra["wall"].append((ours[0] - bare[0] - ours[2]) / bare[0])
         extra["CPU"].append((ours[1] - bare[1] - ours[2]) / bare[1])
-    for what, column in (("wall", 0), ("CPU", 1)):
+        extra["training's CPU"].append(ours[3] / bare[3] - 1)
+    for what, column in (("wall", 0), ("CPU", 1), ("training's CPU", 3)):
         table.note(f"a step, {what}, ms: without, with", ", ".join(
             f"{1e3 * statistics.median(span[column] for span in told[c]):.1f}"
             for c in (0, 1)))

@@ -3,12 +3,14 @@ steps. By the clock that both peers have, spans of SPAN s take turns in which
 step() is called and is not; a span's first steps are left out, for an exchange of
 the one before may end in them. Rank 0 prints a line for each span:
 
-    with (1 or 0), steps, wall s, CPU s of the process, of kith's own
+    with (1 or 0), steps, wall s, CPU s of the process, of kith's own, and the
+    median of what training alone has of the CPU in a step
 
 Kith's own: what threads other than this loop's have had, which are kith's
 alone (PyTorch computes on one), and this loop within step().
 
     program_cost.py SPAN"""
+import statistics
 import sys
 import time
 
@@ -43,18 +45,19 @@ def clocks():
 
 while not peer.over:
     span = int(time.monotonic() / SPAN)
-    began, steps = None, 0
+    began, trained = None, []
     while int(time.monotonic() / SPAN) == span and not peer.over:
+        entered = time.thread_time()
         loss = train()
+        trained.append(time.thread_time() - entered)
         if span % 2 == 0:
             entered = time.thread_time()
             peer.step(loss)
             within += time.thread_time() - entered
-        steps += 1
-        if steps == SKIPPED:
+        if len(trained) == SKIPPED:
             began = clocks()
-    if rank == 0 and began is not None and steps > 2 * SKIPPED:
-        print(1 - span % 2, steps - SKIPPED,
+    if rank == 0 and began is not None and len(trained) > 2 * SKIPPED:
+        print(1 - span % 2, len(trained) - SKIPPED,
               *(after - before for before, after in zip(began, clocks())),
-              flush=True)
+              statistics.median(trained[SKIPPED:]), flush=True)
 peer.close()
