@@ -136,6 +136,7 @@ bool kith_worker_take_in(struct kith_worker *worker,
     const double factor = kith_worker_factor(worker);
     check(worker, vectors, count);
     float *x = kith_worker_own_live(worker, false);
+    bool finite = true;
     for (uint32_t i = 0; i < count; i++)
         for (size_t at = 0, part; at < vectors[i].count;
              at += part, x += part) {
@@ -144,11 +145,11 @@ bool kith_worker_take_in(struct kith_worker *worker,
             widen(worker->backend, &vectors[i], at, part, x);
             if (factor != 1)
                 worker->backend->scale(part, 1 / factor, x);
+            finite = worker->backend->finite(part, x) && finite;
         }
     worker->passes++;
-    worker->not_finite =
-        !worker->backend->finite(worker->dim, worker->slots[KITH_SLOT_LIVE]);
-    return !worker->not_finite;
+    worker->not_finite = !finite;
+    return finite;
 }
 
 void kith_worker_give_out(struct kith_worker *worker,
