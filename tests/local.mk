@@ -98,6 +98,7 @@ UNIT = \
   tests/unit/test_node_directed \
   tests/unit/test_node_given \
   tests/unit/test_node_leave \
+  tests/unit/test_node_pause \
   tests/unit/test_node_turns \
   tests/unit/test_node_pull \
   tests/unit/test_node_round \

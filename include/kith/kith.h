@@ -97,8 +97,8 @@ int kith_wait(kith_peer *peer, uint32_t timeout_ms);
 /* No step will come for a while, as of an evaluation that takes minutes: what
  * is under way ends, up to timeout_ms; KITH_LATE: again. From KITH_GOES_ON to
  * the next kith_step() or kith_wait() neighbours are told that this peer is
- * busy, and ask others; the vectors stay as they are. Methods in rounds leave
- * it out once their deadline has passed. */
+ * busy, and ask others; the vectors stay as they are. Rounds go on without
+ * it. KITH_OVER: its share is done, and nobody is told. */
 int kith_pause(kith_peer *peer, uint32_t timeout_ms);
 
 /* How good the vectors are now, by a test of the caller's: `accuracy` a share,

@@ -124,12 +124,15 @@ class Peer:
     def paused(self):
         """Within it no step() is to come, as in an evaluation that takes
         minutes: exchanges under way end first, then neighbours are told that
-        this peer is busy and ask others, and nothing changes the parameters."""
+        this peer is busy and ask others, and nothing changes the parameters.
+        `as still`: False where the timeout came first, or the peer's share is
+        done, and neighbours know nothing of a pause. It does not nest."""
         with self._call() as peer:
             pause = lib().kith_pause
-            self._patiently(pause(peer, _WAIT_MS), pause)
+            still = self._patiently(pause(peer, _WAIT_MS), pause)
+            still = still and not self.over
         try:
-            yield
+            yield still
         finally:
             if self._peer is not None:
                 with self._call() as peer:

@@ -62,6 +62,11 @@ void kith_thread_lie(struct kith_thread *thread, const struct kith_lie *lie)
     thread->lie = *lie;
 }
 
+void kith_thread_quiet(struct kith_thread *thread)
+{
+    (void)thread;
+}
+
 struct kith_thread_spent kith_thread_spent(struct kith_thread *thread)
 {
     return thread->spent;

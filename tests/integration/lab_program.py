@@ -36,7 +36,8 @@ while not peer.over or wrong == "blind" and step < 50:
         peer.step(loss)
     step += 1
     if wrong == "paused" and rank == 0 and step == 50:
-        with peer.paused():
+        with peer.paused() as still:
+            assert still
             before = x[0].copy()
             time.sleep(1)
             assert (x[0] == before).all()

@@ -391,33 +391,6 @@ static void test_leave_and_save(void **state)
     assert_true(kith_node_quiet(node));
 }
 
-/* A caller that pauses: no step is handed out, who asks is told to ask others,
- * and the trigger of its last step waits until it goes on. */
-static void test_pause(void **state)
-{
-    (void)state;
-    open_node("adpsgd", "random", 2, 0, false);
-    config.every = 1;
-    start();
-    step(&(struct kith_event){.kind = KITH_EVENT_PAUSE});
-    effects.has_work = true;
-    worked(KITH_WORK_TRAIN);
-    assert_false(effects.has_work);
-    assert_null(sent(KITH_MESSAGE_REQUEST));
-    assert_true(kith_node_quiet(node));
-    struct kith_message request = {.kind = KITH_MESSAGE_REQUEST,
-                                   .pattern = KITH_PATTERN_SWAP,
-                                   .mine = true,
-                                   .payload_bytes = 32,
-                                   .overlap = 1};
-    say(1, request);
-    assert_non_null(sent(KITH_MESSAGE_BUSY));
-    assert_false(effects.has_work);
-    step(&(struct kith_event){.kind = KITH_EVENT_GO_ON});
-    assert_true(effects.has_work);
-    assert_int_equal(effects.work.kind, KITH_WORK_SNAPSHOT);
-}
-
 /* Whoever takes our one served exchange and lets it lapse is refused for a
  * while, so that others get a turn; talking does not end that. */
 static void test_idle_initiator_is_charged(void **state)
@@ -657,7 +630,6 @@ int main(void)
         cmocka_unit_test(test_push_written_off),
         cmocka_unit_test(test_served_push),
         cmocka_unit_test(test_leave_and_save),
-        cmocka_unit_test(test_pause),
         cmocka_unit_test(test_idle_initiator_is_charged),
         cmocka_unit_test(test_own_pause_charges_nobody),
         cmocka_unit_test(test_second_lapse_costs_more),

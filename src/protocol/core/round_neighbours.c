@@ -238,7 +238,7 @@ uint64_t kith_round_begins(const struct kith_node *node, uint64_t number)
 bool kith_round_comes(const struct kith_node *node, uint64_t number)
 {
     const struct kith_round *round = node->round;
-    if (node->presence == LEAVING && number >= round->round)
+    if (node->presence != HERE && number >= round->round)
         return number == round->round && round->state != ROUND_CLOSED;
     if (is_endless(node) || number < round->round)
         return true;
