@@ -1,6 +1,6 @@
 /* The loss of a row: the mean over the steps of training since the row before,
- * as a real peer's. A single batch's would be noise, and that of a peer whose
- * last item was no step unknown. */
+ * as a real peer's: a single batch's would be noise. Without a step between
+ * them it is unknown, where a real peer says its last one again. */
 #ifndef KITH_SIM_LOSSES_H
 #define KITH_SIM_LOSSES_H
 

@@ -412,7 +412,8 @@ end_item(struct sim_world *world, kith_id peer)
     join(world, peer);
     struct job *job = &world->work->jobs[peer];
     job->state = JOB_FREE;
-    if (job->work.kind == KITH_WORK_TRAIN)
+    if (job->work.kind == KITH_WORK_TRAIN && job->result.finite &&
+        !job->result.is_part)
         sim_losses_add(&job->losses, job->result.loss);
     if (job->work.kind == KITH_WORK_MERGE)
         tell_guarded(world, peer, job);
