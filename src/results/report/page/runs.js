@@ -190,10 +190,12 @@ function overSeeds(run, key) {
     });
 }
 
-/* Who has ended stands in the mean with a last batch's loss, for ever: it is
- * drawn until half of those with a loss have. */
+/* Who has ended stands in the mean with its last row's loss, for ever: it is
+ * drawn until half have, of those that are not gone by a crash. */
 function whileMostTrain(run) {
-    const ends = run.peers.map(peer => ownRows(run.series.get(peer), 'loss').findLast(row => !absent(row.loss)))
+    const gone = new Set(run.intervals.filter(one => one.kind === 'crash' && one.to === null)
+        .flatMap(one => one.whom.map(([peer]) => peer)));
+    const ends = run.peers.filter(peer => !gone.has(peer)).map(peer => ownRows(run.series.get(peer), 'loss').findLast(row => !absent(row.loss)))
         .filter(Boolean).map(row => row.time_s).sort((a, b) => a - b);
     const until = ends.length > 0 ? ends[ends.length >> 1] : Infinity;
     return run.spread.filter(row => row.time_s <= until);
