@@ -155,13 +155,23 @@ static double theirs(const char *variable, const char *script, int count)
     return last_number(command);
 }
 
-static bool print_theirs(const char *name, const char *ratio, const double *s,
-                         const double *ours, int rounds, double target)
+/* True where it is fast enough, or was not asked for. */
+static bool print_theirs(const char *variable, const char *name,
+                         const double *s, const double *ours, int rounds,
+                         double target)
 {
-    if (isnan(s[0]))
+    if (getenv(variable) == NULL)
         return true;
+    for (int r = 0; r < rounds; r++)
+        if (isnan(s[r])) {
+            (void)printf("%s: no number came in round %d of the Python that "
+                         "%s names; has it the library?\n",
+                         name, r, variable);
+            return false;
+        }
     (void)bench_print(name, s, rounds, "s");
-    return bench_ratio(ratio, s, ours, rounds, target) >= target;
+    return bench_ratio("its time of ours from Python", s, ours, rounds,
+                       target) >= target;
 }
 
 int main(void)
@@ -197,11 +207,11 @@ int main(void)
     (void)bench_print("from Python", s[1], rounds, "s");
     const double ratio =
         bench_ratio("C's time of Python's", s[0], s[1], rounds, 1 / 1.1);
-    const bool faster =
-        print_theirs("hivemind's averager", "its time of ours from Python",
-                     s[2], s[1], rounds, 4);
-    (void)print_theirs("torchft over gloo, in the clear",
-                       "its time of ours from Python", s[3], s[1], rounds, 0);
+    const bool faster = print_theirs("BENCH_HIVEMIND", "hivemind's averager",
+                                     s[2], s[1], rounds, 4);
+    const bool beside =
+        print_theirs("BENCH_TORCHFT", "torchft over gloo, in the clear", s[3],
+                     s[1], rounds, 0);
     library_files_remove(&files);
-    return !faster || c > 5000 || py > 25000 || ratio < 1 / 1.1;
+    return !faster || !beside || c > 5000 || py > 25000 || ratio < 1 / 1.1;
 }

@@ -11,6 +11,8 @@ import time
 import torch
 import torch.multiprocessing as mp
 
+PATIENCE_S = 120  # one that died says nothing
+
 
 def run(rank, open_mean, meet, pipe):
     torch.set_num_threads(1)
@@ -34,7 +36,7 @@ def answer(open_mean):
     """open_mean(rank, elements, port) -> prepare(), and mean() which is timed
     from when both are prepared."""
     context = mp.get_context("fork")
-    meet = context.Barrier(2)
+    meet = context.Barrier(2, timeout=PATIENCE_S)
     pipes = [context.Pipe() for _ in range(2)]
     workers = [context.Process(target=run, args=(r, open_mean, meet, pipes[r][1]))
                for r in range(2)]
@@ -45,6 +47,11 @@ def answer(open_mean):
         if count is not None:
             for ours, _ in pipes:
                 ours.send(count)
+        for ours, _ in pipes:
+            if not ours.poll(PATIENCE_S):
+                for worker in workers:
+                    worker.kill()
+                raise TimeoutError(f"a rank said nothing for {PATIENCE_S} s")
         return [ours.recv() for ours, _ in pipes][0]
 
     print(ask(), flush=True)
