@@ -55,6 +55,18 @@ static void renew_after_a_megabyte(struct kith_peer_options *options, void *arg)
     options->limits.renew_bytes = 1 << 20;
 }
 
+/* It may be the same one every time: who finds the session old first. */
+static bool one_renews(const struct peers *peers)
+{
+    for (int i = 0; i < 20000; i++) { /* 100 s, on a machine that is busy */
+        if (peers_said(peers, 0, "renewing rank=1") ||
+            peers_said(peers, 1, "renewing rank=0"))
+            return true;
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+    return false;
+}
+
 /* Two busy peers come back together again and again and lose nothing. */
 static void renewed(const char *text,
                     void (*change)(struct kith_peer_options *, void *))
@@ -65,8 +77,7 @@ static void renewed(const char *text,
     peers_start(&peers, 0, 0, false);
     peers_start(&peers, 1, 0, false);
     assert_true(visit_said(&peers, 0, "connected rank=1"));
-    assert_true(visit_said(&peers, 0, "renewing rank=1") ||
-                visit_said(&peers, 1, "renewing rank=0"));
+    assert_true(one_renews(&peers));
     const uint64_t step = peers.shared[0].step;
     assert_true(peers_wait_step(&peers, 0, step + 100, 10));
     assert_true(peers_stop(&peers, 10));
