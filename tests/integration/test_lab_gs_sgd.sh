@@ -35,6 +35,20 @@ for peers in 4 5; do
     [ "$(json steps)" -eq $((400 * peers)) ] || fail "$(json steps) steps"
     database=$(json database)
     expect 0 sim --json --replay "$database"
+    # Five of gTop-k have 2.2 points less than dense, in both worlds: T3.5.
+    written $peers gtop-k
+    expect 0 sim --json --out "$scratch" "$scratch/gs.yaml"
+    sim=$(json accuracy mean)
+    lab 0 "$scratch/gs.yaml"
+    echo "$name: $peers peers, gtop-k: accuracy expected within 0.02 of $sim" \
+        "(sim), measured $(json accuracy mean) (dense $dense)"
+    holds "abs($(json accuracy mean) - $sim) <= 0.02" || fail "not as simulated"
+    written $peers gtop-k "faults: [{at: 300ms, crash: \"peer($((peers - 1)))\"}]"
+    lab 0 "$scratch/gs.yaml"
+    echo "$name: $peers peers, gtop-k, one killed: expected $((400 * (peers - 1)))" \
+        "steps of the others, measured $(steps_below $((peers - 1)))"
+    [ "$(steps_below $((peers - 1)))" -eq $((400 * (peers - 1))) ] ||
+        fail "$(steps_below $((peers - 1))) steps"
 done
 
 # The last peer is a leaf; of four, and of five, whose rounds are one more.
