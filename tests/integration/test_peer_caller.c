@@ -173,19 +173,25 @@ static void open_peers(struct peers *peers, const char *algorithm,
     peers->change = change;
 }
 
+/* Until all have done their shares and said what came of it. */
+static void run_out(struct peers *peers)
+{
+    peers_start_all(peers);
+    for (kith_id i = 0; i < PEERS; i++)
+        assert_true(peers_wait_finished(peers, i, 20));
+    for (kith_id i = 0; i < PEERS; i++)
+        while (!results->ended[i])
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    assert_true(peers_stop(peers, 10));
+}
+
 static void run(const char *algorithm, const char *more, double within)
 {
     struct peers peers;
     double mean = 0, least = INFINITY;
     uint64_t items = 0;
     open_peers(&peers, algorithm, more);
-    peers_start_all(&peers);
-    for (kith_id i = 0; i < PEERS; i++)
-        assert_true(peers_wait_finished(&peers, i, 20));
-    for (kith_id i = 0; i < PEERS; i++)
-        while (!results->ended[i])
-            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    assert_true(peers_stop(&peers, 10));
+    run_out(&peers);
     for (kith_id i = 0; i < PEERS; i++) {
         mean += results->x[i] / PEERS;
         least = fmin(least, results->moved[i]);
@@ -245,13 +251,7 @@ static void test_changed_behind_the_last_step(void **state)
     struct peers peers;
     share_of_0 = 50;
     open_peers(&peers, "adpsgd", ", every: 2");
-    peers_start_all(&peers);
-    for (kith_id i = 0; i < PEERS; i++)
-        assert_true(peers_wait_finished(&peers, i, 20));
-    for (kith_id i = 0; i < PEERS; i++)
-        while (!results->ended[i])
-            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    assert_true(peers_stop(&peers, 10));
+    run_out(&peers);
     printf("expected: means of 1000 and less than 4; measured: %.1f\n",
            results->after);
     assert_true(results->after > 8 && results->after < 1000);
