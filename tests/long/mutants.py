@@ -14,6 +14,10 @@ ten times the CPU time has failed. What was run is kept in mutants/COMMIT.jsonl:
 the same command goes on. It stops after KITH_MUTANTS_CPU (7200) seconds of this
 run.
 
+KITH_MUTANTS_PART=I/N takes every Nth of them from the Ith on and an Nth of their
+number, in a directory of its own; the parts' files, joined as
+mutants/COMMIT.jsonl, are then reported by the command without it.
+
 KITH_MUTANTS_AGAIN=FILE.jsonl tries the survivors of another run alone; they are
 found by file, line as it was and as it is then, and the nearest number.
 
@@ -349,6 +353,8 @@ def main():
     at = os.environ.get("KITH_MUTANTS_AT", "HEAD")
     older = os.environ.get("KITH_MUTANTS_AGAIN")
     seed = os.environ.get("KITH_MUTANTS_SEED")
+    part, parts = map(int, os.environ.get("KITH_MUTANTS_PART", "0/1").split("/"))
+    wanted //= parts
     commit = subprocess.run(["git", "-C", TOP, "rev-parse", at], text=True,
                             stdout=subprocess.PIPE).stdout.strip()
     if not commit:
@@ -369,7 +375,7 @@ def main():
             path, open(os.path.join(SOURCE, path)).read()))
     print(f"{len(found)} mutants in {', '.join(areas)}; {len(took)} tests, "
           f"{sum(took.values()):.0f} s", flush=True)
-    found = again(found, older) if older else found
+    found = (again(found, older) if older else found)[part::parts]
     for _, area, mutant in found:
         counted = sum(m["outcome"] in ("killed", "survived") for m in done)
         if counted >= wanted or cpu_seconds() > budget:
