@@ -2,7 +2,8 @@
  *
  *   gathering.c   waiting for members, before the start
  *   driver.c    effects -> actions, what happened -> events
- *   peer.c      setting up, running, ending, reporting
+ *   peer.c      setting up and running
+ *   ending.c    from being told to stop to the last handle
  *   control_pipe.c   lines from the launcher
  *   senders.c   who sent what, for the log
  *   event_journal.c   what the node was given, for a replay
@@ -125,20 +126,24 @@ struct kith_transport_user kith_driver_user(struct kith_driver *driver);
 void kith_driver_worked(void *arg, const struct kith_work_result *result);
 void kith_driver_saved(void *arg, const struct kith_saved *saved);
 
-/* peer.c. Told to stop: finish exchanges, save, say goodbye. */
+/* peer.c. The run begins: sets the timer of stop.time. */
+void kith_driver_limit(struct kith_driver *driver);
+
+/* ending.c. Told to stop: finish exchanges, save, say goodbye. */
+void kith_driver_stop(struct kith_driver *driver);
 /* The others will not have us: ends in order, with a save, and an error. */
 void kith_driver_hopeless_later(struct kith_driver *driver, const char *why);
 /* There is nobody to exchange with: the same, with KITH_EALONE. */
 void kith_driver_alone_later(struct kith_driver *driver, const char *why);
-void kith_driver_stop(struct kith_driver *driver);
 /* The backend has failed for good: nothing that it computed leaves any more,
- * sessions close in order, and what was saved stays. For calls that may hold a
- * link. */
+ * sessions close in order, and what was saved stays. Later: for calls that may
+ * hold a link. */
+void kith_driver_backend_failed(void *driver, const char *why);
 void kith_driver_backend_failed_later(struct kith_driver *driver);
-/* The run begins: sets the timer of stop.time. */
-void kith_driver_limit(struct kith_driver *driver);
 /* After every event: is a stopping peer quiet, an ending one alone? */
 void kith_driver_check_end(struct kith_driver *driver);
+/* Every handle that is open, whatever the phase. */
+void kith_driver_close_all(struct kith_driver *driver);
 
 /* gathering.c: begins the run when options->wait_members are connected. */
 void kith_gathering_start(struct kith_driver *driver);

@@ -18,6 +18,7 @@ libkith_peer_a_SOURCES = \
   src/peer/diagnose.c \
   src/peer/driver.c \
   src/peer/driver.h \
+  src/peer/ending.c \
   src/peer/event_journal.c \
   src/peer/frame_bytes.h \
   src/peer/fork_gate.c \

@@ -73,6 +73,7 @@ libkith_core_a_SOURCES = \
   src/protocol/core/mode.h \
   src/protocol/core/node.c \
   src/protocol/core/node_state.h \
+  src/protocol/core/presence.c \
   src/protocol/core/round.c \
   src/protocol/core/round.h \
   src/protocol/core/round_cast.c \
@@ -83,6 +84,10 @@ libkith_core_a_SOURCES = \
   src/protocol/core/round_mutual.c \
   src/protocol/core/round_neighbours.c \
   src/protocol/core/round_rejoin.c \
+  src/protocol/core/round_settle.c \
   src/protocol/core/round_trip.c \
   src/protocol/core/round_trip.h \
-  src/protocol/core/suspects.c
+  src/protocol/core/round_work.c \
+  src/protocol/core/suspects.c \
+  src/protocol/core/timeouts.c \
+  src/protocol/core/trigger.c

@@ -60,7 +60,7 @@ void kith_exchange_open(struct kith_node *node, enum kith_pattern pattern)
     if (!found) {
         node->adopting = false; /* alone: nobody to adopt from */
         if (pattern != KITH_PATTERN_PULL)
-            kith_node_skip(node, exchange);
+            kith_trigger_skip(node, exchange);
         return;
     }
     exchange->counter = node->next_counter;

@@ -53,14 +53,6 @@ size_t kith_node_size(const struct kith_node_config *config)
     return own_size(config) + kith_round_size(config);
 }
 
-/* A peer of `local` neither asks nor answers, not even for a first model: its
- * worker has no room for one. */
-static bool communicates(const struct kith_node *node)
-{
-    KITH_DEBUG_ASSERT(node->config->algorithm->pattern < KITH_PATTERN_COUNT);
-    return node->config->algorithm->pattern != KITH_PATTERN_NONE;
-}
-
 /* A round's mode follows from what its algorithm does and its graph allows. */
 static const struct kith_mode *mode_of(const struct kith_node_config *config)
 {
@@ -91,7 +83,7 @@ struct kith_node *kith_node_init(void *memory,
     node->incarnation = incarnation;
     node->exchange_limit = exchange_limit(config) & 15u;
     node->steps = resume_step;
-    node->adopting = adopt && communicates(node);
+    node->adopting = adopt && kith_node_communicates(node);
     /* Until START the node only listens. */
     node->owner = OWNER_UNSTARTED;
     node->next_counter = KITH_ASKS;
@@ -163,93 +155,6 @@ uint64_t kith_node_payload(const struct kith_node_config *config,
                : config->payload_bytes;
 }
 
-/* A REQUEST is answered at once, between two steps: what it takes is the
- * network's alone. */
-kith_ns kith_node_control_timeout(const struct kith_node *node, uint32_t tries)
-{
-    KITH_ASSERT(tries <= KITH_TRIES_MAX);
-    return kith_estimate_timeout(&node->control, KITH_TIMEOUT_INITIAL_NS,
-                                 tries + node->late_answers);
-}
-
-/* A pull may carry far more than the exchanges that were measured. */
-static bool pulls(const struct kith_node *node)
-{
-    KITH_ASSERT(node->pulls <= KITH_PULLS_MAX);
-    return node->config->model_bytes > node->config->payload_bytes &&
-           (node->adopting || kith_exchange_is_pulled(node));
-}
-
-kith_ns kith_node_first_timeout(const struct kith_node *node)
-{
-    const struct kith_node_config *config = node->config;
-    const uint64_t bits =
-        8 * (pulls(node) ? config->model_bytes : config->payload_bytes);
-    const kith_ns first_ns =
-        2 * KITH_TIMEOUT_INITIAL_NS +
-        (kith_ns)(bits / (KITH_INITIAL_BITS_PER_S / 1000u)) * KITH_MS;
-    KITH_ASSERT(first_ns > 0);
-    return first_ns;
-}
-
-kith_ns kith_node_turn_timeout(const struct kith_node *node, uint32_t tries)
-{
-    static const struct kith_estimate unknown;
-    /* Training waits for a pull. */
-    const uint32_t late = node->adopting ? 0 : node->late_turns;
-    return kith_estimate_timeout(pulls(node) ? &unknown : &node->turn,
-                                 kith_node_first_timeout(node), tries + late);
-}
-
-void kith_node_turn_took(struct kith_node *node, kith_ns since_ns)
-{
-    KITH_ASSERT(since_ns <= node->now_ns);
-    kith_estimate_add(&node->turn, node->now_ns - since_ns);
-    node->late_turns = 0;
-}
-
-void kith_node_came_late(struct kith_node *node,
-                         const struct kith_message *message)
-{
-    KITH_ASSERT(node->late_turns <= KITH_TRIES_MAX);
-    if (message->kind == KITH_MESSAGE_MODEL &&
-        node->late_turns < KITH_TRIES_MAX)
-        node->late_turns++;
-}
-
-/* A save may hold more steps than this run asks for. */
-static bool share_done(const struct kith_node *node)
-{
-    return node->steps >= node->config->steps;
-}
-
-void kith_node_skip(struct kith_node *node, const struct kith_exchange *instead)
-{
-    KITH_ASSERT(node->skipped < node->attempts);
-    node->skipped++;
-    kith_node_mark(node, KITH_MARK_SKIPPED, instead, instead->edge.peer, 0, 0);
-}
-
-/* The trigger of the step just done. Where one is open still it is skipped, or
- * waits until training may go on. */
-static void fire(struct kith_node *node)
-{
-    KITH_ASSERT(node->trigger_due && node->presence != LEAVING);
-    const struct kith_mode *mode = node->mode;
-    if (mode->defers_trigger != NULL && mode->defers_trigger(node))
-        return;
-    node->trigger_due = false;
-    /* Counted though it may be skipped: mixing is measured per trigger. */
-    node->attempts++;
-    if (mode->is_open(node)) {
-        kith_node_mark(node, KITH_MARK_ATTEMPT, NULL, KITH_NOBODY,
-                       node->attempts, 0);
-        kith_node_skip(node, &node->exchanges[0]);
-    } else {
-        mode->trigger(node);
-    }
-}
-
 /* Whether training is held back, for how long in all. */
 static void block(struct kith_node *node, bool blocked)
 {
@@ -272,7 +177,7 @@ static bool open_due(struct kith_node *node)
     if (node->adopting)
         kith_exchange_adopt(node);
     if (node->trigger_due)
-        fire(node);
+        kith_trigger_fire(node);
     if (node->mode->idle != NULL)
         node->mode->idle(node);
     return due || node->mode->idle != NULL;
@@ -302,7 +207,7 @@ static void schedule(struct kith_node *node)
     }
     /* A peer whose share is done answers others and waits for nobody; one that
      * pauses ends what is open. */
-    if (node->presence != HERE || share_done(node)) {
+    if (node->presence != HERE || kith_node_share_done(node)) {
         block(node, false);
         return;
     }
@@ -319,31 +224,6 @@ static void schedule(struct kith_node *node)
     if (node->config->prepares &&
         node->config->algorithm->pattern == KITH_PATTERN_SWAP)
         kith_exchange_prepare(node);
-}
-
-/* Every H steps, with probability p; where there is one exchange at a time, by
- * chance alone: peers in step would all ask and none answer. Half of its
- * exchanges a peer asks for. */
-static bool triggers(const struct kith_node *node)
-{
-    const struct kith_node_config *config = node->config;
-    if (!communicates(node) || node->presence == LEAVING)
-        return false;
-    const bool exclusive = kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE);
-    if (node->steps % config->every != 0 && !exclusive)
-        return false;
-    double chance = config->chance == 0 ? 1 : config->chance;
-    KITH_DEBUG_ASSERT(chance > 0 && chance <= 1);
-    if (exclusive)
-        chance /= 2.0 * config->every;
-    if (chance >= 1)
-        return true;
-    /* The draw is a function of the step, so that a replay needs no state of
-     * the stream. */
-    struct kith_rng rng;
-    kith_rng_init(&rng, node->config->seed, KITH_STREAM_TRIGGER, node->self);
-    rng.block = (uint32_t)node->steps;
-    return kith_rng_double(&rng) < chance;
 }
 
 static void mark_step(struct kith_node *node, enum kith_mark_kind kind)
@@ -367,12 +247,12 @@ static void step_trained(struct kith_node *node,
     if (!result->finite && !result->recovered) {
         mark_step(node, KITH_MARK_NONFINITE);
         node->adopting =
-            communicates(node) && node->config->topology->peers > 1;
+            kith_node_communicates(node) && node->config->topology->peers > 1;
         node->pulls = 0;
     } else if (first &&
                (!result->is_part ||
                 (node->round != NULL && node->round->complete > 0)) &&
-               triggers(node)) {
+               kith_trigger_is_due(node)) {
         node->trigger_due = true; /* the first bucket can be sent, or all */
     }
     if (result->is_part)
@@ -381,7 +261,7 @@ static void step_trained(struct kith_node *node,
         node->saving_due = true;
         node->save_ns = node->now_ns + node->config->save_period_ns;
     }
-    if (share_done(node))
+    if (kith_node_share_done(node))
         mark_step(node, KITH_MARK_FINISHED);
 }
 
@@ -447,29 +327,6 @@ static void step_message(struct kith_node *node, kith_id from,
         node->mode->peer_left(node, from);
 }
 
-kith_ns kith_node_leave_time(const struct kith_node *node)
-{
-    KITH_ASSERT(node->round == NULL || node->mode->is_finished != NULL);
-    return KITH_LEAVE_NS +
-           (node->round != NULL && share_done(node) ? kith_late_rest(node) : 0);
-}
-
-/* On LEAVE rounds that the last step began may finish: closing them early would
- * abort them for the neighbours, who are told to leave at the same time. */
-static void leave_in_time(struct kith_node *node)
-{
-    if (node->leave_ns == KITH_NEVER ||
-        (node->now_ns < node->leave_ns && node->round != NULL &&
-         share_done(node) && !kith_node_finished(node)))
-        return;
-    KITH_ASSERT(node->round == NULL || node->mode->leave != NULL);
-    node->leave_ns = KITH_NEVER;
-    node->presence = LEAVING;
-    node->trigger_due = false;
-    if (node->mode->leave != NULL)
-        node->mode->leave(node);
-}
-
 static void step_started(struct kith_node *node)
 {
     KITH_ASSERT(node->owner == OWNER_UNSTARTED);
@@ -478,11 +335,11 @@ static void step_started(struct kith_node *node)
         node->round->begun_ns = node->now_ns;
     if (node->config->save_period_ns > 0)
         node->save_ns = node->now_ns + node->config->save_period_ns;
-    if (share_done(node)) {
+    if (kith_node_share_done(node)) {
         node->adopting = false; /* its model is the end of its work */
         mark_step(node, KITH_MARK_FINISHED);
     }
-    if (communicates(node))
+    if (kith_node_communicates(node))
         kith_exchange_start(node);
 }
 
@@ -556,7 +413,8 @@ void kith_node_step(struct kith_node *node, const struct kith_event *event,
         kith_exchange_wake(node);
     if (mode->wake != NULL)
         mode->wake(node);
-    leave_in_time(node);
+    if (node->leave_ns != KITH_NEVER)
+        kith_presence_leave(node);
     schedule(node);
     effects->deadline_ns = deadline(node);
     check(node);
@@ -590,18 +448,4 @@ void kith_node_counters(const struct kith_node *node,
         KITH_NODE_COUNTS(KITH_X)
 #undef KITH_X
     };
-}
-
-bool kith_node_quiet(const struct kith_node *node)
-{
-    return (!node->trigger_due || node->presence == PAUSED) &&
-           kith_exchange_is_quiet(node) &&
-           (node->mode->is_quiet == NULL || node->mode->is_quiet(node));
-}
-
-bool kith_node_finished(const struct kith_node *node)
-{
-    return share_done(node) && !node->trigger_due &&
-           node->owner != OWNER_TRAIN && kith_exchange_is_finished(node) &&
-           (node->mode->is_finished == NULL || node->mode->is_finished(node));
 }

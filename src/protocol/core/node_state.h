@@ -1,6 +1,9 @@
 /* The node's own state, shared by the files of this folder.
  *
  *   node.c       events, training, what runs next
+ *   trigger.c    when an exchange or a round of its own begins
+ *   timeouts.c   how long an answer is waited for
+ *   presence.c   pausing, leaving, being done
  *   suspects.c   peers that are left out for a while
  *   mode.h       what a node does beyond that: one record of handlers a mode
  *   exchange.h   two-party exchanges, which every mode has (pulls)
@@ -127,9 +130,6 @@ void kith_node_mark(struct kith_node *node, enum kith_mark_kind kind,
 /* `peer` broke the protocol with a message of this kind. */
 void kith_node_bad(struct kith_node *node, const struct kith_exchange *exchange,
                    kith_id peer, const struct kith_message *message);
-/* A trigger that opens nothing while `instead` is under way. */
-void kith_node_skip(struct kith_node *node,
-                    const struct kith_exchange *instead);
 /* A message that goes out, to be written where it stays: the simulator says
  * millions of them a second. */
 static inline struct kith_message *kith_node_send(const struct kith_node *node,
@@ -156,18 +156,6 @@ static inline void kith_node_work(struct kith_node *node, uint32_t owner,
 }
 /* Nothing of this slot may be sent any more. */
 void kith_node_cancel(const struct kith_node *node, uint32_t slot);
-/* Until an answer to a REQUEST, to a MODEL is overdue. */
-kith_ns kith_node_control_timeout(const struct kith_node *node, uint32_t tries);
-/* Of one that is not measured yet. */
-kith_ns kith_node_first_timeout(const struct kith_node *node);
-kith_ns kith_node_turn_timeout(const struct kith_node *node, uint32_t tries);
-/* One that began then is over. */
-void kith_node_turn_took(struct kith_node *node, kith_ns since_ns);
-/* A message of an exchange that is over here. A model among them was given up
- * while it was under way, and so is no measure of how long a turn takes: the
- * next ones are waited for twice as long. */
-void kith_node_came_late(struct kith_node *node,
-                         const struct kith_message *message);
 /* Scalars of a MODEL are sane, all of them, and its values are finite. */
 bool kith_node_sane(const struct kith_node *node,
                     const struct kith_message *model);
@@ -180,6 +168,49 @@ static inline bool kith_node_has(const struct kith_node *node,
 {
     return node->config->algorithm->flags & flag;
 }
+
+/* A peer of `local` neither asks nor answers, not even for a first model: its
+ * worker has no room for one. */
+static inline bool kith_node_communicates(const struct kith_node *node)
+{
+    KITH_DEBUG_ASSERT(node->config->algorithm->pattern < KITH_PATTERN_COUNT);
+    return node->config->algorithm->pattern != KITH_PATTERN_NONE;
+}
+/* A save may hold more steps than this run asks for. */
+static inline bool kith_node_share_done(const struct kith_node *node)
+{
+    return node->steps >= node->config->steps;
+}
+
+/* ---- trigger.c */
+
+/* Does the step just done begin one? */
+bool kith_trigger_is_due(const struct kith_node *node);
+/* The trigger that is due opens one, is skipped, or waits. */
+void kith_trigger_fire(struct kith_node *node);
+/* A trigger that opens nothing while `instead` is under way. */
+void kith_trigger_skip(struct kith_node *node,
+                       const struct kith_exchange *instead);
+
+/* ---- timeouts.c */
+
+/* Until an answer to a REQUEST, to a MODEL is overdue. */
+kith_ns kith_node_control_timeout(const struct kith_node *node, uint32_t tries);
+/* Of one that is not measured yet. */
+kith_ns kith_node_first_timeout(const struct kith_node *node);
+kith_ns kith_node_turn_timeout(const struct kith_node *node, uint32_t tries);
+/* One that began then is over. */
+void kith_node_turn_took(struct kith_node *node, kith_ns since_ns);
+/* A message of an exchange that is over here. A model among them was given up
+ * while it was under way, and so is no measure of how long a turn takes: the
+ * next ones are waited for twice as long. */
+void kith_node_came_late(struct kith_node *node,
+                         const struct kith_message *message);
+
+/* ---- presence.c */
+
+/* Told to leave: does so where nothing is to be waited for any more. */
+void kith_presence_leave(struct kith_node *node);
 
 /* ---- suspects.c */
 

@@ -1,6 +1,8 @@
 /* Rounds with all neighbours: the state of a round and of its edges.
  *
- *   round.c             what the modes share
+ *   round.c             states, from opening to closing
+ *   round_work.c        its items: snapshot, merge, what buckets wait for
+ *   round_settle.c      the deadline, lost links, leaving
  *   round_message.c     what comes in, and where it belongs
  *   round_mutual.c      both ends of an edge merge or neither does
  *   round_cast.c        each message goes one way, whatever comes back
@@ -387,7 +389,7 @@ void kith_cast_leave(struct kith_node *node);
 void kith_cast_edge_down(struct kith_node *node, struct kith_round_edge *edge,
                          kith_id peer);
 
-/* ---- round.c, round_message.c */
+/* ---- round.c, round_work.c, round_settle.c, round_message.c */
 
 /* The handlers of node.c that all modes of rounds have. */
 #define KITH_ROUND_HANDLERS                                                    \
@@ -447,6 +449,8 @@ void kith_round_try_close(struct kith_node *node);
 void kith_round_lapse(struct kith_node *node,
                       const struct kith_round_edge *edge);
 void kith_round_worked(struct kith_node *node, enum kith_work_kind kind);
+/* Of a step in parts the rounds at hand are one bucket's: is it there? */
+bool kith_round_is_complete(const struct kith_node *node);
 /* TRAIN is done, of a step whose gradient goes out in buckets. */
 void kith_round_trained(struct kith_node *node,
                         const struct kith_work_result *result);
