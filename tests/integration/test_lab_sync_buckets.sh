@@ -23,14 +23,32 @@ written() {
             >"$scratch/sync.yaml"
 }
 
+# losses DB: of each simulated peer the sum of its steps', by the rows: a step in
+# parts counts once.
+losses() {
+    python3 - "$1" <<'PY'
+import sqlite3, sys
+sums = {}
+for peer, step, loss in sqlite3.connect(sys.argv[1]).execute(
+        "SELECT peer, step, loss FROM series WHERE loss IS NOT NULL "
+        "AND peer IS NOT NULL ORDER BY peer, time_s"):
+    before, total = sums.get(peer, (0, 0))
+    sums[peer] = step, total + loss * (step - before)
+print({peer: (step, f"{total:.6g}") for peer, (step, total) in sums.items()})
+PY
+}
+
 for peers in 4 5; do
     written $peers 1
     expect 0 sim --json --out "$scratch" "$scratch/sync.yaml"
     whole=$(json loss mean)
+    rows=$(losses "$(json database)")
     written $peers 4
     expect 0 sim --json --out "$scratch" "$scratch/sync.yaml"
     sim=$(json accuracy mean)
     loss=$(json loss mean)
+    [ "$(losses "$(json database)")" = "$rows" ] ||
+        fail "losses of rows: $(losses "$(json database)"), whole $rows"
     lab 0 --record "$scratch/sync.yaml"
     lab=$(json accuracy mean)
     apart=$(json consensus_distance)
