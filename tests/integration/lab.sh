@@ -171,3 +171,23 @@ one_line() {
         cat "$scratch/err" >&2
     }
 }
+
+# follows WHAT...: kith report --follow; the address is in $address, the process
+# in $server, until `unfollows`.
+follows() {
+    "$kith" report --follow "$@" >"$scratch/served" 2>"$scratch/err" &
+    server=$!
+    for _ in $(seq 300); do
+        grep -q "following at" "$scratch/served" && break
+        sleep 0.1
+    done
+    address=$(sed -n 's/^following at \([^ ]*\) .*/\1/p' "$scratch/served")
+    [ -n "$address" ] || fail "no address: $(cat "$scratch/err")"
+}
+
+unfollows() {
+    kill -INT "$server"
+    wait "$server"
+    status=$?
+    [ "$status" -eq 0 ] || fail "Ctrl-C: exit $status"
+}

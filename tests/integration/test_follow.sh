@@ -8,25 +8,6 @@
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
 follow=$top/tests/integration/follow.py
 
-# follows WHAT...: the address is in $address, the process in $server.
-follows() {
-    "$kith" report --follow "$@" >"$scratch/served" 2>"$scratch/err" &
-    server=$!
-    for _ in $(seq 300); do
-        grep -q "following at" "$scratch/served" && break
-        sleep 0.1
-    done
-    address=$(sed -n 's/^following at \([^ ]*\) .*/\1/p' "$scratch/served")
-    [ -n "$address" ] || fail "no address: $(cat "$scratch/err")"
-}
-
-ends() {
-    kill -INT "$server"
-    wait "$server"
-    status=$?
-    [ "$status" -eq 0 ] || fail "Ctrl-C: exit $status"
-}
-
 mkdir "$scratch/runs"
 experiment 4 600 "compute: {step: 10ms}" >"$scratch/follow.yaml"
 
@@ -67,7 +48,7 @@ python3 "$follow" same "$scratch/followed.json" "$scratch/page.html" ||
     fail "what was added is not what kith report writes"
 python3 "$follow" locked "$address" "$database" || fail "a writer was waited for"
 grep -q locked "$scratch/err" && fail "a busy run is told as an error"
-ends
+unfollows
 
 # More databases than a page has: said.
 mkdir "$scratch/crowd"
@@ -75,7 +56,7 @@ for i in $(seq 66); do cp "$database" "$scratch/crowd/$i.db"; done
 follows "$scratch/crowd"
 grep -q "found 66 databases; a page has at most 64" "$scratch/err" ||
     fail "what is left out is not said: $(cat "$scratch/err")"
-ends
+unfollows
 
 # Hostile names, and a file that is no database yet.
 python3 - "$database" <<'PY'
@@ -90,7 +71,7 @@ PY
 : >"$scratch/later.db"
 follows "$database" "$scratch/later.db"
 python3 "$follow" refused "$address" || fail "a hostile name became a script"
-ends
+unfollows
 
 expect 2 report --follow "$database" --csv
 grep -q "leave --csv out" "$scratch/err" || fail "--csv beside --follow"

@@ -1,9 +1,10 @@
 #!/bin/sh
 # Goal: the databases of a cluster's peers are one run: done, with the ranks, the
-# accuracy, the bytes and the utilisation that its peers had; one alone is that
-# peer's, done and not diverged.
+# accuracy, the bytes and the utilisation that its peers had, also while they are
+# followed; one alone is that peer's, done and not diverged.
 # Method: two peers by README's walk-through, on this machine; `kith report` on
-# both databases and on each, against the rows that the databases hold.
+# both databases and on each, against the rows that the databases hold, and what
+# --follow has served meanwhile.
 # shellcheck source=tests/integration/lab.sh
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
 # shellcheck source=tests/integration/cluster.sh
@@ -12,6 +13,11 @@
 make_cluster 2 "experiment: ../pair.yaml"
 experiment 2 300 "compute: {step: 1ms}" | sed 's/^name: .*/name: pair/' \
     >"$scratch/pair.yaml"
+mkdir -p "$scratch/0/model" "$scratch/1/model"
+follows "$scratch/0/model" "$scratch/1/model"
+timeout 100 python3 "$top/tests/integration/follow.py" until "$address" \
+    "$scratch/followed.json" &
+reader=$!
 start_peer 0 && first=$pid
 peer_options=--json
 start_peer 1 && second=$pid
@@ -32,6 +38,13 @@ table() {
     cat "$scratch/printed"
 }
 zero=$scratch/0/model/pair-peer-1.db one=$scratch/1/model/pair-peer-1.db
+
+wait "$reader" || fail "not followed to its end"
+unfollows
+"$kith" report "$zero" "$one" --out "$scratch/page.html" >"$scratch/printed" ||
+    fail "no page"
+python3 "$top/tests/integration/follow.py" same "$scratch/followed.json" \
+    "$scratch/page.html" || fail "what was followed is not the page"
 
 table "$zero" "$one"
 grep -q "pair peer, 2 of 2 peers" "$scratch/printed" || fail "no name of the run"
