@@ -154,6 +154,7 @@ libkith_gossip_a_SOURCES = \
   src/gossip/topology/permutation.h \
   src/gossip/topology/random.c \
   src/gossip/topology/random_matching.c \
+  src/gossip/topology/random_cycles.c \
   src/gossip/topology/random_out.c \
   src/gossip/topology/random_regular.c \
   src/gossip/topology/regions.c \

@@ -336,9 +336,6 @@ static void test_limits(void **state)
            KITH_EINVAL, "degree: found 5");
     refuse("random-regular", 9, &(struct kith_topology_options){.degree = 1},
            KITH_EINVAL, "allowed: 2 to 8");
-    refuse("random-regular", 1u << 20,
-           &(struct kith_topology_options){.degree = 10}, KITH_ELIMIT,
-           "allowed: up to 4");
     refuse("ring", 20000,
            &(struct kith_topology_options){.weights = KITH_WEIGHTS_OPTIMAL},
            KITH_ELIMIT, "weights: found optimal");

@@ -286,6 +286,66 @@ static void test_random_gaps(void **state)
         check_gap(&gaps[i]);
 }
 
+static bool is_neighbour(const struct kith_topology *topology, kith_id i,
+                         kith_id j)
+{
+    kith_id ids[KITH_DEGREE_MAX];
+    const uint32_t count = kith_topology_neighbours(topology, i, 0, ids, NULL);
+    for (uint32_t k = 0; k < count; k++)
+        if (ids[k] == j)
+            return true;
+    return false;
+}
+
+/* Every `stride`th peer's neighbours: both ways, nobody's own, ascending; how
+ * many are missing. */
+static uint32_t missing(const struct kith_topology *topology, uint32_t stride)
+{
+    uint32_t gone = 0;
+    for (kith_id i = 0; i < topology->peers; i += stride) {
+        kith_id ids[KITH_DEGREE_MAX];
+        const uint32_t count =
+            kith_topology_neighbours(topology, i, 0, ids, NULL);
+        gone += topology->options.degree - count;
+        for (uint32_t k = 0; k < count; k++) {
+            assert_true(ids[k] != i && (k == 0 || ids[k - 1] < ids[k]));
+            assert_true(is_neighbour(topology, ids[k], i));
+        }
+    }
+    return gone;
+}
+
+/* Regular graphs that are computed are as good as those that are drawn. */
+static void test_random_cycles(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[][2] = {
+        {1000, 3}, {1000, 4}, {1001, 4}, {1000, 5}, {2001, 16}};
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const uint32_t n = sizes[i][0], d = sizes[i][1];
+        char what[64];
+        struct graph graph;
+        graph_must("random-regular", n, 11 + i,
+                   &(struct kith_topology_options){.degree = d}, &graph);
+        graph.topology.built = NULL; /* as where there are too many to draw */
+        snprintf(what, sizeof what, "rho of computed random-regular-%u, %u", n,
+                 d);
+        const double limit = (1 + 2 * sqrt(d - 1.0)) / (d + 1);
+        graph_check(what, limit, graph_rho(&graph.topology), .015);
+        const uint32_t gone = missing(&graph.topology, 1);
+        printf("  missing ends: expected about %u, measured %u\n", d * d / 2,
+               gone);
+        assert_true(gone <= d * d);
+        graph_close(&graph);
+    }
+    struct graph graph;
+    graph_must("random-regular", 1000000, 7,
+               &(struct kith_topology_options){.degree = 16}, &graph);
+    assert_null(graph.memory);
+    assert_true(missing(&graph.topology, 1009) <= 2);
+    graph_close(&graph);
+}
+
 /* A cycle of one-peer exponential rounds leaves exactly this. */
 static void test_one_peer_cycles(void **state)
 {
@@ -359,6 +419,7 @@ int main(void)
         cmocka_unit_test(test_consensus_rate),
         cmocka_unit_test(test_weights),
         cmocka_unit_test(test_random_gaps),
+        cmocka_unit_test(test_random_cycles),
         cmocka_unit_test(test_one_peer_cycles),
         cmocka_unit_test(test_regions),
     };

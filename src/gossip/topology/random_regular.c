@@ -4,7 +4,8 @@
  * uniform distribution over all such graphs. (Pairing ends at random and
  * drawing again what is a loop or a copy is not uniform: its gaps are 3 % too
  * small at 64 peers and degree 3.) rho tends to (1 + 2 sqrt(d - 1)) / (d + 1),
- * Friedman 2008. */
+ * Friedman 2008. One that would take long to draw is not drawn but computed:
+ * random_cycles.c. */
 #include "topology_kinds.h"
 
 #include "kith/assert.h"
@@ -14,6 +15,11 @@
 #define SWAPS 4u
 /* Ends of edges that are drawn in seconds: 4 for each of a million peers. */
 #define ENDS_MAX (1u << 22)
+
+static bool is_drawn(const struct kith_topology *topology)
+{
+    return (uint64_t)topology->options.degree * topology->peers <= ENDS_MAX;
+}
 
 static enum kith_err prepare(struct kith_topology *topology, char *error)
 {
@@ -28,11 +34,6 @@ static enum kith_err prepare(struct kith_topology *topology, char *error)
             error, KITH_EINVAL,
             "degree: found %u with %u peers; allowed: %u to %u", degree, peers,
             peers > 2 ? 2u : 1u, most);
-    if ((uint64_t)degree * peers > ENDS_MAX)
-        return kith_topology_refuse(
-            error, KITH_ELIMIT,
-            "degree: found %u with %u peers; allowed: up to %u", degree, peers,
-            ENDS_MAX / peers);
     return kith_degree_check_even(topology, error);
 }
 
@@ -89,15 +90,40 @@ static bool draw(const struct kith_topology *topology,
 /* scratch: all ends. */
 static size_t size(const struct kith_topology *topology)
 {
-    return kith_adjacency_room(topology, (size_t)topology->peers *
-                                             topology->options.degree);
+    return is_drawn(topology)
+               ? kith_adjacency_room(topology, (size_t)topology->peers *
+                                                   topology->options.degree)
+               : 0;
+}
+
+static enum kith_err build(struct kith_topology *topology, void *memory,
+                           char *error)
+{
+    if (is_drawn(topology))
+        return kith_adjacency_build(topology, memory, error);
+    topology->built = NULL; /* memory may be there for others' use */
+    return KITH_OK;
+}
+
+static void neighbours(const struct kith_topology *topology,
+                       struct kith_neighbours *list)
+{
+    if (topology->built != NULL)
+        kith_adjacency_neighbours(topology, list);
+    else
+        kith_random_cycles(topology, list);
 }
 
 const struct kith_topology_kind kith_topology_random_regular = {
     .name = "random-regular",
     .paper = "Cooper, Dyer and Greenhill, Comb., Prob. and Computing 16, 2007",
     .summary = "a random graph, `degree` neighbours for everybody [4]",
-    RANDOM_GRAPH,
+    .is_static = true,
     .keys = KITH_TOPOLOGY_READS(WEIGHTS) | KITH_TOPOLOGY_READS(DEGREE),
+    .prepare = prepare,
     .size = size,
+    .build = build,
+    .draw = draw,
+    .degree = kith_degree_option,
+    .neighbours = neighbours,
 };

@@ -105,6 +105,11 @@ void kith_adjacency_neighbours(const struct kith_topology *topology,
     .build = kith_adjacency_build, .degree = kith_adjacency_degree,            \
     .neighbours = kith_adjacency_neighbours
 
+/* random_cycles.c: the neighbours in a random graph of the option `degree` that
+ * is not stored; from 3 peers on. Cost O(degree). */
+void kith_random_cycles(const struct kith_topology *topology,
+                        struct kith_neighbours *list);
+
 /* beneath.c: entries of schedules of rounds that stand on a static undirected
  * graph, options.graph: `built` begins with its struct kith_topology. prepare:
  * names it (circulant where nothing does) and takes over its options. */
