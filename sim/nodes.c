@@ -193,7 +193,7 @@ static void step_marks(struct sim_world *world, kith_id id)
             world->nonfinite = true;
         else if (mark->kind == KITH_MARK_STEP)
             world->steps_done++;
-        if (world->options.store && mark->kind != KITH_MARK_STEP) {
+        if (mark->kind != KITH_MARK_STEP && sim_is_kept(world, id)) {
             (void)kith_rundb_mark(world->options.store, id, sim_time(world),
                                   mark); /* sticks; reported at the end */
         }

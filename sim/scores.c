@@ -225,7 +225,7 @@ const struct sim_scored *sim_scores_peers(struct sim_world *world,
     struct sim_scores *scores = world->scores;
     scores->count = 0;
     for (uint64_t i = 0; i < look->peers; i++) {
-        const kith_id id = (kith_id)(i * world->peer_count / look->peers);
+        const kith_id id = sim_sampled(world, i, look->peers);
         if (sim_alive(world, id))
             scores->scored[scores->count++].peer = id;
     }

@@ -8,6 +8,7 @@
 #include "sim/sim_result.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -18,6 +19,9 @@
  * larger runs do it once, at the end. */
 #define SCORED_PEERS 16u
 #define SHOW_S 0.2
+/* SIM_ROWS_SAMPLED: of about so many peers; what AUTO keeps of all. */
+#define KEPT_PEERS 64u
+#define KEPT_ALL 10000u
 
 struct sim_results {
     struct kith_checks checks;
@@ -36,6 +40,27 @@ static double wall(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* What the database has of peers. Whoever reads it is told. */
+static void keep(struct sim_world *world)
+{
+    const uint32_t peers = world->peer_count;
+    enum sim_rows rows = world->options.rows;
+    char text[24];
+    if (!world->options.store)
+        return;
+    if (rows == SIM_ROWS_AUTO)
+        rows = peers > KEPT_ALL ? SIM_ROWS_SAMPLED : SIM_ROWS_ALL;
+    world->kept = rows == SIM_ROWS_NONE ? 0
+                  : rows == SIM_ROWS_ALL
+                      ? 1
+                      : (peers + KEPT_PEERS - 1) / KEPT_PEERS;
+    if (world->kept == 1)
+        return;
+    (void)snprintf(text, sizeof text, "%u",
+                   world->kept == 0 ? 0 : (peers - 1) / world->kept + 1);
+    (void)kith_rundb_summary(world->options.store, "rows.peers", text);
+}
+
 /* The database writes its rows behind the run, on a thread of its own: they
  * cost the loop a copy. */
 enum kith_err sim_results_open(struct sim_world *world)
@@ -49,6 +74,7 @@ enum kith_err sim_results_open(struct sim_world *world)
     results->correlation_lowest = NAN;
     kith_checks_start(&results->checks);
     kith_values_clear(&results->values);
+    keep(world);
     if (world->options.store)
         kith_rundb_start_writer(world->options.store);
     return KITH_OK;
@@ -113,7 +139,7 @@ static void put_peer(struct sim_world *world, const struct sim_scored *scored)
 {
     const kith_id id = scored->peer;
     KITH_ASSERT(id < world->peer_count);
-    if (!world->options.store)
+    if (!sim_is_kept(world, id))
         return;
     struct kith_row row = row_of(world, id);
     row.loss =
@@ -275,7 +301,7 @@ void sim_result_rows(struct sim_world *world, uint32_t peers)
     sim_work_join_all(world);
     kith_values_clear(&world->results->values);
     for (uint64_t i = 0; i < peers; i++) {
-        const kith_id id = (kith_id)(i * world->peer_count / peers);
+        const kith_id id = sim_sampled(world, i, peers);
         if (sim_alive(world, id))
             put_unscored(world, id);
     }

@@ -398,7 +398,7 @@ static void tell_guarded(struct sim_world *world, kith_id peer,
             continue;
         if (sim_is_watched(world))
             world->report.marks[mark.kind]++;
-        if (world->options.store) /* sticks; reported at the end */
+        if (sim_is_kept(world, peer)) /* sticks; reported at the end */
             (void)kith_rundb_mark(world->options.store, peer, sim_time(world),
                                   &mark);
     }

@@ -89,6 +89,7 @@ struct sim_world {
     uint64_t events, steps_done;
     uint32_t faults_done;
     uint32_t unfinished; /* healthy peers with steps to do */
+    uint32_t kept;       /* the database has every so manieth peer; 0: none */
     bool nonfinite;      /* a model is not */
 };
 
@@ -99,6 +100,23 @@ void *sim_alloc(struct sim_world *world, size_t count, size_t size);
 static inline kith_ns sim_time(const struct sim_world *world)
 {
     return world->engine.clock.now_ns;
+}
+
+/* Are this peer's rows and marks kept? */
+static inline bool sim_is_kept(const struct sim_world *world, kith_id peer)
+{
+    return world->kept > 0 && peer % world->kept == 0;
+}
+
+/* The i-th of `count` peers at equal distances, one of those that are kept
+ * where there are enough. */
+static inline kith_id sim_sampled(const struct sim_world *world, uint64_t i,
+                                  uint64_t count)
+{
+    const uint64_t id = i * world->peer_count / count;
+    const bool rounds =
+        world->kept > 1 && count * world->kept <= world->peer_count;
+    return (kith_id)(rounds ? id - id % world->kept : id);
 }
 
 /* Asked after every event. */

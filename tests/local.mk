@@ -299,6 +299,7 @@ INTEGRATION = \
   tests/integration/test_report_paired.sh \
   tests/integration/test_resume.sh \
   tests/integration/test_sim_shards.sh \
+  tests/integration/test_sim_rows.sh \
   tests/integration/test_sim_sweep.sh \
   tests/integration/test_simulate.sh \
   tests/integration/test_swarm.sh \

@@ -72,12 +72,18 @@ struct sim_progress {
     double wall_s;
 };
 
+/* Of which peers rows and marks are kept: AUTO is ALL up to 10,000 peers,
+ * beyond that SAMPLED, some 64 of them at equal distances. The row of all, the
+ * summary and the checks count everybody in any case. */
+enum sim_rows { SIM_ROWS_AUTO, SIM_ROWS_NONE, SIM_ROWS_SAMPLED, SIM_ROWS_ALL };
+
 struct sim_options {
     const struct kith_experiment *experiment;
     const struct kith_dataset *dataset; /* NULL where the model needs none */
     unsigned threads; /* of the work pool, this one included; 0 means 1 */
     enum sim_queue_kind queue;
     enum kith_wire_mode wire;
+    enum sim_rows rows;
     enum sim_ledger_kind ledger; /* raised by an `always conserved` check */
     bool watch; /* liveness, also where no fault and no check asks for it */
     const uint8_t *claims;    /* (peers) enum sim_claim; NULL: all are honest */

@@ -41,6 +41,9 @@
       "threads of the work [sim: 1; else those of the run]")                   \
     X(QUEUE, "--queue", "KIND", "calendar or heap: the same trace [calendar]") \
     X(WIRE, "--wire", "MODE", "sized or full, in place of network.wire")       \
+    X(ROWS, "--rows", "KIND",                                                  \
+      "peers that the database has: all, sampled (64 of them) or none "        \
+      "[all; sampled above 10,000]")                                           \
     X(TRACE, "--trace", "FILE", "write every decision as a line of text")      \
     X(DUMP, "--dump", "FILE.npz",                                              \
       "models, weights and mixing matrices of every step, for NumPy")          \

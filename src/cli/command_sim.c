@@ -47,16 +47,25 @@ static int parse_choices(const struct cli_arguments *arguments,
         [SIM_QUEUE_CALENDAR] = "calendar", [SIM_QUEUE_HEAP] = "heap", NULL};
     static const char *const wires[] = {
         [KITH_WIRE_SIZED] = "sized", [KITH_WIRE_FULL] = "full", NULL};
+    static const char *const kept[] = {[SIM_ROWS_AUTO] = "auto",
+                                       [SIM_ROWS_NONE] = "none",
+                                       [SIM_ROWS_SAMPLED] = "sampled",
+                                       [SIM_ROWS_ALL] = "all",
+                                       NULL};
     unsigned queue = options->queue, wire = options->wire;
+    unsigned rows = options->rows;
     uint64_t threads = 1;
     int code = parse_choice(arguments, CLI_QUEUE, "queue", queues, &queue);
     if (code == KITH_EXIT_OK)
         code = parse_choice(arguments, CLI_WIRE, "wire mode", wires, &wire);
     if (code == KITH_EXIT_OK)
+        code = parse_choice(arguments, CLI_ROWS, "rows", kept, &rows);
+    if (code == KITH_EXIT_OK)
         code = kith_cli_number(arguments, CLI_THREADS, 1, SIM_THREADS_MAX,
                                &threads);
     options->queue = (enum sim_queue_kind)queue;
     options->wire = (enum kith_wire_mode)wire;
+    options->rows = (enum sim_rows)rows;
     options->threads = (unsigned)threads;
     return code;
 }

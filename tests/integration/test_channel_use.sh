@@ -71,8 +71,8 @@ expect 0 sim "$scratch/central.yaml" --json --out "$scratch"
 # Real processes: a window of three bursts a link at most, idle time within the
 # exchanges', and as many passes as in virtual time, but for exchanges that end
 # otherwise.
-sed 's/^faults:.*//; /crash/d; s/^network:.*//; s/dim: .*/dim: 2000000}/' \
-    "$scratch/use.yaml" >"$scratch/lab.yaml"
+sed 's/^faults:.*//; /crash/d; s/^network:.*//; s/dim: .*/dim: 1000000}/
+    s/^evaluate:.*//' "$scratch/use.yaml" >"$scratch/lab.yaml"
 expect 0 lab "$scratch/lab.yaml" --json --out "$scratch"
 sql "$(json database)" "SELECT count(*) FROM peers WHERE idle_s > exchange_s OR
     in_flight_most IS NULL OR sending_s > time_s" >"$scratch/bad"

@@ -223,6 +223,10 @@ function outcomes() {
 
 /* Peers whose curves are not on the page are in its means and bands. */
 function note(run) {
+    const kept = run.results.get('rows.peers');
+    if (!run.isCell && kept !== undefined) return make('p', {class: 'hint'},
+        (several ? 'run ' + run.letter + ': ' : '') + 'rows, marks and links are of ' + (Number(kept) > 0 ? number(Number(kept)) +
+        ' of ' + number(run.nodes) + ' peers' : 'no peer') + ' (kith sim --rows); the summary counts all');
     return !run.isCell && run.peersAll > run.peers.length ? make('p', {class: 'hint'},
         (several ? 'run ' + run.letter + ': ' : '') + 'each peer: the first ' + run.peers.length +
         ' of ' + number(run.peersAll) + '; means and bands count ' + (run.peersAll > 10000 ? 'more of them' : 'all')) : null;

@@ -1,0 +1,57 @@
+#!/bin/sh
+# Goal: --rows says of which peers the database has rows, and changes nothing
+# else; a large run's database stays small without being asked.
+# Method: one run of 200 peers with each kind, one of 10,001 with none given.
+# shellcheck source=tests/integration/lab.sh
+. "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
+
+# written PEERS
+written() {
+    cat >"$scratch/rows.yaml" <<YAML
+name: rows
+peers: $1
+stop: {steps: 4}
+model: {kind: quadratic, dim: 4}
+gossip: {algorithm: adpsgd, every: 1}
+network: {latency: 1ms}
+compute: {step: 5ms}
+YAML
+}
+
+# kept NAME [OPTION...]: peers with rows, with marks, rows of all; what the run
+# itself came to goes to $scratch/NAME.
+kept() {
+    kind_=$1
+    shift
+    expect 0 sim "$scratch/rows.yaml" --json --out "$scratch" "$@"
+    database=$(json database)
+    for key in trace_hash exchanges loss bytes steps; do json "$key"; done \
+        >"$scratch/$kind_"
+    sql "$database" "SELECT (SELECT count(DISTINCT peer) FROM series),
+        (SELECT count(DISTINCT peer) FROM marks),
+        (SELECT count(*) > 1 FROM series WHERE peer IS NULL)"
+}
+
+written 200
+check() {
+    [ "$2" = "$3" ] || fail "$1: expected $2, measured $3"
+}
+check all "200 200 1" "$(kept all --rows all)"
+check default "200 200 1" "$(kept default)"
+# Every fourth.
+check sampled "50 50 1" "$(kept sampled --rows sampled)"
+expect 0 sim "$scratch/rows.yaml" --json --out "$scratch" --rows sampled
+"$kith" report "$(json database)" --out "$scratch/page.html" >/dev/null ||
+    fail "no page of a sample"
+grep -q '"rows.peers","50"' "$scratch/page.html" || fail "the page is not told"
+check none "0 0 1" "$(kept none --rows none)"
+for kind in default sampled none; do
+    cmp "$scratch/all" "$scratch/$kind" || fail "--rows $kind: another run"
+done
+
+expect 2 sim "$scratch/rows.yaml" --rows most
+grep -q 'allowed.*sampled' "$scratch/err" || fail "$(cat "$scratch/err")"
+
+written 10001
+check "10,001 peers" "64 64 1" "$(kept large)"
+finish
