@@ -238,6 +238,7 @@ INTEGRATION = \
   tests/integration/test_lab_ddp.sh \
   tests/integration/test_lab_program.sh \
   tests/integration/test_python.sh \
+  tests/integration/test_python_tree.sh \
   tests/integration/test_libkith.sh \
   tests/integration/test_wheel.sh \
   tests/integration/test_python_fork.sh \
@@ -355,7 +356,7 @@ EXTRA_DIST += tests/hostile/abuse.py tests/hostile/attacks.py \
   tests/hostile/member.py tests/hostile/messages.py tests/hostile/rounds.py
 EXTRA_DIST += tests/oracle/oracle.py tests/oracle/averaging.py \
   tests/oracle/outer.py tests/oracle/push_sum.py tests/oracle/tracking.py
-EXTRA_DIST += tests/integration/simulate.py tests/long/accept_simulate.py \
+EXTRA_DIST += tests/integration/simulate.py tests/integration/tree.py tests/long/accept_simulate.py \
   tests/long/accept_program.py tests/long/engine_twin.py \
   tests/long/program_cost.py tests/long/program_mlp.py tests/long/torch.sh
 EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integration/resume.py \

@@ -51,6 +51,10 @@ void kith_caller_close(struct kith_caller *caller);
  * save they are its. false: a value is not finite. */
 bool kith_caller_ready(struct kith_caller *caller);
 
+/* The values are those of `sources` (kept, with what they point to) until the
+ * vectors are written next; NULL: the vectors'. As many, each of its count. */
+void kith_caller_read_from(struct kith_caller *caller,
+                           const struct kith_outside *sources);
 /* Until TRAIN is out, up to `patience_ns`: carries out what else is. */
 enum kith_turn kith_caller_wait(struct kith_caller *caller,
                                 kith_ns patience_ns);
@@ -76,6 +80,7 @@ struct kith_caller_counts {
     uint64_t step;     /* the next one, from 0: a save's count too */
     uint64_t late;     /* calls that gave up waiting */
     uint64_t items;    /* carried out, beside TRAIN */
+    uint64_t writes;   /* of the vectors, each in whole */
     kith_ns waited_ns; /* for the loop, in step() and wait() */
     kith_ns worked_ns; /* taking in, carrying out, giving out */
 };

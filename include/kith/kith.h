@@ -101,6 +101,16 @@ int kith_wait(kith_peer *peer, uint32_t timeout_ms);
  * it. KITH_OVER: its share is done, and nobody is told. */
 int kith_pause(kith_peer *peer, uint32_t timeout_ms);
 
+/* For arrays that nothing changes in place: the vectors' values are those at
+ * data[i] now, of as many values and the type that vector i was opened with.
+ * They stay yours, and as they are, until the next such call, kith_close() or
+ * until kith writes the vectors, which it does where they were opened: from
+ * then on their values are there again. NULL: they are there now. Nothing is
+ * copied. 0, or KITH_FAILED. */
+int kith_read_from(kith_peer *peer, const void *const *data, uint32_t count);
+/* How often kith has written the vectors; 0 where the handle is not open. */
+uint64_t kith_writes(kith_peer *peer);
+
 /* How good the vectors are now, by a test of the caller's: `accuracy` a share,
  * 0 to 1, or NaN; `loss` or NaN. A lab keeps it as a row of the peer's. Where
  * it has given this process the averaged model instead, for which no step is to

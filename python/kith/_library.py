@@ -44,6 +44,10 @@ def _load():
                                   ctypes.c_uint32]
     library.kith_wait.argtypes = [ctypes.c_void_p, ctypes.c_uint32]
     library.kith_pause.argtypes = [ctypes.c_void_p, ctypes.c_uint32]
+    library.kith_read_from.argtypes = [
+        ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint32]
+    library.kith_writes.restype = ctypes.c_uint64
+    library.kith_writes.argtypes = [ctypes.c_void_p]
     library.kith_report.argtypes = [ctypes.c_void_p, ctypes.c_double,
                                     ctypes.c_double]
     library.kith_stats.restype = ctypes.c_size_t

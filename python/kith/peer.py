@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import ctypes
 import json
+import math
 import os
 import sys
 import threading
@@ -11,6 +12,7 @@ import weakref
 
 from ._library import (ERROR_BYTES, FAILED, LATE, LOG, OVER, START, Error,
                        Options, lib)
+from .tree import Tree, is_tree
 from .vectors import Vectors
 
 _WAIT_MS = 100  # between two looks at Ctrl-C
@@ -43,7 +45,10 @@ def _end(peer, *_):
 class Peer:
     """A peer over a module's parameters, tensors or arrays of the host.
 
-    model: a module, a tensor, an array, or several of those. peer_file: that of
+    model: a module, a tensor, an array, or several of those, which are changed
+    in place; or a tree, of which step() makes a new one: a dict or a nest of
+    dicts, lists and tuples of arrays that speak DLPack, or such arrays where
+    they are neither tensors nor NumPy's (JAX's). peer_file: that of
     `kith peer`; None: the place that `kith lab` has given to this process
     (model.run). params: of a module those that are averaged, a function of a
     name or names, where these are not all that require a gradient; the others
@@ -63,7 +68,7 @@ class Peer:
         self._lock = threading.RLock()
         if start not in START:
             raise ValueError(f"start: {start!r}; allowed: {', '.join(START)}")
-        self._vectors = Vectors(model, params)
+        self._vectors = (Tree if is_tree(model) else Vectors)(model, params)
         own = weakref.ref(self)
         say = LOG(lambda _, line: _pass_on(own, log, line))
         self._log = say  # lives as long as the peer
@@ -79,7 +84,7 @@ class Peer:
         if not self._peer:
             raise Error(error.value.decode(errors="replace"))
         _open.add(self)
-        self.over = False
+        self.over = self.late = False
         self._patiently(lib().kith_wait(self._peer, _WAIT_MS))
 
     @contextlib.contextmanager
@@ -110,15 +115,30 @@ class Peer:
             left -= _WAIT_MS / 1000
         if said == FAILED:
             self._failed()
-        self.over = said == OVER
-        return said != LATE
+        self.over, self.late = said == OVER, said == LATE
+        return not self.late
 
-    def step(self, loss=float("nan")):
-        """A step of yours is done. False: the method's wait ran into the
-        timeout, and goes on with the next call."""
+    def step(self, given=None, *, loss=math.nan):
+        """A step of yours is done; loss: the mean of its batch, where known.
+
+            peer.step(loss)                          # changed in place
+            params = peer.step(params, loss=loss)    # a tree
+
+        Of a tree the same objects where nothing has changed them, else new
+        arrays of the same library; what is donated is copied, for kith may
+        still read it. Else True; False, and `late` of any: the method's wait
+        ran into the timeout, and goes on with the next call."""
         with self._call() as peer:
-            self._vectors.check()
-            return self._patiently(lib().kith_step(peer, float(loss), _WAIT_MS))
+            loss = self._vectors.begin(peer, given, loss)
+            return self._vectors.end(peer, self._patiently(
+                lib().kith_step(peer, loss, _WAIT_MS)))
+
+    @property
+    def params(self):
+        """The model as it is now. Of a tree: a neighbour's where Peer() has
+        adopted one, and what serve(), paused() and close() have changed."""
+        with self._lock:
+            return self._vectors.current(self._peer)
 
     @contextlib.contextmanager
     def paused(self):
@@ -138,7 +158,7 @@ class Peer:
                 with self._call() as peer:
                     self._patiently(lib().kith_wait(peer, _WAIT_MS))
 
-    def report(self, loss=float("nan"), accuracy=float("nan")):
+    def report(self, loss=math.nan, accuracy=math.nan):
         """How good the model is now, by a test of yours (accuracy: a share),
         for the rows of `kith lab`; of the averaged model where it has given
         this process that one, whose `over` is True from the start."""
@@ -172,6 +192,7 @@ class Peer:
             return
         error = ctypes.create_string_buffer(ERROR_BYTES)
         with self._call() as peer:
+            self._vectors.settle(peer)
             self._peer = None
             failed = lib().kith_close(peer, error, len(error)) != 0
         if failed:

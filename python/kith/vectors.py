@@ -12,6 +12,7 @@ class Vectors:
     collect(). `base` is the hash of what is not averaged."""
 
     def __init__(self, params, chosen=None):
+        self._params = params
         kept, self.base = collect(params, chosen)
         self._names = [name for name, _, _ in kept]
         self._given = [one for _, one, _ in kept]
@@ -25,7 +26,27 @@ class Vectors:
     def __len__(self):
         return len(self._given)
 
-    def check(self):
+    def begin(self, _, given, loss):
+        """Of step(): the loss."""
+        self._check()
+        try:
+            return float(loss if given is None else given)
+        except TypeError as error:
+            raise TypeError(f"step(): found {type(given).__name__}; what this "
+                            "peer was opened with is changed in place: "
+                            "peer.step(loss)") from error
+
+    def end(self, _, on_time):
+        """What step() returns."""
+        return on_time
+
+    def current(self, _):
+        return self._params
+
+    def settle(self, _):
+        """Changed in place by close(), too."""
+
+    def _check(self):
         """One of them a call: raises where a module was moved or cast."""
         at = self._looked = (self._looked + 1) % len(self._given)
         one = self._given[at]

@@ -35,6 +35,7 @@ enum stage { OPENING, READY, ENDED };
 struct kith_handle {
     struct kith_member_file member;
     struct kith_outside *vectors;
+    struct kith_outside *sources; /* (count) in place of them; NULL: never */
     uint32_t count;
     uint32_t buffers; /* values, the last ones */
     struct kith_options options;
@@ -42,6 +43,7 @@ struct kith_handle {
     bool adopts;
     char save[KITH_PATH_BYTES_MAX];
     struct in_lab lab; /* where there is no peer file */
+    uint64_t refills;  /* of the vectors, with an average that is evaluated */
 
     struct kith_caller *caller;
     struct kith_fork_gate *fork_gate;
@@ -227,6 +229,7 @@ static void free_handle(struct kith_handle *peer)
     pthread_cond_destroy(&peer->changed);
     pthread_mutex_destroy(&peer->mutex);
     free(peer->vectors);
+    free(peer->sources);
     free(peer);
 }
 
@@ -353,8 +356,9 @@ static bool enter(kith_peer *peer, const char *call)
     __attribute__((cleanup(leave))) kith_peer *const in_call = peer
 
 /* The averaged model, to be evaluated as it is. */
-static int no_turn(const struct kith_handle *peer)
+static int no_turn(struct kith_handle *peer)
 {
+    peer->refills++;
     kith_in_lab_refill(&peer->lab, peer->vectors, peer->count);
     return KITH_OVER;
 }
@@ -396,6 +400,50 @@ API int kith_pause(kith_peer *peer, uint32_t timeout_ms)
                ? no_turn(peer)
                : turn(peer, kith_caller_pause(peer->caller,
                                               (kith_ns)timeout_ms * KITH_MS));
+}
+
+static enum kith_err read_from(struct kith_handle *peer,
+                               const void *const *data, uint32_t count)
+{
+    if (data == NULL) {
+        kith_caller_read_from(peer->caller, NULL);
+        return KITH_OK;
+    }
+    if (count != peer->count)
+        return kith_text_fail(peer->error, sizeof peer->error, KITH_EINVAL,
+                              "kith_read_from(): found %u vectors; allowed: "
+                              "the %u that were opened",
+                              count, peer->count);
+    for (uint32_t i = 0; i < count; i++)
+        if (data[i] == NULL && peer->vectors[i].count > 0)
+            return kith_text_fail(peer->error, sizeof peer->error, KITH_EINVAL,
+                                  "kith_read_from(): data[%u] is NULL", i);
+    if (peer->sources == NULL)
+        peer->sources = calloc(count, sizeof *peer->sources);
+    if (peer->sources == NULL)
+        return kith_text_fail(peer->error, sizeof peer->error, KITH_ENOMEM,
+                              "out of memory");
+    for (uint32_t i = 0; i < count; i++) {
+        peer->sources[i] = peer->vectors[i];
+        peer->sources[i].data = (void *)(uintptr_t)data[i]; /* read alone */
+    }
+    kith_caller_read_from(peer->caller, peer->sources);
+    return KITH_OK;
+}
+
+API int kith_read_from(kith_peer *peer, const void *const *data, uint32_t count)
+{
+    IN_CALL(peer, KITH_FAILED);
+    const enum kith_err err = read_from(peer, data, count);
+    if (err != KITH_OK)
+        peer->refused = err;
+    return err == KITH_OK ? 0 : KITH_FAILED;
+}
+
+API uint64_t kith_writes(kith_peer *peer)
+{
+    IN_CALL(peer, 0);
+    return kith_caller_counts(peer->caller).writes + peer->refills;
 }
 
 /* In a lab: the run has been told to end, and does. */

@@ -19,6 +19,8 @@ struct kith_caller {
     uv_mutex_t seat;
     struct kith_thread *thread; /* NULL: not yet, or no more */
     const struct kith_outside *vectors;
+    const struct kith_outside *sources; /* of x: the vectors, or what the caller
+                                         * has in place of them */
     uint32_t count;
     bool is_over;     /* a thread has been here and left */
     bool is_taken;    /* x is what the vectors hold */
@@ -44,7 +46,7 @@ enum kith_err kith_caller_open(const struct kith_outside *vectors,
         free(caller);
         return KITH_ENOMEM;
     }
-    caller->vectors = vectors;
+    caller->vectors = caller->sources = vectors;
     caller->count = count;
     caller->step = NO_STEP;
     *out = caller;
@@ -84,16 +86,27 @@ static bool take_in(struct kith_caller *caller)
 {
     struct kith_worker *worker = caller->thread->options.worker;
     caller->is_taken = true;
-    return kith_worker_take_in(worker, caller->vectors, caller->count);
+    return kith_worker_take_in(worker, caller->sources, caller->count);
 }
 
 /* Nothing where no item has changed x. */
 static void give_out(struct kith_caller *caller)
 {
-    if (caller->is_changed)
-        kith_worker_give_out(caller->thread->options.worker, caller->vectors,
-                             caller->count);
+    if (!caller->is_changed)
+        return;
+    kith_worker_give_out(caller->thread->options.worker, caller->vectors,
+                         caller->count);
+    caller->sources = caller->vectors;
     caller->is_changed = false;
+    caller->counts.writes++;
+}
+
+void kith_caller_read_from(struct kith_caller *caller,
+                           const struct kith_outside *sources)
+{
+    uv_mutex_lock(&caller->seat);
+    caller->sources = sources == NULL ? caller->vectors : sources;
+    uv_mutex_unlock(&caller->seat);
 }
 
 /* Nobody else is here: the loop has not begun, and the caller waits for it in

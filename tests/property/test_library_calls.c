@@ -198,6 +198,13 @@ static void call_one(struct caller *caller)
         try_open(caller, at);
     } else if (what < 46) {
         try_close(caller, at, peer);
+    } else if (what < 60) {
+        const void *data[] = {values[at], halves[at]};
+        said = kith_read_from(peer, draw(caller, 2) ? data : NULL, 2);
+        assert_int_equal(said, said == 0 ? 0 : KITH_FAILED);
+        if (caller->is_alone)
+            assert_int_equal(said, is_alive ? 0 : KITH_FAILED);
+        assert_true(!caller->is_alone || is_alive || kith_writes(peer) == 0);
     } else if (what < 100) {
         const size_t size = draw(caller, sizeof json);
         const size_t length =
