@@ -192,6 +192,7 @@ UNIT = \
   tests/unit/test_update_log \
   tests/unit/test_update_sets \
   tests/unit/test_update_sets_rules \
+  tests/unit/test_names \
   tests/unit/test_weights \
   tests/unit/test_wire \
   tests/unit/test_worker \
@@ -242,6 +243,7 @@ INTEGRATION = \
   tests/integration/test_libkith.sh \
   tests/integration/test_wheel.sh \
   tests/integration/test_python_fork.sh \
+  tests/integration/test_cli_names.sh \
   tests/integration/test_cli_init.sh \
   tests/integration/test_cli_json.sh \
   tests/integration/test_cli_device.sh \

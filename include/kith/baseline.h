@@ -44,7 +44,8 @@ struct kith_baseline_config {
      * NULL: none. */
     const char *save;
     const char *init; /* weights to start from, unless it resumes; or NULL */
-    bool resume;      /* go on from it; KITH_ENOENT where there is none */
+    const struct kith_names *names; /* of init; or NULL: ours */
+    bool resume; /* go on from it; KITH_ENOENT where there is none */
     /* Set from a signal handler: training ends after the current step, with a
      * last row. May be NULL. */
     const volatile sig_atomic_t *stop;

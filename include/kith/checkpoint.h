@@ -92,15 +92,21 @@ size_t kith_dtype_bytes(enum kith_dtype dtype);
 /* Every view of the layout from a safetensors file, into z (dim), float64. A
  * name may have "transformer." or "model." before it; tensors that no view
  * names are left alone (a tied head, attention masks). BF16 and F16 are
- * widened. KITH_EMISMATCH: a view is missing or has another shape; all errors
- * with a line in `error` (KITH_CHECKPOINT_ERROR_BYTES). */
+ * widened. `names` (NULL: ours) is what they are called and how they lie there.
+ * KITH_EMISMATCH: names do not fit the model, or views are missing or have
+ * other shapes, which the line says of each, and what was close; all errors
+ * with a line in `error` (KITH_WEIGHTS_ERROR_BYTES). */
+#define KITH_WEIGHTS_ERROR_BYTES 1536
+struct kith_names; /* kith/names.h */
 KITH_MUST_CHECK enum kith_err
-kith_weights_read(const char *path, const struct kith_layout *layout, double *z,
-                  char *error);
-/* The views of z as F32, which Hugging Face's loaders read. */
+kith_weights_read(const char *path, const struct kith_names *names,
+                  const struct kith_layout *layout, double *z, char *error);
+/* The views of z as F32, which Hugging Face's loaders read. KITH_EMISMATCH:
+ * as above, or two would have one name. */
 KITH_MUST_CHECK enum kith_err
-kith_weights_write(const char *path, const struct kith_layout *layout,
-                   const double *z, char *error);
+kith_weights_write(const char *path, const struct kith_names *names,
+                   const struct kith_layout *layout, const double *z,
+                   char *error);
 
 /* The experiment that a checkpoint of ours was written under, malloc'd and
  * terminated, so that it can be evaluated, sampled and exported alone; its

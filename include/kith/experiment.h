@@ -187,6 +187,16 @@ kith_experiment_parse(const char *name, const char *text, size_t size,
                       struct kith_experiment *experiment, char *error);
 void kith_experiment_close(struct kith_experiment *experiment);
 
+/* A file of another program's names (kith/names.h), errors as above; from
+ * memory, `path` stands in messages. kith_names_close() on KITH_OK. */
+struct kith_names;
+KITH_MUST_CHECK enum kith_err
+kith_names_load(const char *path, struct kith_names *names, char *error);
+KITH_MUST_CHECK enum kith_err kith_names_parse(const char *path,
+                                               const char *text, size_t size,
+                                               struct kith_names *names,
+                                               char *error);
+
 /* Steps per peer: stop.steps, or floor(epochs * rows / (peers * batch)), or
  * UINT64_MAX where stop is a time alone. */
 uint64_t kith_experiment_steps(const struct kith_experiment *experiment,

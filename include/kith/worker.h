@@ -149,9 +149,12 @@ kith_worker_measure(const struct kith_worker_config *config,
                     struct kith_worker_memory *memory);
 /* Weights to start from, of a safetensors file (kith_weights_read), before
  * anything has run. KITH_EMISMATCH: another model's; KITH_ENONFINITE; with a
- * line in `error` (KITH_DATA_ERROR_BYTES), and the worker as it was. */
+ * line in `error` (KITH_WEIGHTS_ERROR_BYTES), and the worker as it was. */
+struct kith_names;
 KITH_MUST_CHECK enum kith_err kith_worker_init(struct kith_worker *worker,
-                                               const char *path, char *error);
+                                               const char *path,
+                                               const struct kith_names *names,
+                                               char *error);
 
 /* On the driver's own thread, before the item starts: a TRAIN leaves x as it is
  * now in the snapshots of its edges, which may be sent while it runs. Where

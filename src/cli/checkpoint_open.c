@@ -26,6 +26,20 @@ static int refuse(const struct cli_model *model, enum kith_err err,
         code == KITH_EXIT_RESOURCES ? code : KITH_EXIT_EXPERIMENT, "%s", error);
 }
 
+int kith_cli_names_open(struct kith_names *names,
+                        const struct cli_arguments *arguments)
+{
+    char error[KITH_EXPERIMENT_ERROR_BYTES];
+    memset(names, 0, sizeof *names);
+    if (!kith_cli_given(arguments, CLI_NAMES))
+        return KITH_EXIT_OK;
+    const enum kith_err err =
+        kith_names_load(arguments->values[CLI_NAMES], names, error);
+    return err == KITH_OK ? KITH_EXIT_OK
+                          : kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT,
+                                          "--names: %s", error);
+}
+
 /* The checkpoint as it was written; on the host, for its backend need not be
  * here. */
 static int read_parameters(struct cli_model *model, const char *text)
@@ -87,7 +101,7 @@ static int check_shape(const struct cli_model *model)
     const struct kith_graph_options options = {
         .backend = kith_backend_stand_in(experiment->backend), .rows = 1};
     struct kith_graph *network;
-    char error[KITH_CHECKPOINT_ERROR_BYTES];
+    char error[KITH_WEIGHTS_ERROR_BYTES];
     if (model->arguments->set_count == 0)
         return KITH_EXIT_OK;
     enum kith_err err =
@@ -102,7 +116,7 @@ static int check_shape(const struct cli_model *model)
     else if (layout->dim != model->dim)
         err = KITH_EMISMATCH;
     else
-        err = kith_weights_read(model->path, layout, z, error);
+        err = kith_weights_read(model->path, NULL, layout, z, error);
     free(z);
     kith_graph_close(network);
     if (err == KITH_OK)

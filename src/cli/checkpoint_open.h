@@ -3,6 +3,7 @@
 #define KITH_CLI_CHECKPOINT_OPEN_H
 
 #include "cli.h"
+#include "kith/names.h"
 #include "kith/tokenizer.h"
 
 /* The model of a checkpoint, alone. */
@@ -22,6 +23,10 @@ int kith_cli_model_open(struct cli_model *model,
  * here is told, and done without. */
 int kith_cli_model_compute(struct cli_model *model);
 void kith_cli_model_close(struct cli_model *model);
+
+/* --names; an empty one where it was not given. kith_names_close() on 0. */
+int kith_cli_names_open(struct kith_names *names,
+                        const struct cli_arguments *arguments);
 
 /* Text and tokens: characters of an alphabet, bytes, or byte pairs. */
 struct cli_codec {

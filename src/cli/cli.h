@@ -27,6 +27,8 @@
       "(lab) [the newest of FILE in DIR]")                                     \
     X(INIT, "--init", "FILE",                                                  \
       "weights to start from: safetensors, with the model's names")            \
+    X(NAMES, "--names", "FILE",                                                \
+      "what the other program calls the tensors, and how they lie there")      \
     X(DATA, "--data", "PATH", "in place of the checkpoint's data.path")        \
     X(ESTIMATE, "--estimate", "N",                                             \
       "running statistics anew, over N training batches [as stored]")          \

@@ -71,19 +71,20 @@ static int check_config(const struct cli_arguments *arguments, const char *path,
                                path);
 }
 
-static int write_weights(const struct cli_model *model, const char *out)
+static int write_weights(const struct cli_model *model,
+                         const struct kith_names *names, const char *out)
 {
     const struct kith_experiment *experiment = &model->experiment;
     const struct kith_graph_options options = {
         .backend = kith_backend_stand_in(experiment->backend), .rows = 1};
     struct kith_graph *network;
-    char error[KITH_CHECKPOINT_ERROR_BYTES];
+    char error[KITH_WEIGHTS_ERROR_BYTES];
     enum kith_err err =
         kith_graph_open(experiment->model, &experiment->model_config, &options,
                         &network, error);
     if (err == KITH_OK) {
-        err = kith_weights_write(out, kith_graph_layout(network), model->z,
-                                 error);
+        err = kith_weights_write(out, names, kith_graph_layout(network),
+                                 model->z, error);
         kith_graph_close(network);
     }
     if (err == KITH_OK)
@@ -113,10 +114,13 @@ static int check_out(const struct cli_arguments *arguments, const char *out)
     return KITH_EXIT_OK;
 }
 
-static int export_model(const struct cli_model *model, const char *out)
+/* Under other names nothing is GPT-2's, and no config.json can say so. */
+static int export_model(const struct cli_model *model,
+                        const struct kith_names *names, const char *out)
 {
     const struct cli_arguments *arguments = model->arguments;
-    const bool gpt = strcmp(model->experiment.model->name, "gpt") == 0;
+    const bool gpt =
+        strcmp(model->experiment.model->name, "gpt") == 0 && names == NULL;
     char text[CONFIG_BYTES], path[KITH_PATH_BYTES_MAX];
     bool same = true;
     int code = KITH_EXIT_OK;
@@ -136,7 +140,7 @@ static int export_model(const struct cli_model *model, const char *out)
                                    "--out: the path is too long");
     }
     if (code == KITH_EXIT_OK)
-        code = write_weights(model, out);
+        code = write_weights(model, names, out);
     if (code == KITH_EXIT_OK && !same)
         code = kith_cli_replace_file(arguments, path, text);
     if (code == KITH_EXIT_OK)
@@ -149,6 +153,7 @@ static int export_model(const struct cli_model *model, const char *out)
 int kith_cli_export(const struct cli_arguments *arguments)
 {
     struct cli_model model;
+    struct kith_names names;
     const char *out = arguments->values[CLI_OUT];
     if (out == NULL)
         return kith_cli_fail(arguments, KITH_EXIT_USAGE,
@@ -156,10 +161,14 @@ int kith_cli_export(const struct cli_arguments *arguments)
                              "my-model/model.safetensors");
     int code = check_out(arguments, out);
     if (code == KITH_EXIT_OK)
-        code = kith_cli_model_open(&model, arguments);
+        code = kith_cli_names_open(&names, arguments);
     if (code != KITH_EXIT_OK)
         return code;
-    code = export_model(&model, out);
-    kith_cli_model_close(&model);
+    code = kith_cli_model_open(&model, arguments);
+    if (code == KITH_EXIT_OK) {
+        code = export_model(&model, names.count > 0 ? &names : NULL, out);
+        kith_cli_model_close(&model);
+    }
+    kith_names_close(&names);
     return code;
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "calibrate.h"
+#include "checkpoint_open.h"
 #include "cli.h"
 #include "kith/baseline.h"
 #include "kith/check.h"
@@ -196,12 +197,23 @@ int kith_cli_train(const struct cli_arguments *arguments)
     struct training training = {.run = &run};
     struct kith_baseline_result result = {0};
     struct kith_summary summary = {0};
+    struct kith_names names;
     char error[KITH_RESUME_ERROR_BYTES] = "";
+    if (kith_cli_given(arguments, CLI_NAMES) &&
+        !kith_cli_given(arguments, CLI_INIT))
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--names: what the tensors of --init are called; "
+                             "give both");
     int code = kith_cli_calibrate_if(arguments, false);
     if (code == KITH_EXIT_OK)
-        code = kith_cli_run_open(&run, arguments, KITH_WORLD_TRAIN);
+        code = kith_cli_names_open(&names, arguments);
     if (code != KITH_EXIT_OK)
         return code;
+    code = kith_cli_run_open(&run, arguments, KITH_WORLD_TRAIN);
+    if (code != KITH_EXIT_OK) {
+        kith_names_close(&names);
+        return code;
+    }
     kith_cli_catch_signals();
     kith_checks_start(&training.checks);
     if (!kith_model_learns(run.experiment.model))
@@ -211,6 +223,7 @@ int kith_cli_train(const struct cli_arguments *arguments)
         .dataset = run.has_dataset ? &run.dataset : NULL,
         .save = run.save[0] == '\0' ? NULL : run.save,
         .init = arguments->values[CLI_INIT],
+        .names = names.count > 0 ? &names : NULL,
         .resume = run.resume,
         .stop = &kith_cli_stop,
         .arg = &training,
@@ -223,6 +236,7 @@ int kith_cli_train(const struct cli_arguments *arguments)
     set_evaluations(&run, &config);
     training.parts = config.curve.rows > 0;
     const enum kith_err err = kith_baseline_run(&config, &result, error);
+    kith_names_close(&names);
     if (err == KITH_OK) {
         run.experiment.compute.peak = result.standing.peak;
         summarise(&training, &result, &summary);

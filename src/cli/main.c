@@ -17,7 +17,8 @@ static const struct cli_command commands[] = {
     {
         COMMAND(train, 0, 1),
         .summary = "train on one process without neighbours: the baseline",
-        .usage = "EXPERIMENT.yaml [--save PATH] [--resume] [--init FILE]\n"
+        .usage = "EXPERIMENT.yaml [--save PATH] [--resume]\n"
+                 "                  [--init FILE [--names FILE]]\n"
                  "                  [--threads N] [--set KEY=VALUE] [--json] | "
                  "--resume PATH",
         .details =
@@ -31,7 +32,8 @@ static const struct cli_command commands[] = {
             "Example: kith train examples/digits.yaml --set train.batch=64\n   "
             "      kith train --resume digits-train-1.save",
         .options = RUN_OPTIONS | CLI_BIT(SAVE) | CLI_BIT(RESUME) |
-                   CLI_BIT(INIT) | CLI_BIT(CALIBRATE) | CLI_BIT(THREADS),
+                   CLI_BIT(INIT) | CLI_BIT(NAMES) | CLI_BIT(CALIBRATE) |
+                   CLI_BIT(THREADS),
     },
     {
         COMMAND(eval, 1, 1),
@@ -64,15 +66,19 @@ static const struct cli_command commands[] = {
     {
         COMMAND(export, 1, 1),
         .summary = "write the model of a checkpoint for other programs",
-        .usage = "CHECKPOINT --out FILE.safetensors",
+        .usage = "CHECKPOINT --out FILE.safetensors [--names FILE]",
         .details = "The weights alone, as F32, under the names of Hugging Face "
                    "for gpt (a config.json\nbeside it, so that from_pretrained "
                    "opens the folder), else under the model's own.\nThe way "
                    "in: kith train --init FILE.safetensors.\n\n"
+                   "For both, --names FILE says what another program calls the "
+                   "tensors and how they\nlie there, a line each:\n\n"
+                   "  conv.weight: {name: conv1.weight, axes: [2, 3, 1, 0]}\n"
+                   "  blocks.*.norm.weight: h.*.ln_1.weight\n\n"
                    "Example: kith export shakespeare-train-1.save --out "
                    "romeo/model.safetensors",
         .out = "the file",
-        .options = CLI_BIT(OUT),
+        .options = CLI_BIT(OUT) | CLI_BIT(NAMES),
     },
     {
         COMMAND(sim, 0, 1),

@@ -15,8 +15,8 @@
 #define TREE_ITEMS_MAX 65536u
 /* experiment -> faults -> one of them -> its keys. */
 #define TREE_DEPTH_MAX 6u
-/* Keys of one mapping; the longest section has ten. */
-#define TREE_KEYS_MAX 64u
+/* Keys of one mapping: a file of a model's names has most (kith/names.h). */
+#define TREE_KEYS_MAX 1024u
 /* Bytes of one key or value; a path is the longest. */
 #define TREE_TEXT_MAX 1023u
 

@@ -168,6 +168,8 @@ libkith_worker_a_SOURCES = \
   src/training/checkpoint/atomic_file.c \
   src/training/checkpoint/atomic_file.h \
   src/training/checkpoint/initial_weights.c \
+  src/training/checkpoint/misfits.c \
+  src/training/checkpoint/names.c \
   src/training/checkpoint/restore.c \
   src/training/checkpoint/safetensors.c \
   src/training/checkpoint/save.c \

@@ -203,7 +203,7 @@ static void train(const struct dump *dump, uint64_t steps)
     double *losses = add("", "losses", 1, &steps);
     kith_worker_read(worker, x);
     if (dump->weights != NULL &&
-        kith_weights_read(dump->weights, layout, x, error) != KITH_OK)
+        kith_weights_read(dump->weights, NULL, layout, x, error) != KITH_OK)
         die(error);
     add_views("start.", layout, layout->dim, x);
     first_gradient(dump, x);

@@ -451,12 +451,13 @@ static void test_init_width(void **state)
     struct kith_worker *wide = open_worker(&experiment, 0);
     *(double *)kith_worker_slot(wide, KITH_SLOT_LIVE) = 1e300;
     assert_int_equal(save(wide, path, 1), KITH_OK);
-    assert_int_equal(kith_worker_init(wide, path, error), KITH_OK);
+    assert_int_equal(kith_worker_init(wide, path, NULL, error), KITH_OK);
     kith_worker_close(wide);
     experiment.backend = kith_backend_find("naive32");
     struct kith_worker *narrow = open_worker(&experiment, 0);
 
-    assert_int_equal(kith_worker_init(narrow, path, error), KITH_ENONFINITE);
+    assert_int_equal(kith_worker_init(narrow, path, NULL, error),
+                     KITH_ENONFINITE);
 
     assert_non_null(strstr(error, "not finite here"));
     kith_worker_close(narrow);

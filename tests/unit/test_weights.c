@@ -17,7 +17,7 @@
 #include "kith/model.h"
 
 static char path[] = "/tmp/kith-weights-XXXXXX";
-static char error[KITH_CHECKPOINT_ERROR_BYTES];
+static char error[KITH_WEIGHTS_ERROR_BYTES];
 static struct kith_graph *network;
 static const struct kith_layout *layout;
 static double *x, *z; /* (dim) */
@@ -75,7 +75,7 @@ static void write_views(const char *prefix, enum kith_dtype dtype,
 
 static void expect_values(void)
 {
-    if (kith_weights_read(path, layout, z, error) != KITH_OK)
+    if (kith_weights_read(path, NULL, layout, z, error) != KITH_OK)
         fail_msg("%s", error);
     for (size_t i = 0; i < layout->dim; i++)
         assert_true(z[i] == (double)(i % 8) / 2);
@@ -86,9 +86,9 @@ static void test_round_trip(void **state)
     (void)state;
     for (size_t i = 0; i < layout->dim; i++)
         x[i] = (double)(float)(0.37 * (double)i - 5);
-    if (kith_weights_write(path, layout, x, error) != KITH_OK)
+    if (kith_weights_write(path, NULL, layout, x, error) != KITH_OK)
         fail_msg("%s", error);
-    if (kith_weights_read(path, layout, z, error) != KITH_OK)
+    if (kith_weights_read(path, NULL, layout, z, error) != KITH_OK)
         fail_msg("%s", error);
     assert_memory_equal(x, z, layout->dim * sizeof *x);
 }
@@ -143,7 +143,7 @@ static void flatten_one(struct kith_tensor_entry *entries, size_t *count)
 
 static void expect_refusal(enum kith_err want, const char *part)
 {
-    assert_int_equal(kith_weights_read(path, layout, z, error), want);
+    assert_int_equal(kith_weights_read(path, NULL, layout, z, error), want);
     if (strstr(error, part) == NULL || strstr(error, path) == NULL)
         fail_msg("\"%s\" does not say \"%s\"", error, part);
 }
@@ -170,12 +170,13 @@ static void test_files(void **state)
     assert_non_null(file);
     assert_int_equal(fclose(file), 0);
     expect_refusal(KITH_EPARSE, "truncated");
-    assert_int_equal(kith_weights_read("/nowhere/x", layout, z, error),
+    assert_int_equal(kith_weights_read("/nowhere/x", NULL, layout, z, error),
                      KITH_ENOENT);
     assert_non_null(strstr(error, "/nowhere/x"));
-    assert_int_equal(kith_weights_write("/nowhere/x", layout, x, error),
+    assert_int_equal(kith_weights_write("/nowhere/x", NULL, layout, x, error),
                      KITH_ENOENT);
-    assert_int_equal(kith_weights_read("/tmp", layout, z, error), KITH_EINVAL);
+    assert_int_equal(kith_weights_read("/tmp", NULL, layout, z, error),
+                     KITH_EINVAL);
     assert_non_null(strstr(error, "not a plain file"));
 }
 

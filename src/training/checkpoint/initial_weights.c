@@ -27,7 +27,7 @@ static enum kith_err check_scalar(const char *path, char *error)
 }
 
 enum kith_err kith_worker_init(struct kith_worker *worker, const char *path,
-                               char *error)
+                               const struct kith_names *names, char *error)
 {
     const struct kith_worker_content content = kith_worker_content(worker);
     const size_t dim = content.layout->dim;
@@ -39,7 +39,7 @@ enum kith_err kith_worker_init(struct kith_worker *worker, const char *path,
     if (z == NULL)
         return kith_file_complain(error, KITH_ENOMEM, "reading", path,
                                   "no memory");
-    err = kith_weights_read(path, content.layout, z, error);
+    err = kith_weights_read(path, names, content.layout, z, error);
     const double most =
         content.backend->element_bytes == sizeof(double) ? DBL_MAX : FLT_MAX;
     for (size_t i = 0; i < dim && err == KITH_OK; i++) {

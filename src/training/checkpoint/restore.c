@@ -349,7 +349,8 @@ static enum kith_err read_parameters(const struct source *source,
     if (err == KITH_OK && gossips)
         err = read_scalars(source, task, scalars);
     if (err == KITH_OK)
-        err = kith_source_views(source, layout, z);
+        err = kith_source_views(source, NULL, layout, z,
+                                KITH_CHECKPOINT_ERROR_BYTES);
     const bool scaled = err == KITH_OK && gossips && algorithm->factor != NULL;
     const double factor = scaled ? algorithm->factor(scalars) : 1;
     for (size_t i = 0; i < layout->gossiped && factor != 1; i++)

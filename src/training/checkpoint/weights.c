@@ -24,15 +24,6 @@ find_view(const struct kith_safetensors *file,
     return found;
 }
 
-static void shape_text(const struct kith_tensor_entry *tensor, char text[96])
-{
-    size_t at = 0;
-    text[0] = '\0';
-    for (uint32_t i = 0; i < tensor->rank; i++)
-        at = kith_text_add(text, 96, at, "%s%" PRIu64, i == 0 ? "" : ", ",
-                           tensor->shape[i]);
-}
-
 void kith_checkpoint_entry(struct kith_tensor_entry *entry, const char *prefix,
                            enum kith_dtype dtype,
                            const struct kith_model_view *view)
@@ -51,33 +42,57 @@ bool kith_checkpoint_same_shape(const struct kith_tensor_entry *a,
            memcmp(a->shape, b->shape, sizeof a->shape) == 0;
 }
 
-enum kith_err kith_source_views(const struct source *source,
-                                const struct kith_layout *layout, double *z)
+const struct kith_tensor_entry *
+kith_source_find(const struct source *source, const struct kith_names *names,
+                 const struct kith_model_view *view,
+                 struct kith_tensor_entry *wanted,
+                 const struct kith_names_pair **pair)
 {
-    for (uint32_t i = 0; i < layout->view_count; i++) {
-        const struct kith_model_view *view = &layout->views[i];
-        const struct kith_tensor_entry *tensor = find_view(&source->file, view);
-        char what[KITH_CHECKPOINT_ERROR_BYTES], found[96], wanted[96];
-        struct kith_tensor_entry entry;
-        kith_checkpoint_entry(&entry, "", KITH_DTYPE_F32, view);
-        const bool fits =
-            tensor != NULL && kith_checkpoint_same_shape(tensor, &entry);
-        if (tensor == NULL) {
-            (void)snprintf(what, sizeof what,
-                           "it has no tensor %s: another model's?", view->name);
-        } else if (!fits) {
-            shape_text(tensor, found);
-            shape_text(&entry, wanted);
-            (void)snprintf(what, sizeof what,
-                           "tensor %s is (%s), the model's is (%s)",
-                           tensor->name, found, wanted);
-        }
-        if (!fits)
-            return refuse(source, KITH_EMISMATCH, what);
-        kith_dtype_read(tensor->dtype, view->elements,
-                        source->map.bytes + tensor->offset, z + view->offset);
+    *pair = kith_names_entry(names, view, wanted);
+    return *pair == NULL ? find_view(&source->file, view)
+                         : kith_safetensors_find(&source->file, wanted->name);
+}
+
+static enum kith_err read_view(const struct source *source,
+                               const struct kith_tensor_entry *tensor,
+                               const struct kith_names_pair *pair,
+                               const struct kith_model_view *view, double *z)
+{
+    const uint8_t *bytes = source->map.bytes + tensor->offset;
+    if (pair == NULL || pair->axis_count == 0) {
+        kith_dtype_read(tensor->dtype, view->elements, bytes, z);
+        return KITH_OK;
     }
+    double *theirs = malloc((view->elements + 1) * sizeof *theirs);
+    if (theirs == NULL)
+        return refuse(source, KITH_ENOMEM, "no memory");
+    kith_dtype_read(tensor->dtype, view->elements, bytes, theirs);
+    kith_names_to_ours(pair, view, theirs, z);
+    free(theirs);
     return KITH_OK;
+}
+
+enum kith_err kith_source_views(const struct source *source,
+                                const struct kith_names *names,
+                                const struct kith_layout *layout, double *z,
+                                size_t error_size)
+{
+    bool fits = true;
+    for (uint32_t i = 0; i < layout->view_count && fits; i++) {
+        const struct kith_model_view *view = &layout->views[i];
+        const struct kith_names_pair *pair;
+        struct kith_tensor_entry wanted;
+        const struct kith_tensor_entry *tensor =
+            kith_source_find(source, names, view, &wanted, &pair);
+        fits = tensor != NULL && kith_checkpoint_same_shape(tensor, &wanted);
+        const enum kith_err err =
+            fits ? read_view(source, tensor, pair, view, z + view->offset)
+                 : KITH_OK;
+        if (err != KITH_OK)
+            return err;
+    }
+    return fits ? KITH_OK
+                : kith_source_misfits(source, names, layout, error_size);
 }
 
 enum kith_err
@@ -116,15 +131,30 @@ enum kith_err kith_source_text(const struct source *source, const char *key,
                : KITH_OK;
 }
 
+/* Of names and layout, before a file is opened. */
+static enum kith_err check_names(const struct kith_names *names,
+                                 const struct kith_layout *layout, char *error)
+{
+    char why[KITH_NAMES_ERROR_BYTES];
+    if (names == NULL || kith_names_check(names, layout, why) == KITH_OK)
+        return KITH_OK;
+    (void)kith_text_copy(error, KITH_WEIGHTS_ERROR_BYTES, why);
+    return KITH_EMISMATCH;
+}
+
 enum kith_err kith_weights_read(const char *path,
+                                const struct kith_names *names,
                                 const struct kith_layout *layout, double *z,
                                 char *error)
 {
     struct source source;
+    if (check_names(names, layout, error) != KITH_OK)
+        return KITH_EMISMATCH;
     enum kith_err err = kith_source_open(&source, path, error, NULL);
     if (err != KITH_OK)
         return err;
-    err = kith_source_views(&source, layout, z);
+    err =
+        kith_source_views(&source, names, layout, z, KITH_WEIGHTS_ERROR_BYTES);
     kith_source_close(&source);
     return err;
 }
@@ -154,37 +184,93 @@ static void write_singles(struct work_writer *writer, const double *z, size_t n)
     }
 }
 
+static enum kith_err write_view(struct work_writer *writer,
+                                const struct kith_names_pair *pair,
+                                const struct kith_model_view *view,
+                                const double *z)
+{
+    if (pair == NULL || pair->axis_count == 0) {
+        write_singles(writer, z, view->elements);
+        return KITH_OK;
+    }
+    double *theirs = malloc((view->elements + 1) * sizeof *theirs);
+    if (theirs == NULL)
+        return KITH_ENOMEM;
+    kith_names_to_theirs(pair, view, z, theirs);
+    write_singles(writer, theirs, view->elements);
+    free(theirs);
+    return KITH_OK;
+}
+
+static enum kith_err write_views(const char *path,
+                                 const struct kith_names *names,
+                                 const struct kith_layout *layout,
+                                 const double *z, const uint8_t *header,
+                                 size_t header_bytes, char *error)
+{
+    struct work_writer writer;
+    enum kith_err err = kith_atomic_file_open(&writer, path, error);
+    if (err != KITH_OK)
+        return err;
+    kith_atomic_file_write(&writer, header, header_bytes);
+    for (uint32_t i = 0; i < layout->view_count && err == KITH_OK; i++) {
+        const struct kith_model_view *view = &layout->views[i];
+        struct kith_tensor_entry entry;
+        err = write_view(&writer, kith_names_entry(names, view, &entry), view,
+                         z + view->offset);
+    }
+    if (err == KITH_OK)
+        return kith_atomic_file_commit(&writer, false, error);
+    kith_atomic_file_abandon(&writer);
+    return kith_file_complain(error, err, "writing", path, "no memory");
+}
+
+/* Two of one name would be one. */
+static enum kith_err check_twins(const struct kith_names *names,
+                                 const struct kith_tensor_entry *entries,
+                                 uint32_t count, char *error)
+{
+    for (uint32_t i = 0; names != NULL && i < count; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (strcmp(entries[i].name, entries[k].name) == 0) {
+                (void)snprintf(error, KITH_WEIGHTS_ERROR_BYTES,
+                               "%.300s: two tensors of the model would be "
+                               "called \"%s\"",
+                               names->path, entries[i].name);
+                return KITH_EMISMATCH;
+            }
+    return KITH_OK;
+}
+
 enum kith_err kith_weights_write(const char *path,
+                                 const struct kith_names *names,
                                  const struct kith_layout *layout,
                                  const double *z, char *error)
 {
     static const struct kith_text_entry texts[] = {{"format", "pt"}};
-    struct work_writer writer;
     uint8_t *header = NULL;
     size_t header_bytes = 0;
+    if (check_names(names, layout, error) != KITH_OK)
+        return KITH_EMISMATCH;
     struct kith_tensor_entry *entries =
         calloc(layout->view_count + 1, sizeof *entries);
-    enum kith_err err = KITH_ENOMEM;
-    if (entries != NULL) {
-        for (uint32_t i = 0; i < layout->view_count; i++)
-            kith_checkpoint_entry(&entries[i], "", KITH_DTYPE_F32,
-                                  &layout->views[i]);
+    if (entries == NULL)
+        return kith_file_complain(error, KITH_ENOMEM, "writing", path,
+                                  "no memory");
+    for (uint32_t i = 0; i < layout->view_count; i++)
+        (void)kith_names_entry(names, &layout->views[i], &entries[i]);
+    enum kith_err err = check_twins(names, entries, layout->view_count, error);
+    if (err == KITH_OK) {
         err = kith_safetensors_header(entries, layout->view_count, texts, 1,
                                       &header, &header_bytes);
+        if (err != KITH_OK)
+            (void)kith_file_complain(error, err, "writing", path,
+                                     err == KITH_ENOMEM ? "no memory"
+                                                        : "too many tensors");
     }
     free(entries);
-    if (err != KITH_OK)
-        return kith_file_complain(error, err, "writing", path,
-                                  err == KITH_ENOMEM ? "no memory"
-                                                     : "too many tensors");
-    err = kith_atomic_file_open(&writer, path, error);
-    if (err == KITH_OK) {
-        kith_atomic_file_write(&writer, header, header_bytes);
-        for (uint32_t i = 0; i < layout->view_count; i++)
-            write_singles(&writer, z + layout->views[i].offset,
-                          layout->views[i].elements);
-        err = kith_atomic_file_commit(&writer, false, error);
-    }
+    if (err == KITH_OK)
+        err = write_views(path, names, layout, z, header, header_bytes, error);
     free(header);
     return err;
 }

@@ -5,6 +5,7 @@
 #include "atomic_file.h"
 #include "kith/checkpoint.h"
 #include "kith/model.h"
+#include "kith/names.h"
 
 bool kith_checkpoint_same_shape(const struct kith_tensor_entry *a,
                                 const struct kith_tensor_entry *b);
@@ -31,10 +32,24 @@ static inline enum kith_err refuse(const struct source *source,
 /* A text of the header, malloc'd; NULL: there is none of that key. */
 KITH_MUST_CHECK enum kith_err kith_source_text(const struct source *source,
                                                const char *key, char **text);
-/* Every view, into z (dim). */
+/* The tensor that stands for a view, NULL: none; `wanted` is its name and shape
+ * there, and `pair` says so where names do. */
+const struct kith_tensor_entry *
+kith_source_find(const struct source *source, const struct kith_names *names,
+                 const struct kith_model_view *view,
+                 struct kith_tensor_entry *wanted,
+                 const struct kith_names_pair **pair);
+/* Every view, into z (dim). KITH_EMISMATCH: as kith_source_misfits() says. */
 KITH_MUST_CHECK enum kith_err
-kith_source_views(const struct source *source, const struct kith_layout *layout,
-                  double *z);
+kith_source_views(const struct source *source, const struct kith_names *names,
+                  const struct kith_layout *layout, double *z,
+                  size_t error_size);
+/* One line of which views did not fit, how, and what was close, as many as
+ * error_size bytes hold (misfits.c). KITH_EMISMATCH. */
+enum kith_err kith_source_misfits(const struct source *source,
+                                  const struct kith_names *names,
+                                  const struct kith_layout *layout,
+                                  size_t error_size);
 /* The entry of a view under PREFIX + its name. */
 void kith_checkpoint_entry(struct kith_tensor_entry *entry, const char *prefix,
                            enum kith_dtype dtype,

@@ -503,7 +503,7 @@ enum kith_err kith_baseline_run(const struct kith_baseline_config *config,
     if (err == KITH_OK)
         err = kith_evaluator_part(run.evaluator, run.curve.plan.rows, error);
     if (err == KITH_OK && config->init != NULL && !config->resume)
-        err = kith_worker_init(run.worker, config->init, error);
+        err = kith_worker_init(run.worker, config->init, config->names, error);
     if (err == KITH_OK && config->save != NULL)
         err = kith_baseline_saves_open(&run.saves, config, run.worker,
                                        run.alone.save_period_ns, error);
