@@ -76,7 +76,8 @@ static void run_item(struct sim_replay *replay, kith_id peer,
     state->working = false;
     if (state->work.kind == KITH_WORK_SAVE)
         return; /* written when it was asked for: it may outlive its peer */
-    kith_worker_run(state->worker, &state->work, result);
+    if (!replay->report->decisions || state->work.kind != KITH_WORK_TRAIN)
+        kith_worker_run(state->worker, &state->work, result);
     if (state->work.kind != KITH_WORK_TRAIN)
         sim_replay_forget(state);
     replay->report->items++;
@@ -158,6 +159,8 @@ static void worked(struct sim_replay *replay, kith_id peer)
         return;
     }
     run_item(replay, peer, found);
+    if (replay->report->decisions)
+        *found = expected;
     if (found->finite != expected.finite) {
         sim_replay_diverge(replay, peer, "expected a %s step, found a %s one",
                            expected.finite ? "finite" : "non-finite",
@@ -166,7 +169,9 @@ static void worked(struct sim_replay *replay, kith_id peer)
     }
     if (found->kind == KITH_WORK_TRAIN) {
         replay->report->steps += !found->is_part;
-        sim_replay_compare(&replay->report->losses, expected.loss, found->loss);
+        if (!replay->report->decisions)
+            sim_replay_compare(&replay->report->losses, expected.loss,
+                               found->loss);
     }
     state->head.event.result = found;
     step(replay, peer);
@@ -448,13 +453,20 @@ static void open_replay(struct sim_replay *replay, char *note)
     }
     replay->err = kith_journal_open(options->path, experiment, &replay->journal,
                                     note, replay->error);
+    if (replay->err == KITH_OK && replay->report->decisions)
+        replay->err = kith_journal_vectors(
+            replay->journal, &replay->experiment.model_config, replay->error);
     if (replay->err != KITH_OK)
         return;
+    replay->dim =
+        kith_model_size_of(experiment->model, &experiment->model_config).dim;
     const enum kith_err err = kith_experiment_node_config(
         experiment,
         kith_experiment_steps(experiment, dataset ? dataset->train.count : 0),
         &replay->topology, &replay->config);
     replay->config.topology = &replay->topology;
+    if (replay->report->decisions) /* as in src/peer/peer.c, with a caller */
+        replay->config.prepares = false;
     if (err != KITH_OK)
         sim_replay_fail(replay, err, "cannot open the topology: %s",
                         kith_err_text(err));
@@ -512,17 +524,15 @@ enum kith_err sim_replay(const struct sim_replay_options *options,
                                 .peers = options->experiment->peers};
     memset(report, 0, sizeof *report);
     report->peers = replay.peers;
+    report->decisions = replay.experiment.run.command[0] != '\0';
     note[0] = error[0] = '\0';
     kith_experiment_lab_periods(&replay.experiment);
-    replay.dim = kith_model_size_of(replay.experiment.model,
-                                    &replay.experiment.model_config)
-                     .dim;
     open_replay(&replay, note);
     if (replay.err == KITH_OK)
         run(&replay);
     if (replay.err == KITH_OK)
         check_end(&replay);
-    if (replay.err == KITH_OK)
+    if (replay.err == KITH_OK && !report->decisions)
         sim_replay_result_average(&replay);
     close_replay(&replay);
     return replay.err;

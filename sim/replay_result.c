@@ -96,6 +96,11 @@ void sim_replay_result_model(struct sim_replay *replay, kith_id peer)
     struct sim_replay_model *model = &report->models[report->model_count];
     *model = (struct sim_replay_model){
         .peer = peer, .step = lab.step, .kept = lab.kept, .lab = lab.score};
+    if (report->decisions) {
+        model->replay = (struct kith_score){(double)NAN, (double)NAN};
+        report->model_count++;
+        return;
+    }
     kith_worker_read(state->worker, z);
     model->same = kith_journal_digest(z, replay->dim) == lab.digest;
     if (lab.kept)

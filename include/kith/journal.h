@@ -29,8 +29,10 @@
 #include "kith/rundb.h"
 #include "kith/worker.h"
 
-/* Of the entries' bytes; in the table `run`, key `journal`. */
-#define KITH_JOURNAL_VERSION 4
+/* Of the entries' bytes; in the table `run`, key `journal`. 4 knew no part of a
+ * step, and is read. */
+#define KITH_JOURNAL_VERSION 5
+#define KITH_JOURNAL_OLDEST 4
 /* The most bytes of a part: one record of the lab's pipe. */
 #define KITH_JOURNAL_PART_BYTES 480u
 /* Peers of a journal: the processes of a lab. */
@@ -84,6 +86,10 @@ kith_journal_unpack(struct kith_journal_clock *clock, const uint8_t *bytes,
 
 /* Makes its tables. Once, before the two below, in a new database. */
 enum kith_err kith_rundb_journal_begin(struct kith_rundb *store);
+/* Of model.run: as many values, the last of which are buffers, as the first of
+ * its processes has said. Once. */
+enum kith_err kith_rundb_journal_vectors(struct kith_rundb *store, uint32_t dim,
+                                         uint32_t buffers);
 /* Part 0, 1, ... of an incarnation; errors stick, as in rundb.h. */
 enum kith_err kith_rundb_journal(struct kith_rundb *store, kith_id peer,
                                  uint32_t incarnation, uint32_t part,
@@ -106,6 +112,11 @@ struct kith_journal;
 KITH_MUST_CHECK enum kith_err
 kith_journal_open(const char *path, const struct kith_experiment *experiment,
                   struct kith_journal **journal, char *note, char *error);
+/* What kith_rundb_journal_vectors() wrote: dim and buffers of the config; 0,
+ * where no process ever said so. KITH_EPARSE: damaged. */
+KITH_MUST_CHECK enum kith_err
+kith_journal_vectors(const struct kith_journal *journal,
+                     struct kith_model_config *config, char *error);
 /* The peer's next entry and which incarnation it is of. KITH_ENOENT: there is
  * no more. KITH_EPARSE: damaged, or a part is missing; says where. */
 KITH_MUST_CHECK enum kith_err

@@ -4,6 +4,8 @@
  *   a MESSAGE waits until its sender has sent the equal one; a MODEL's bytes
  *   are those of the sender's slot as it was sent; lost ones are passed over
  *
+ * Of a program's peers (model.run) decisions alone are replayed: what an item
+ * found is what the record says, and values are nobody's.
  * On the same build and processor the final models have the bytes of the lab's;
  * whatever the record says and the replay does not do is an error that names
  * the peer and its event. Test: integration/test_lab_replay.sh. */
@@ -38,6 +40,7 @@ struct sim_replay_model {
 
 struct sim_replay_report {
     uint32_t peers, restarts;
+    bool decisions; /* alone: no value is compared */
     uint64_t events, messages, items, steps;
     uint64_t lost;                   /* messages sent that nobody received */
     struct sim_agreement losses;     /* of every training step */

@@ -62,13 +62,6 @@ int kith_cli_lab(const struct cli_arguments *arguments)
         code = kith_cli_run_open(&run, arguments, KITH_WORLD_LAB);
     if (code != KITH_EXIT_OK)
         return code;
-    if (record && run.experiment.run.command[0] != '\0') {
-        kith_cli_run_close(&run, KITH_EINVAL,
-                           "--record: a replay cannot carry out the steps of "
-                           "model.run; take --record out",
-                           &summary);
-        return KITH_EXIT_USAGE;
-    }
     kith_cli_catch_signals();
     const struct kith_lab_options options = {
         .experiment = &run.experiment,

@@ -148,9 +148,11 @@ static void score_peers(struct lab *lab, const struct lab_average *average)
             return;
         }
         put_row(lab, model->peer, model->step, &own, model->distance);
-        if (lab->options->record)
-            (void)kith_rundb_model(lab->options->store, model->peer,
-                                   model->step, &own, model->z, average->dim);
+        if (lab->options->record) /* a replay makes no program's values */
+            (void)kith_rundb_model(
+                lab->options->store, model->peer, model->step, &own,
+                kith_lab_is_program(&lab->experiment) ? NULL : model->z,
+                average->dim);
         accuracy += own.accuracy / average->count;
         loss += own.loss / average->count;
         values->accuracy_worst = fmin(values->accuracy_worst, own.accuracy);

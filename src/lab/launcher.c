@@ -119,22 +119,35 @@ static void take_final(struct lab_peer *peer, const struct lab_final *final)
 }
 
 /* How large a program's model is says the program. */
-static void take_ready(struct lab_peer *peer, uint64_t dim)
+/* Of a program's model the first process says how large it is. */
+static void take_vectors(struct lab *lab, const struct lab_ready *ready)
+{
+    struct kith_model_config *config = &lab->experiment.model_config;
+    if (config->dim != 0 || ready->dim > KITH_PARAMETERS_MAX ||
+        ready->buffers > ready->dim)
+        return;
+    config->dim = (uint32_t)ready->dim;
+    config->buffers = (uint32_t)ready->buffers;
+    if (lab->options->record)
+        (void)kith_rundb_journal_vectors(lab->options->store, config->dim,
+                                         config->buffers);
+}
+
+static void take_ready(struct lab_peer *peer, const struct lab_ready *ready)
 {
     struct lab *lab = peer->lab;
-    struct kith_model_config *config = &lab->experiment.model_config;
+    const struct kith_model_config *config = &lab->experiment.model_config;
     if (peer->state != LAB_PEER_STARTED)
         return;
     peer->state = LAB_PEER_READY;
     if (!kith_lab_is_program(&lab->experiment))
         return;
-    if (config->dim == 0 && dim <= KITH_PARAMETERS_MAX)
-        config->dim = (uint32_t)dim;
-    if (config->dim != dim)
+    take_vectors(lab, ready);
+    if (config->dim != ready->dim)
         kith_lab_fail(lab, KITH_EMISMATCH,
                       "peer %u: its model has %llu values, that of others %u; "
                       "every process of model.run makes the same one",
-                      (unsigned)peer->rank, (unsigned long long)dim,
+                      (unsigned)peer->rank, (unsigned long long)ready->dim,
                       (unsigned)config->dim);
 }
 
@@ -167,7 +180,7 @@ static void take_record(void *user, const struct lab_record *record)
         return;
     switch (record->kind) {
     case LAB_RECORD_READY:
-        take_ready(peer, record->as.ready.dim);
+        take_ready(peer, &record->as.ready);
         break;
     case LAB_RECORD_ROW:
         take_row(peer, &record->as.row);

@@ -59,7 +59,8 @@ static const struct field header[] = {
     {PEER, offsetof(struct lab_record, peer)},
     {U32, offsetof(struct lab_record, incarnation)},
     {COUNT, offsetof(struct lab_record, time_ns)}};
-static const struct field ready[] = {{COUNT, AT(ready.dim)}};
+static const struct field ready[] = {{COUNT, AT(ready.dim)},
+                                     {COUNT, AT(ready.buffers)}};
 static const struct field row[] = {
 #define KITH_SERIES_COLUMN(place, schema, kind, name, add, chart)              \
     OWN_##place({kind, AT(row.name)})

@@ -45,7 +45,8 @@ enum lab_record_kind {
 };
 
 struct lab_ready {
-    uint64_t dim; /* of the model */
+    uint64_t dim;     /* of the model */
+    uint64_t buffers; /* the last values of a program's */
 };
 
 struct lab_final {

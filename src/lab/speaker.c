@@ -147,6 +147,7 @@ static kith_ns on_ready(void *user)
     struct lab_record record = {.kind = LAB_RECORD_READY};
     record.as.ready.dim =
         kith_model_size_of(experiment->model, &experiment->model_config).dim;
+    record.as.ready.buffers = experiment->model_config.buffers;
     if (listener->on_open != NULL)
         listener->on_open(listener->user);
     speak(speaker, &record, true);

@@ -117,8 +117,6 @@ program "$run" 50 | sed 's/, run: .*}/}/' >"$scratch/own.yaml"
 lab 3 "$scratch/own.yaml"
 one_line "no command" "model.run: not given"
 program "$run" 50 >"$scratch/own.yaml"
-expect 2 lab --record "$scratch/own.yaml"
-one_line "record" "a replay cannot carry out the steps of model.run"
 expect 3 sim "$scratch/own.yaml"
 one_line "sim" "kith.simulate()"
 "$python" -c 'import kith, numpy; kith.Peer(numpy.zeros(3, "f"))' \

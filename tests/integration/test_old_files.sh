@@ -35,7 +35,7 @@ refused() {
     expect "$wanted" "$@"
     one_line "$*" "$pattern"
 }
-refused 3 "journal of version 1, this kith reads 4; record the run again" \
+refused 3 "journal of version 1, this kith reads 4 to 5; record the run again" \
     sim --replay "$record"
 # That of journal 4: the same bytes of every model.
 record=$scratch/recording-v4.db
@@ -58,7 +58,7 @@ change "$old" "PRAGMA user_version=6"
 refused 4 "schema is version 6, this kith reads 1 to 5; give a .db" \
     report "$old" --out "$scratch/page.html"
 change "$record" "UPDATE run SET value='9' WHERE key='journal'"
-refused 3 "journal of version 9, this kith reads 4; record the run again" \
+refused 3 "journal of version 9, this kith reads 4 to 5; record the run again" \
     sim --replay "$record"
 change "$record" "PRAGMA user_version=6"
 refused 3 "found schema 6, this kith reads 3 to 5; record the run again" \

@@ -38,7 +38,7 @@ static const struct kith_message ack = {.kind = KITH_MESSAGE_ACK,
                                         .id = {.counter = 3},
                                         .slot = KITH_SLOT_NONE};
 static const struct kith_work_result trained = {
-    .kind = KITH_WORK_TRAIN, .finite = true, .loss = INFINITY};
+    .kind = KITH_WORK_TRAIN, .finite = true, .is_part = true, .loss = INFINITY};
 static const struct kith_work_result saved = {.kind = KITH_WORK_SAVE};
 
 static struct kith_journal_entry event(enum kith_event_kind kind, kith_ns now,

@@ -24,7 +24,7 @@ static struct lab_record sample(enum lab_record_kind kind)
     record.time_ns = 1234567890123;
     switch (kind) {
     case LAB_RECORD_READY:
-        record.as.ready.dim = 25000000;
+        record.as.ready = (struct lab_ready){25000000, 5};
         break;
     case LAB_RECORD_KINDS:
         break;

@@ -25,6 +25,7 @@
 #define TAG_LIE 'L'
 #define FLAG_FINITE 1u
 #define FLAG_DISTANCE 2u
+#define FLAG_PART 2u /* of a result */
 /* Of a run, and of any clock: beyond them sums could overflow. */
 #define TIME_MAX (KITH_NEVER / 4)
 
@@ -152,7 +153,13 @@ static void code_result(struct codec *codec, struct kith_work_result *result)
         return;
     }
     result->kind = (enum kith_work_kind)kind;
-    result->finite = code_flag(codec, result->finite);
+    const uint8_t flags =
+        code_byte(codec, (result->finite ? FLAG_FINITE : 0) |
+                             (result->is_part ? FLAG_PART : 0));
+    if (flags > (FLAG_FINITE | FLAG_PART))
+        refuse(codec);
+    result->finite = (flags & FLAG_FINITE) != 0;
+    result->is_part = (flags & FLAG_PART) != 0;
     if (result->kind == KITH_WORK_TRAIN)
         result->loss = code_double(codec, result->loss);
 }

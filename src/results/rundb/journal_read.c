@@ -11,6 +11,7 @@
 
 #include "kith/assert.h"
 #include "kith/journal.h"
+#include "kith/text.h"
 #include "rundb_store.h"
 
 /* The tables that a replay reads are as they were: a later column of the series
@@ -71,6 +72,7 @@ static enum kith_err check_run(sqlite3 *database, const char *path,
                                char *error)
 {
     char text[256] = "", wanted[32];
+    uint64_t version;
     if (experiment->peers > KITH_JOURNAL_PEERS_MAX)
         return refuse(error, path, KITH_ELIMIT,
                       "found %" PRIu32 " peers; allowed: %u, the most of a lab",
@@ -85,12 +87,12 @@ static enum kith_err check_run(sqlite3 *database, const char *path,
         return refuse(error, path, KITH_EMISMATCH,
                       "it has no journal; record one with kith lab "
                       "EXPERIMENT.yaml --record");
-    snprintf(wanted, sizeof wanted, "%d", KITH_JOURNAL_VERSION);
-    if (strcmp(text, wanted) != 0)
+    if (kith_text_u64(text, &version) != KITH_OK ||
+        version < KITH_JOURNAL_OLDEST || version > KITH_JOURNAL_VERSION)
         return refuse(error, path, KITH_EVERSION,
-                      "found a journal of version %.20s, this kith reads %s; "
-                      "record the run again",
-                      text, wanted);
+                      "found a journal of version %.20s, this kith reads %d "
+                      "to %d; record the run again",
+                      text, KITH_JOURNAL_OLDEST, KITH_JOURNAL_VERSION);
     if (kith_rundb_fact(database, "resumed_utc", text, sizeof text))
         return refuse(error, path, KITH_EMISMATCH,
                       "the run was gone on with (%.20s) after its journal "
@@ -193,6 +195,29 @@ enum kith_err kith_journal_open(const char *path,
     note_build(journal, note);
     *out = journal;
     return KITH_OK;
+}
+
+static bool fact(const struct kith_journal *journal, const char *key,
+                 uint64_t most, uint32_t *value)
+{
+    char text[32];
+    uint64_t found = 0;
+    if (kith_rundb_fact(journal->database, key, text, sizeof text) &&
+        (kith_text_u64(text, &found) != KITH_OK || found > most))
+        return false;
+    *value = (uint32_t)found;
+    return true;
+}
+
+enum kith_err kith_journal_vectors(const struct kith_journal *journal,
+                                   struct kith_model_config *config,
+                                   char *error)
+{
+    return fact(journal, "vectors", KITH_PARAMETERS_MAX, &config->dim) &&
+                   fact(journal, "buffers", config->dim, &config->buffers)
+               ? KITH_OK
+               : refuse(error, journal->path, KITH_EPARSE,
+                        "how large the program's model is, is damaged");
 }
 
 void kith_journal_close(struct kith_journal *journal)

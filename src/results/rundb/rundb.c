@@ -9,6 +9,7 @@
 #include "kith/rundb.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -272,6 +273,13 @@ enum kith_err kith_rundb_journal_begin(struct kith_rundb *store)
     (void)kith_rundb_prepare(store, JOURNAL, STATEMENT_COUNT);
     (void)kith_rundb_run(store, "journal", "%d", KITH_JOURNAL_VERSION);
     return kith_rundb_commit(store);
+}
+
+enum kith_err kith_rundb_journal_vectors(struct kith_rundb *store, uint32_t dim,
+                                         uint32_t buffers)
+{
+    (void)kith_rundb_run(store, "vectors", "%" PRIu32, dim);
+    return kith_rundb_run(store, "buffers", "%" PRIu32, buffers);
 }
 
 enum kith_err kith_rundb_journal(struct kith_rundb *store, kith_id peer,
