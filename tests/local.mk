@@ -245,6 +245,7 @@ INTEGRATION = \
   tests/integration/test_wheel.sh \
   tests/integration/test_python_fork.sh \
   tests/integration/test_cli_names.sh \
+  tests/integration/test_python_saves.sh \
   tests/integration/test_cli_init.sh \
   tests/integration/test_cli_json.sh \
   tests/integration/test_cli_device.sh \

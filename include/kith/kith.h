@@ -55,8 +55,11 @@ struct kith_vector {
 enum { KITH_START_AUTO, KITH_START_OWN, KITH_START_ADOPT };
 struct kith_options {
     uint32_t size; /* of this struct */
-    /* AUTO: the vectors as they are at a peer's first start; a neighbour's
-     * model at any later one, which its save folder counts. */
+    /* AUTO: the vectors as they are at a peer's first start; at any later one,
+     * which its save folder counts, those of its own last save, with its count
+     * of steps, and then a neighbour's model where one is there. ADOPT: the
+     * neighbour's at the first start, too. OWN: the vectors as they are; no
+     * save is read, and steps count from 0. */
     uint32_t start;
     /* Lines for a log, on a thread of kith's; NULL: none. */
     void (*log)(void *user, const char *line);

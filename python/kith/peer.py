@@ -54,8 +54,10 @@ class Peer:
     name or names, where these are not all that require a gradient; the others
     have to be the same on all peers.
 
-    start: "own" begins with the parameters as they are, "adopt" with a
-    neighbour's; "auto" adopts from the second start on. timeout: seconds that
+    start: "own" begins with the parameters as they are, and reads no save;
+    "auto" does at the first start, and from the second on goes on from its save
+    folder and adopts a neighbour's model where one is there; "adopt" adopts at
+    the first start, too. timeout: seconds that
     step() waits at most for what a method waits for. log: called with lines,
     on another thread, where the peer cannot be used.
 

@@ -40,6 +40,7 @@ struct kith_handle {
     uint32_t buffers; /* values, the last ones */
     struct kith_options options;
     uint32_t incarnation;
+    bool resumes; /* from its save folder, where it has saved */
     bool adopts;
     char save[KITH_PATH_BYTES_MAX];
     struct in_lab lab; /* where there is no peer file */
@@ -136,6 +137,7 @@ static void *run(void *arg)
     options.listen = member->file.listen;
     options.save = peer->save;
     options.incarnation = peer->incarnation;
+    options.resume = peer->resumes;
     options.adopt = peer->adopts;
     options.wait_members = member->file.wait.members;
     options.wait_ns = member->file.wait.for_ns;
@@ -214,9 +216,9 @@ static bool count_start(struct kith_handle *peer)
         return false;
     const int length = snprintf(peer->save, sizeof peer->save, "%s/%s.save",
                                 folder, member->experiment.name);
-    peer->adopts =
-        peer->options.start == KITH_START_ADOPT ||
-        (peer->options.start == KITH_START_AUTO && peer->incarnation > 0);
+    peer->resumes =
+        peer->options.start != KITH_START_OWN && peer->incarnation > 0;
+    peer->adopts = peer->resumes || peer->options.start == KITH_START_ADOPT;
     return length > 0 && (size_t)length < sizeof peer->save;
 }
 

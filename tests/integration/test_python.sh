@@ -45,8 +45,19 @@ for rank, mean, moved, steps, items in rows:
 ' || fail "no averaging"
 [ -s "$scratch/0/model/pair.save" ] || fail "no save"
 
-# One is killed: the other goes on to its end.
+# One is killed: the other goes on to its end. Saves of another number of steps
+# are another experiment's.
+refused_save() {
+    "$python" - "$scratch/0/peer.yaml" <<EOP >"$scratch/said" 2>&1
+import sys, numpy, kith
+kith.Peer([numpy.zeros(1000, "f"), numpy.zeros((20, 30), "f")], sys.argv[1])
+EOP
+    grep -q "pair.save: .*its stop.steps is 400" "$scratch/said" ||
+        fail "another experiment's save: $(cat "$scratch/said")"
+}
 sed -i 's/^stop: .*/stop: {steps: 100000}/' "$scratch/pair.yaml"
+refused_save
+rm -f "$scratch"/?/model/pair.save*
 loop 0 100000 && first=$pid
 loop 1 1000 && second=$pid
 until_line 0 "$first" "connected rank=1"
