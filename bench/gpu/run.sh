@@ -17,9 +17,10 @@
 # rows.tsv, written after each part, machine.txt, build.log, checks.log,
 # bench.log, torch.log.
 #
-# Each part has a time limit, and all of them together 540 s (--emulate: four
-# times as long); a part that hangs is a row. A part's program prints ROW, part, name, value, unit, limit, verdict
-# (ok, MISSED, FAILED, info) with tabs between, and other lines for the log.
+# Each part has a time limit, and all of them together 540 s (--emulate: twelve
+# times as long); a part that hangs is a row. A part's program prints ROW, part,
+# name, value, unit, limit, verdict (ok, MISSED, FAILED, info) with tabs between,
+# and other lines for the log.
 # Status: 0 nothing FAILED, a MISSED speed included; 1 something did; 2 nothing
 # was run: usage, or no GPU here.
 #
@@ -99,7 +100,7 @@ has_device() {
 }
 
 # limit_of PART: seconds. With the grace of each they make 540 at most. The
-# emulation has four times as long: it is as slow as the host is busy.
+# emulation has twelve times as long: it is as slow as the host is busy.
 limit_of() {
     told=$(printf '%s\n' "${GPU_LIMITS:-}" | tr ' ' '\n' | sed -n "s/^$1=//p")
     [ -z "$told" ] || {
@@ -118,7 +119,7 @@ limit_of() {
     ceilings) limit=20 ;;
     *) limit=300 ;; # sanitize
     esac
-    echo $((limit * (emulate ? 4 : 1)))
+    echo $((limit * (emulate ? 12 : 1)))
 }
 
 # ---- the parts

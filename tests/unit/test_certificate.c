@@ -252,6 +252,7 @@ static void test_crl(void **state)
 
         assert_int_equal(KITH_OK, kith_crl_verify(&trust, bytes, n, &decoded));
         assert_int_equal(counts[i], decoded.count);
+        assert_int_equal(SESSIONS_UTC_S, decoded.issued_s);
         assert_memory_equal(decoded.fingerprints, list, 32 * counts[i]);
         assert_int_equal(KITH_EPARSE,
                          kith_crl_verify(&trust, bytes, n - 1, &decoded));

@@ -536,6 +536,23 @@ static void test_one_slow_answer_does_not_lift_deadlines(void **state)
     assert_in_range(kith_estimate_timeout(&estimate, 0, 0), before, 6 * before);
 }
 
+static uint64_t count_bad(void)
+{
+    struct kith_node_counters counters;
+    kith_node_counters(node, &counters);
+    return counters.bad;
+}
+
+/* What is not about numbers of models has no sum. */
+static void check_sums(void)
+{
+    for (uint32_t i = 0; i < effects.mark_count; i++)
+        if (effects.marks[i].kind == KITH_MARK_BAD ||
+            effects.marks[i].kind == KITH_MARK_STEP ||
+            effects.marks[i].kind == KITH_MARK_ROUND)
+            assert_true(effects.marks[i].sum == 0);
+}
+
 /* Whatever an authenticated neighbour says, the node stays on its feet. */
 static void test_hostile_messages(void **state)
 {
@@ -578,8 +595,13 @@ static void test_hostile_messages(void **state)
                     .finite = kith_rng_below(&rng, 4) != 0};
                 const kith_id from = kith_rng_below(&rng, 6);
                 message.slot = kith_node_inbox(node, from, &message);
+                const uint64_t bad = count_bad();
                 say(from, message);
+                /* No graph has a 4 or 5, and nobody is its own neighbour. */
+                if (from >= 4)
+                    assert_int_equal(count_bad(), bad + 1);
             }
+            check_sums();
             if (effects.has_work) {
                 assert_false(working);
                 working = true;
@@ -588,7 +610,7 @@ static void test_hostile_messages(void **state)
         }
         struct kith_node_counters counters;
         kith_node_counters(node, &counters);
-        assert_true(counters.bad > 0);
+        assert_true(counters.bad > 200000 / 5);
         assert_true(counters.steps > 100);
     }
 }
