@@ -316,14 +316,18 @@ no_trust:
 }
 
 /* Links first, as UP; then what they said during the hold; then what we have
- * for them. */
+ * for them. Who could not be dialled during the hold, and is connected now, has
+ * not been down for anybody: a round would go on without it until it is
+ * heard. */
 void kith_transport_unhold(struct kith_transport *transport)
 {
     KITH_ASSERT(transport->held);
     transport->held = false;
     for (kith_id i = 0; i < transport->options.peers; i++) {
-        kith_member_notify(&transport->members[i]);
-        kith_member_tell_up(&transport->members[i]);
+        struct kith_member_state *member = &transport->members[i];
+        member->down_due &= member->link == NULL;
+        kith_member_notify(member);
+        kith_member_tell_up(member);
     }
     for (struct kith_link *l = transport->links; l != NULL; l = l->next)
         kith_link_unhold(l);
