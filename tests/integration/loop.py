@@ -18,6 +18,8 @@ with kith.Peer(x, file, log=lambda line: print(line, file=sys.stderr)) as peer:
         before = float(np.mean(x[0]))
         peer.step(loss)
         moved = max(moved, abs(float(np.mean(x[0])) - before))
+        if step == 0:
+            print("first step", file=sys.stderr, flush=True)
         if peer.over:
             break
     mean, stats = float(np.mean(x[0])), peer.stats

@@ -25,6 +25,7 @@ export KITH_LIBRARY="$PWD/libkith.so.0" PYTHONPATH="$top/python"
 export PYTHONDONTWRITEBYTECODE=1
 
 loop() {
+    : >"$scratch/$1/err" # or a look at it could find the last loop's
     timeout 120 "$python" "$top/tests/integration/loop.py" \
         "$scratch/$1/peer.yaml" "$1" "$2" >"$scratch/$1/out" \
         2>"$scratch/$1/err" &
@@ -60,7 +61,7 @@ refused_save
 rm -f "$scratch"/?/model/pair.save*
 loop 0 100000 && first=$pid
 loop 1 1000 && second=$pid
-until_line 0 "$first" "connected rank=1"
+until_line 1 "$second" "first step"
 kill -KILL $(ps -o pid= --ppid "$first")
 wait "$second" || fail "the survivor: $(tail -n 3 "$scratch/1/err")"
 
