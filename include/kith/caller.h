@@ -63,10 +63,19 @@ enum kith_turn kith_caller_wait(struct kith_caller *caller,
 enum kith_turn kith_caller_step(struct kith_caller *caller, double loss,
                                 kith_ns patience_ns);
 /* The caller will not come for a while: ends what is under way, up to
- * `patience_ns`, then KITH_TURN_TRAIN. From then on the node answers who asks
+ * `patience_ns`, then KITH_TURN_TRAIN, or OVER where its share is done. From
+ * then on the node answers who asks
  * with BUSY and asks nobody, until the next step() or wait(). LATE: again. */
 enum kith_turn kith_caller_pause(struct kith_caller *caller,
                                  kith_ns patience_ns);
+/* Between two steps: the vectors, the count of steps and the method's state
+ * become the file `path`, as kith_save_write() does it, within this call. LATE:
+ * steps that are ahead could not be handed in within `patience_ns`, and
+ * nothing is written. KITH_ECLOSED: the run has ended. On an error, with a line
+ * in `error` (KITH_DATA_ERROR_BYTES), the file before stays. */
+KITH_MUST_CHECK enum kith_err
+kith_caller_save(struct kith_caller *caller, const char *path,
+                 kith_ns patience_ns, enum kith_turn *turn, char *error);
 /* The run shall end: exchanges under way do, and the vectors, which may have
  * changed since the last step(), are what its last save is of. */
 void kith_caller_leave(struct kith_caller *caller);

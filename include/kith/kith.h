@@ -101,7 +101,8 @@ int kith_wait(kith_peer *peer, uint32_t timeout_ms);
  * is under way ends, up to timeout_ms; KITH_LATE: again. From KITH_GOES_ON to
  * the next kith_step() or kith_wait() neighbours are told that this peer is
  * busy, and ask others; the vectors stay as they are. Rounds go on without
- * it. KITH_OVER: its share is done, and nobody is told. */
+ * it. KITH_OVER: the same, of a peer whose share is done; or the run has
+ * ended. */
 int kith_pause(kith_peer *peer, uint32_t timeout_ms);
 
 /* For arrays that nothing changes in place: the vectors' values are those at
@@ -113,6 +114,25 @@ int kith_pause(kith_peer *peer, uint32_t timeout_ms);
 int kith_read_from(kith_peer *peer, const void *const *data, uint32_t count);
 /* How often kith has written the vectors; 0 where the handle is not open. */
 uint64_t kith_writes(kith_peer *peer);
+
+/* Beside a checkpoint of yours, between two steps: kith's own state and the
+ * vectors as they are become the file `path`: count of steps, what the method
+ * keeps (an outer momentum), and a hash over all. Written anew and renamed, so
+ * that a crash or a full disk leaves the file before. KITH_GOES_ON: it is on
+ * the disk. KITH_LATE: steps that ran ahead could not be handed in within
+ * timeout_ms; again. KITH_FAILED: `error` says why, and the peer goes on.
+ * Test: integration/test_python_saves.sh */
+int kith_save(kith_peer *peer, const char *path, uint32_t timeout_ms,
+              char *error, size_t error_size);
+/* kith_open() that goes on from such a file: the vectors become its own, and no
+ * neighbour's model is adopted unless options.start is KITH_START_ADOPT. Its
+ * hash, experiment, rank and sizes are checked; what does not fit is refused by
+ * name. Where all peers load files of the same step, a method whose steps wait
+ * for their rounds goes on to the same bytes as without the interruption. */
+kith_peer *kith_load(const char *peer_file, const char *path,
+                     const struct kith_vector *vectors, uint32_t count,
+                     const struct kith_options *options, char *error,
+                     size_t error_size);
 
 /* How good the vectors are now, by a test of the caller's: `accuracy` a share,
  * 0 to 1, or NaN; `loss` or NaN. A lab keeps it as a row of the peer's. Where

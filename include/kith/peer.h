@@ -117,6 +117,7 @@ struct kith_peer_options {
     const char *save;     /* PATH of the save; NULL: none */
     uint32_t incarnation; /* 0, +1 per restart of this rank within the run */
     bool resume;          /* start from the save, if there is one */
+    const char *load;     /* start from this save in any case; NULL: no */
     bool adopt;           /* and adopt the first neighbour's model */
     kith_ns row_ns;       /* between two rows: 500 ms */
     /* Train once so many members are connected, this one among them; 0 or 1: at

@@ -40,6 +40,12 @@ def _load():
     library.kith_open.argtypes = [
         ctypes.c_char_p, ctypes.POINTER(Vector), ctypes.c_uint32,
         ctypes.POINTER(Options), ctypes.c_char_p, ctypes.c_size_t]
+    library.kith_load.restype = ctypes.c_void_p
+    library.kith_load.argtypes = [ctypes.c_char_p,
+                                  *library.kith_open.argtypes]
+    library.kith_save.argtypes = [ctypes.c_void_p, ctypes.c_char_p,
+                                  ctypes.c_uint32, ctypes.c_char_p,
+                                  ctypes.c_size_t]
     library.kith_step.argtypes = [ctypes.c_void_p, ctypes.c_double,
                                   ctypes.c_uint32]
     library.kith_wait.argtypes = [ctypes.c_void_p, ctypes.c_uint32]

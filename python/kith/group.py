@@ -1,5 +1,6 @@
 """Several processes in one peer: see kith.GroupPeer."""
 
+import contextlib
 import math
 
 from .peer import Peer
@@ -79,10 +80,33 @@ class GroupPeer:
             return self._items != before
         self._on_first(step)
 
+    @contextlib.contextmanager
+    def paused(self):
+        """As kith.Peer's, on all ranks together. What is raised within it ends
+        it on the first rank, and no other waits for that."""
+        with contextlib.ExitStack() as pause:
+            still = False
+
+            def enter(peer):
+                nonlocal still
+                still = pause.enter_context(peer.paused())
+                return True
+
+            def leave(_):
+                pause.close()
+                return True
+            self._on_first(enter)
+            yield self._tell(still)
+            self._on_first(leave)
+
     @property
     def stats(self):
         """Those of the peer, on all ranks, which ask together."""
         return self._tell(self._peer.stats if self._peer else None)
+
+    def save(self, path):
+        """As kith.Peer's, on all ranks together; the first one writes."""
+        self._on_first(lambda peer: bool(peer.save(path)))
 
     def report(self, loss=math.nan, accuracy=math.nan):
         """As kith.Peer's; what the first rank says counts."""

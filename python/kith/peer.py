@@ -57,7 +57,8 @@ class Peer:
     start: "own" begins with the parameters as they are, and reads no save;
     "auto" does at the first start, and from the second on goes on from its save
     folder and adopts a neighbour's model where one is there; "adopt" adopts at
-    the first start, too. timeout: seconds that
+    the first start, too. load: go on from that file of save() instead; nothing
+    is adopted unless start="adopt". timeout: seconds that
     step() waits at most for what a method waits for. log: called with lines,
     on another thread, where the peer cannot be used.
 
@@ -65,7 +66,7 @@ class Peer:
     """
 
     def __init__(self, model, peer_file=None, *, params=None, start="auto",
-                 timeout=30.0, log=None):
+                 load=None, timeout=30.0, log=None):
         self._peer = self._log_thread = None
         self._lock = threading.RLock()
         if start not in START:
@@ -79,10 +80,11 @@ class Peer:
         error = ctypes.create_string_buffer(ERROR_BYTES)
         self._timeout = timeout
         self._process = os.getpid()
-        self._peer = lib().kith_open(
-            None if peer_file is None else os.fsencode(peer_file),
-            self._vectors.table, len(self._vectors),
-            ctypes.byref(options), error, len(error))
+        file = None if peer_file is None else os.fsencode(peer_file)
+        rest = (self._vectors.table, len(self._vectors), ctypes.byref(options),
+                error, len(error))
+        self._peer = lib().kith_open(file, *rest) if load is None else \
+            lib().kith_load(file, os.fsencode(load), *rest)
         if not self._peer:
             raise Error(error.value.decode(errors="replace"))
         _open.add(self)
@@ -117,7 +119,9 @@ class Peer:
             left -= _WAIT_MS / 1000
         if said == FAILED:
             self._failed()
-        self.over, self.late = said == OVER, said == LATE
+        if said != LATE:  # which says nothing of the share
+            self.over = said == OVER
+        self.late = said == LATE
         return not self.late
 
     def step(self, given=None, *, loss=math.nan):
@@ -147,18 +151,39 @@ class Peer:
         """Within it no step() is to come, as in an evaluation that takes
         minutes: exchanges under way end first, then neighbours are told that
         this peer is busy and ask others, and nothing changes the parameters.
-        `as still`: False where the timeout came first, or the peer's share is
-        done, and neighbours know nothing of a pause. It does not nest."""
+        `as still`: False where the timeout came first, and neighbours know
+        nothing of a pause. It does not nest."""
         with self._call() as peer:
             pause = lib().kith_pause
             still = self._patiently(pause(peer, _WAIT_MS), pause)
-            still = still and not self.over
         try:
             yield still
         finally:
             if self._peer is not None:
                 with self._call() as peer:
                     self._patiently(lib().kith_wait(peer, _WAIT_MS))
+
+    def save(self, path):
+        """Between two steps: parameters as they are (of a tree: as step() has
+        returned them), count of steps and the method's state, for
+        Peer(..., load=path), beside a checkpoint of yours. It is on the disk
+        when this returns; where it raises, the file before stays and the peer
+        goes on."""
+        error = ctypes.create_string_buffer(ERROR_BYTES)
+
+        def save(peer, patience):
+            return lib().kith_save(peer, os.fsencode(path), patience, error,
+                                   len(error))
+        with self._call() as peer:
+            self._vectors.check()
+            left, said = self._timeout, LATE
+            while said == LATE and left > 0:
+                said = save(peer, _WAIT_MS)
+                left -= _WAIT_MS / 1000
+        if said != 0:
+            raise Error(error.value.decode(errors="replace") or
+                        f"writing {path}: steps could not be handed in within "
+                        f"{self._timeout} s")
 
     def report(self, loss=math.nan, accuracy=math.nan):
         """How good the model is now, by a test of yours (accuracy: a share),

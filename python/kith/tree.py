@@ -158,6 +158,9 @@ class Tree:
         """What step() returns."""
         return self.current(peer)
 
+    def check(self):
+        """Its memory is kith's, or was looked at by step()."""
+
     def current(self, peer):
         """The tree as it is now: new arrays where kith has written."""
         writes = 0 if peer is None else lib().kith_writes(peer)

@@ -28,7 +28,8 @@ class Vectors:
 
     def begin(self, _, given, loss):
         """Of step(): the loss."""
-        self._check()
+        at = self._looked = (self._looked + 1) % len(self._given)
+        self._check(at)
         try:
             return float(loss if given is None else given)
         except TypeError as error:
@@ -46,9 +47,13 @@ class Vectors:
     def settle(self, _):
         """Changed in place by close(), too."""
 
-    def _check(self):
-        """One of them a call: raises where a module was moved or cast."""
-        at = self._looked = (self._looked + 1) % len(self._given)
+    def check(self):
+        """Raises where a module was moved or cast; step() looks at one of them
+        a call."""
+        for at in range(len(self._given)):
+            self._check(at)
+
+    def _check(self, at):
         one = self._given[at]
         if hasattr(one, "data_ptr") and one.data_ptr() != self.table[at].data:
             raise Error(f"{self._names[at]} lies elsewhere than when this peer "

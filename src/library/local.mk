@@ -4,11 +4,13 @@ noinst_LIBRARIES += libkith_library.a
 libkith_library_a_CFLAGS = $(GNU11)
 libkith_library_a_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 libkith_library_a_SOURCES = \
+  src/library/calls.c \
   src/library/handles.c \
   src/library/handles.h \
   src/library/in_lab.c \
   src/library/in_lab.h \
   src/library/library.c \
+  src/library/library.h \
   src/library/member_file.c \
   src/library/program_fit.c \
   src/library/program_fit.h \

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "kith/assert.h"
+#include "kith/text.h"
 
 /* Steps that the caller may be ahead of the loop. */
 #define KITH_CALLER_AHEAD 64u
@@ -116,6 +117,7 @@ bool kith_caller_ready(struct kith_caller *caller)
     bool finite = true;
     uv_mutex_lock(&caller->seat);
     KITH_ASSERT(caller->thread != NULL);
+    caller->counts.step = caller->thread->options.step;
     if (caller->thread->options.is_resumed) {
         caller->is_changed = caller->is_taken = true;
         give_out(caller);
@@ -224,8 +226,9 @@ static enum kith_turn carry_out_until(struct kith_caller *caller, bool quiet,
         const kith_ns now_ns = (kith_ns)uv_hrtime();
         const kith_ns left_ns = began_ns + patience_ns - now_ns;
         if (left_ns <= 0)
-            return thread->stage == KITH_THREAD_FINISHED ? KITH_TURN_OVER
-                                                         : KITH_TURN_LATE;
+            return !quiet && thread->stage == KITH_THREAD_FINISHED
+                       ? KITH_TURN_OVER
+                       : KITH_TURN_LATE;
         (void)uv_cond_timedwait(&thread->changed, &thread->mutex,
                                 (uint64_t)left_ns);
         caller->counts.waited_ns += (kith_ns)uv_hrtime() - now_ns;
@@ -240,17 +243,21 @@ static enum kith_turn until_train(struct kith_caller *caller,
 }
 
 /* Holds the thread's lock. Steps that are ahead are handed in first: the TRAIN
- * behind them is out. */
+ * behind them is out. Whose share is done has none. */
 static enum kith_turn until_quiet(struct kith_caller *caller,
                                   kith_ns patience_ns)
 {
-    if (!kith_thread_pauses(caller->thread)) {
-        const enum kith_turn turn = until_train(caller, patience_ns);
+    struct kith_thread *thread = caller->thread;
+    const bool is_done = thread->stage == KITH_THREAD_FINISHED;
+    if (!kith_thread_pauses(thread)) {
+        const enum kith_turn turn =
+            is_done ? KITH_TURN_TRAIN : until_train(caller, patience_ns);
         if (turn != KITH_TURN_TRAIN)
             return turn;
-        kith_thread_pause(caller->thread, true);
+        kith_thread_pause(thread, true);
     }
-    return carry_out_until(caller, true, patience_ns);
+    const enum kith_turn turn = carry_out_until(caller, true, patience_ns);
+    return is_done && turn == KITH_TURN_TRAIN ? KITH_TURN_OVER : turn;
 }
 
 /* May the loop answer this step, from 0, with anything but the next one?
@@ -275,6 +282,7 @@ static void note(struct kith_caller *caller, double loss)
     caller->ahead[at % KITH_CALLER_AHEAD] = loss;
     caller->ahead_count++;
     caller->counts.steps++;
+    caller->counts.step++;
 }
 
 /* Holds the thread's lock. Steps of one's own follow one another faster than a
@@ -290,7 +298,7 @@ static bool step_ahead(struct kith_caller *caller, double loss)
         kith_worker_step_begins(thread->options.worker, step))
         return false;
     note(caller, loss);
-    caller->counts.step = ++caller->step;
+    caller->step++;
     return true;
 }
 
@@ -398,6 +406,57 @@ void kith_caller_leave(struct kith_caller *caller)
         give_out(caller);
     }
     uv_mutex_unlock(&caller->seat);
+}
+
+/* Holds the thread's lock. Steps that are ahead are handed in first: TRAIN is
+ * out then, but of one that is still, or has done its share. */
+static enum kith_turn until_still(struct kith_caller *caller,
+                                  kith_ns patience_ns)
+{
+    const struct kith_thread *thread = caller->thread;
+    if (thread->pausing == KITH_PAUSING_QUIET ||
+        thread->stage == KITH_THREAD_FINISHED)
+        return KITH_TURN_TRAIN;
+    return until_train(caller, patience_ns);
+}
+
+static enum kith_err save(struct kith_caller *caller, const char *path,
+                          kith_ns patience_ns, enum kith_turn *turn,
+                          char *error)
+{
+    struct kith_thread *thread = caller->thread;
+    (void)take_in(caller);
+    uv_mutex_lock(&thread->mutex);
+    *turn = until_still(caller, patience_ns);
+    uv_mutex_unlock(&thread->mutex);
+    give_out(caller);
+    caller->is_taken = false;
+    if (*turn == KITH_TURN_OVER)
+        return KITH_ECLOSED;
+    const struct kith_standing standing = {
+        .step = caller->counts.step, .best = NAN, .peak = thread->options.peak};
+    /* Items are carried out in calls alone, so the worker stays as it is, and
+     * the loop goes on. */
+    return *turn == KITH_TURN_LATE
+               ? KITH_OK
+               : kith_save_write(thread->options.worker, path, &standing, false,
+                                 error);
+}
+
+enum kith_err kith_caller_save(struct kith_caller *caller, const char *path,
+                               kith_ns patience_ns, enum kith_turn *turn,
+                               char *error)
+{
+    *turn = KITH_TURN_OVER;
+    uv_mutex_lock(&caller->seat);
+    const enum kith_err err =
+        caller->thread == NULL ? KITH_ECLOSED
+                               : save(caller, path, patience_ns, turn, error);
+    uv_mutex_unlock(&caller->seat);
+    return err == KITH_ECLOSED
+               ? kith_text_fail(error, KITH_DATA_ERROR_BYTES, err,
+                                "writing %.200s: the run has ended", path)
+               : err;
 }
 
 /* Not by an item: a peer whose share is done may have none any more, and is

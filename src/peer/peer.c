@@ -127,18 +127,20 @@ void kith_driver_limit(struct kith_driver *driver)
  * Whatever can fail for a reason of the user's (port, save, suite) fails before
  * a neighbour hears of this peer. */
 
-/* From the save, where it is wanted and there; what there is to say about it
- * is logged. */
+/* From the save, where it is wanted and there, or from the one to load; what
+ * there is to say about it is logged. */
 static enum kith_err resume(struct kith_driver *driver,
                             struct kith_standing *standing)
 {
     const struct kith_peer_options *options = driver->options;
     char words[KITH_RESUME_ERROR_BYTES], line[KITH_RESUME_ERROR_BYTES + 32];
-    if (!options->resume || options->save == NULL)
+    if (options->load == NULL && (!options->resume || options->save == NULL))
         return KITH_OK;
     const enum kith_err err =
-        kith_save_resume(driver->worker, options->save, standing, words);
-    if (err == KITH_ENOENT)
+        options->load != NULL
+            ? kith_save_read(driver->worker, options->load, standing, words)
+            : kith_save_resume(driver->worker, options->save, standing, words);
+    if (err == KITH_ENOENT && options->load == NULL)
         return KITH_OK;
     driver->has_save = err == KITH_OK;
     if (err != KITH_OK)
@@ -301,6 +303,7 @@ static enum kith_err open_handles(struct kith_driver *driver)
         .step_ns = options->experiment->compute.step_ns,
         .steps = driver->config.steps,
         .is_resumed = driver->has_save,
+        .step = driver->save_step,
         .peak = driver->peak,
         .arg = driver,
         .done = kith_driver_worked,

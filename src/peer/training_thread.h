@@ -27,6 +27,7 @@ struct kith_thread_options {
     kith_ns step_ns;
     uint64_t steps;  /* own share, as the node's */
     bool is_resumed; /* the worker's x is a save's, or the one before it's */
+    uint64_t step;   /* that save's; 0: none */
     double peak;     /* FLOP/s, for checkpoints; 0: not measured */
     /* On the loop thread. */
     void *arg;

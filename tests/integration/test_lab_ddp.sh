@@ -1,7 +1,7 @@
 #!/bin/sh
 # Goal: two peers of two processes each learn what two peers of one process with
 # the same batches do, to rounding: GroupPeer under DistributedDataParallel.
-# What fails on the first rank is heard on the others. Parameters that are sharded
+# What fails on the first rank is heard on the others, and they pause together. Parameters that are sharded
 # (FSDP2) are refused by name.
 # Method: examples/python/ddp.py, whose ranks divide a batch, in rounds of diloco,
 # which no step is taken beside (of dpsgd's one is, and time decides whether the
@@ -66,6 +66,8 @@ def run(rank, file):
     model = torch.nn.Linear(3, 2)
     peer = kith.GroupPeer(model, file, start="own", timeout=5)
     try:
+        with peer.paused() as still:
+            print(f"rank {rank} still: {still}", flush=True)
         for step in range(20):
             if rank == 0 and step == 5:
                 model.to(torch.float64)
@@ -81,6 +83,8 @@ timeout 120 "$python" "$scratch/fails.py" "$scratch/0/peer.yaml" \
     >"$scratch/said" 2>&1
 [ "$(grep -c 'hears at [56]: .*lies elsewhere' "$scratch/said")" -eq 2 ] ||
     fail "what fails on the first rank: $(tail -n 3 "$scratch/said")"
+[ "$(grep -c 'rank [01] still: True' "$scratch/said")" -eq 2 ] ||
+    fail "a pause of two ranks: $(tail -n 3 "$scratch/said")"
 
 "$python" - "$scratch/meeting" >"$scratch/said" 2>&1 <<'PYTHON'
 import sys

@@ -2,8 +2,12 @@
 # Goal: peers of a program go on from what was averaged. A second start takes the
 # peer's own last save, though all start at once, with nobody there, or with a
 # neighbour that is paused; a save that does not fit is refused by name, and
-# start="own" reads none.
-# Method: start.py, which begins with zeros and moves them to 1 and 2.
+# start="own" reads none. peer.save(), load=: two that are killed and go on from
+# there have the bytes of two that ran through; a kill during it leaves a save
+# that loads, and a disk that is full the one before.
+# Method: start.py, which begins with zeros and moves them to 1 and 2;
+# saves_loop.py, with torch, too, where it is; kills.py, whose children save a
+# model of one value throughout. KITH_KILLS: how many, 100 unless told; KITH_SEED.
 # SKIP without numpy.
 # shellcheck source=tests/integration/lab.sh
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
@@ -98,5 +102,134 @@ refused "checksum does not match" 1000
 start 0 0 1000 own && first=$pid
 wait "$first" || fail "own: $(tail -n 3 "$scratch/0/err")"
 grep -q '^0.0 0$' "$scratch/0/out" || fail "own: $(cat "$scratch/0/out")"
+
+# The same bytes after a crash as without it.
+rm -f "$scratch"/?/model/pair.save*
+sed -i 's/^wait: .*/wait: {members: 2, for: 60s}/' "$scratch"/?/peer.yaml
+printf '%s\n' "name: pair" "peers: 2" "stop: {steps: 60}" \
+    "model: {kind: program}" \
+    "gossip: {algorithm: diloco, every: 7, topology: complete, deadline: 60s}" >"$scratch/pair.yaml"
+# loops KIND NAME [save AT | load]: of both ranks, as $first and $second.
+loops() {
+    for rank in 0 1; do
+        timeout 200 "$python" "$top/tests/integration/saves_loop.py" "$1" \
+            "$scratch/$rank/peer.yaml" "$rank" 60 "$scratch/$rank/$2.npy" \
+            ${3:+"$3" "$scratch/$rank/own.save"} ${4:+"$4"} \
+            >"$scratch/$rank/out" 2>"$scratch/$rank/err" &
+        [ $rank = 0 ] && first=$!
+    done
+    second=$!
+}
+ended() {
+    wait "$first" && wait "$second" ||
+        fail "$1: $(tail -n 2 "$scratch/0/err" "$scratch/1/err")"
+}
+same_bytes() {
+    loops "$1" through && ended "$1, through"
+    loops "$1" killed save 30
+    for rank in 0 1; do
+        until grep -q '^saved' "$scratch/$rank/out"; do
+            kill -0 "$first" && kill -0 "$second" || break 2
+            sleep 0.05
+        done
+    done
+    kill -KILL $(ps -o pid= --ppid "$first,$second")
+    wait "$first" "$second"
+    loops "$1" again load && ended "$1, again"
+    for rank in 0 1; do
+        grep -q '^begins at 30' "$scratch/$rank/out" ||
+            fail "$1: $(cat "$scratch/$rank/out")"
+        cmp "$scratch/$rank/through.npy" "$scratch/$rank/again.npy" ||
+            fail "$1, rank $rank: other bytes after a crash"
+        cmp "$scratch/$rank/through.npy" "$scratch/$rank/again.npy" &&
+            echo "$1, rank $rank: bytes as without the crash at step 30"
+    done
+    cmp -s "$scratch/0/again.npy" "$scratch/1/again.npy" &&
+        fail "$1: both ranks have the same bytes: no steps of their own"
+}
+same_bytes numpy
+"$python" -c 'import torch' 2>/dev/null && same_bytes torch
+
+# Whose share is done when it starts again knows its count, and can pause; so does
+# a step that is late.
+"$python" - "$scratch/0/peer.yaml" >"$scratch/said" 2>&1 <<'PYTHON' ||
+import sys, numpy, kith
+x = numpy.zeros(1000, "f")
+sys.stderr = sys.stdout
+file = open(sys.argv[1]).read()
+alone = sys.argv[1].replace("peer.yaml", "alone.yaml")
+open(alone, "w").write(file.replace("members: 2, for: 60s", "members: 1, for: 1s"))
+with kith.Peer(x, alone) as peer:
+    assert peer.over and peer.stats["step"] == 60, peer.stats
+    with peer.paused() as still:
+        assert still and peer.over, (still, peer.over)
+    assert peer.over
+with kith.Peer(x, sys.argv[1], start="own", timeout=0.2) as peer:
+    assert not peer.step() and peer.stats["step"] == 1, peer.stats
+PYTHON
+    fail "counts and pauses: $(tail -n 2 "$scratch/said")"
+
+# Kills during save().
+cat >"$scratch/kills.py" <<'PYTHON'
+import os, random, signal, sys, time, numpy, kith
+file, saved, kills, seed = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])
+draws, before, new = random.Random(seed), 0, 0
+print("kills", kills, "seed", seed, flush=True)
+for kill in range(kills + 1):
+    hear, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        x = numpy.zeros(500000, "f")
+        peer = kith.Peer(x, file, start="own", timeout=60,
+                         load=saved if kill > 0 else None)
+        assert (x == x[0]).all() and peer.stats["step"] == 0, "torn"
+        os.write(tell, b"%d\n" % int(x[0]))
+        for value in range(int(x[0]) + 1, 2 ** 24):
+            x[:] = value
+            peer.save(saved)
+            if value == int(x[0]) and kill == 0:
+                os._exit(0)
+    os.close(tell)
+    word = os.read(hear, 20)
+    assert word.strip().isdigit(), "a save that does not load"
+    assert int(word) >= before
+    new, before = new + (int(word) > before), int(word)
+    os.close(hear)
+    if kill > 0:
+        time.sleep(draws.uniform(0, 0.1))
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+print(kills, "kills:", new, "times a new save, none corrupt; saves:", before)
+PYTHON
+sed -i 's/^wait: .*/wait: {members: 1, for: 1s}/' "$scratch/0/peer.yaml"
+timeout 300 "$python" "$scratch/kills.py" "$scratch/0/peer.yaml" \
+    "$scratch/0/kills.save" "${KITH_KILLS:-100}" "${KITH_SEED:-1}" \
+    2>"$scratch/0/err" ||
+    fail "kills: $(tail -n 3 "$scratch/0/err")"
+
+# A full disk is an error by name; the file before stays, and the peer goes on.
+mkdir "$scratch/disk"
+if mount -t tmpfs -o size=10m kith-test "$scratch/disk" 2>/dev/null; then
+    timeout 60 "$python" - "$scratch/0/peer.yaml" "$scratch/disk/own.save" \
+        >"$scratch/said" 2>&1 <<'PYTHON'
+import filecmp, shutil, sys, numpy, kith
+x = numpy.ones(500000, "f")
+peer = kith.Peer(x, sys.argv[1], start="own")
+peer.save(sys.argv[2])
+shutil.copy(sys.argv[2], sys.argv[1] + ".first")
+try:
+    peer.save(sys.argv[2])
+    sys.exit("no error")
+except kith.Error as error:
+    assert "own.save" in str(error) and "No space" in str(error), error
+assert filecmp.cmp(sys.argv[2], sys.argv[1] + ".first", shallow=False)
+assert peer.step() and peer.stats["step"] == 1
+peer.close()
+PYTHON
+    [ $? -eq 0 ] || fail "a full disk: $(tail -n 2 "$scratch/said")"
+    umount "$scratch/disk"
+else
+    echo "$name: mounting a tmpfs is refused, so no full disk" >&2
+fi
 none_left "loops"
 finish

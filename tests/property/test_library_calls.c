@@ -55,6 +55,7 @@ struct caller {
 };
 static _Atomic(kith_peer *) handles[HANDLES]; /* open, closed or none */
 static atomic_bool is_open[HANDLES];
+static atomic_bool has_saved[PEERS]; /* a file that kith_load() takes */
 
 static uint32_t draw(struct caller *caller, uint32_t below)
 {
@@ -74,6 +75,14 @@ static void log_line(void *user, const char *line)
 {
     (void)user;
     assert_true(strlen(line) > 0);
+}
+
+static const char *save_of(unsigned at)
+{
+    static char paths[PEERS][256];
+    char *path = paths[at % PEERS];
+    (void)snprintf(path, sizeof *paths, "%s/own-%u", files.folder, at % PEERS);
+    return path;
 }
 
 /* At least one thing is wrong, unless `right`. */
@@ -132,7 +141,9 @@ static kith_peer *open_one(struct caller *caller, unsigned at, bool right,
     default:
         break;
     }
-    return kith_open(file, given, count, options, error, size);
+    if (!right || !has_saved[at % PEERS] || draw(caller, 2))
+        return kith_open(file, given, count, options, error, size);
+    return kith_load(file, save_of(at), given, count, options, error, size);
 }
 
 static void try_open(struct caller *caller, unsigned at)
@@ -183,6 +194,26 @@ static void try_close(struct caller *caller, unsigned at, kith_peer *peer)
             is_open[i] = false;
 }
 
+static int try_save(struct caller *caller, unsigned at, kith_peer *peer)
+{
+    char error[300] = "";
+    const bool right = draw(caller, 2), is_alive = is_any_open(peer);
+    /* A closed handle's address may be another's by now. */
+    const bool is_own = is_open[at] && peer == handles[at];
+    const char *path = draw(caller, 2) ? "" : NULL;
+    if (right)
+        path = is_own || !caller->is_alone ? save_of(at) : "/dev/full/none";
+    const int said = kith_save(peer, path, 0, draw(caller, 2) ? error : NULL,
+                               draw(caller, sizeof error));
+    assert_in_range(said + 1, 0, 3);
+    if (caller->is_alone && !(right && is_alive && is_own))
+        assert_true(said == KITH_FAILED ||
+                    (said == KITH_LATE && right && is_alive));
+    if (caller->is_alone && said == KITH_GOES_ON)
+        has_saved[at % PEERS] = true;
+    return said;
+}
+
 static void call_one(struct caller *caller)
 {
     static kith_peer *const none = (kith_peer *)8;
@@ -205,6 +236,11 @@ static void call_one(struct caller *caller)
         if (caller->is_alone)
             assert_int_equal(said, is_alive ? 0 : KITH_FAILED);
         assert_true(!caller->is_alone || is_alive || kith_writes(peer) == 0);
+    } else if (what < 64) {
+        said = try_save(caller, at, peer);
+    } else if (what < 70) {
+        said = kith_pause(peer, 0);
+        assert_in_range(said + 1, 0, 3);
     } else if (what < 100) {
         const size_t size = draw(caller, sizeof json);
         const size_t length =
