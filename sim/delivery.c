@@ -242,6 +242,11 @@ void sim_deliver(struct sim_world *world, uint32_t index)
         sim_hold(world, packet->to, index);
         return;
     }
+    if (packet->kind == SIM_PACKET_MESSAGE &&
+        !(packet->flags & SIM_PACKET_OPENED) && sim_host_hears(world)) {
+        sim_host_speak(world, packet->to, index);
+        return;
+    }
     if (world->totals)
         sim_totals_bytes(world, packet->to, packet->bytes);
     if (packet->kind == SIM_PACKET_MESSAGE)
@@ -317,32 +322,59 @@ static uint32_t pack(struct sim_world *world, kith_id from,
     return index;
 }
 
-static void post(struct sim_world *world, kith_id from,
-                 const struct kith_send *send)
+static void post(struct sim_world *world, uint32_t index)
 {
-    const uint32_t index = pack(world, from, send);
-    if (index == 0)
-        return;
+    struct sim_packet *packet = sim_packet_at(world, index);
+    KITH_DEBUG_ASSERT(packet->kind == SIM_PACKET_MESSAGE);
     /* Now, not when the outbox lets it go: that depends on the queue. */
-    if (world->totals && send->message.kind == KITH_MESSAGE_MODEL &&
-        sim_link_is_up(world, from, send->to)) {
-        struct sim_packet *packet = sim_packet_at(world, index);
+    if (world->totals && packet->message.kind == KITH_MESSAGE_MODEL &&
+        sim_link_is_up(world, packet->from, packet->to)) {
         packet->bytes = sim_message_bytes(&packet->message);
         sim_totals_moves(world, packet);
     }
     sim_link_post(world, index);
 }
 
+/* Whatever has been cut off meanwhile has come in all the same; a link that was
+ * reset has not. */
+void sim_spoken(struct sim_world *world, kith_id peer, uint32_t index)
+{
+    struct sim_packet *packet = sim_packet_at(world, index);
+    KITH_ASSERT(packet->kind == SIM_PACKET_MESSAGE);
+    if (packet->from == peer) {
+        post(world, index);
+        return;
+    }
+    packet->flags |= SIM_PACKET_OPENED | SIM_PACKET_HERE;
+    sim_deliver(world, index);
+}
+
+/* A model that its sender has not come to yet can be cancelled. */
+static void speak(struct sim_world *world, kith_id from,
+                  const struct kith_send *send)
+{
+    const uint32_t index = pack(world, from, send);
+    if (index == 0)
+        return;
+    if (!sim_host_hears(world)) {
+        post(world, index);
+        return;
+    }
+    if (sim_packet_at(world, index)->flags & SIM_PACKET_CARRIES)
+        sim_transfer_list(world, index, KITH_NEVER);
+    sim_host_speak(world, from, index);
+}
+
 void sim_send(struct sim_world *world, kith_id from,
               const struct kith_send *send)
 {
     if (!world->options.claims || sim_is_honest(world, from)) {
-        post(world, from, send);
+        speak(world, from, send);
         return;
     }
     struct kith_send changed = *send;
     uint32_t extra;
     if (sim_dishonest_send(world, from, &changed, &extra))
         for (uint32_t i = 0; i <= extra; i++)
-            post(world, from, &changed);
+            speak(world, from, &changed);
 }

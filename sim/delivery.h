@@ -32,6 +32,9 @@ kith_ns sim_uplink_take(struct sim_world *world, kith_id from, kith_ns at_ns,
 /* A packet that was held goes on: into the receiver's access link. */
 void sim_release(struct sim_world *world, kith_id by, uint32_t packet);
 void sim_arrive(struct sim_world *world, uint32_t packet);
+/* The peer has taken the time that the message takes: to send it, or to open
+ * it. */
+void sim_spoken(struct sim_world *world, kith_id peer, uint32_t packet);
 void sim_deliver(struct sim_world *world, uint32_t packet);
 /* Bytes that moved without a packet: a stage of a central exchange. */
 void sim_network_count(struct sim_world *world, kith_id from, kith_id to,

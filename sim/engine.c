@@ -156,6 +156,9 @@ static void step_event(struct sim_world *world, const struct sim_event *event)
     case SIM_EVENT_DELIVER:
         sim_deliver(world, event->value);
         break;
+    case SIM_EVENT_HOST:
+        sim_host_step(world, event->peer, event->value);
+        break;
     case SIM_EVENT_RUN:
         KITH_DEBUG_ASSERT(event->peer == KITH_NOBODY);
         step_run(world, (enum sim_run_event)event->value);

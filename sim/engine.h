@@ -14,6 +14,7 @@ enum sim_event_kind {
     SIM_EVENT_DELIVER,   /* value: packet; its last bit is here */
     SIM_EVENT_COMPUTED,  /* a central machine's processor; value: what for */
     SIM_EVENT_STAGE,     /* value: enum sim_stage_event of a central exchange */
+    SIM_EVENT_HOST,      /* a job of its host may end; value: hosts.c */
     SIM_EVENT_RUN,       /* nobody's; value: enum sim_run_event */
 };
 

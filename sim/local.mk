@@ -18,6 +18,8 @@ libkith_sim_a_SOURCES = \
   sim/event_sort.h \
   sim/full_channel.c \
   sim/full_channel.h \
+  sim/hosts.c \
+  sim/hosts.h \
   sim/huge_pages.c \
   sim/huge_pages.h \
   sim/ledger.c \

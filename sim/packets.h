@@ -27,6 +27,7 @@ enum sim_packet_kind {
 #define SIM_PACKET_CARRIES 8u   /* has a payload; the other ones' is zero */
 #define SIM_PACKET_HERE 16u     /* at its receiver's machine: no cut stops it */
 #define SIM_PACKET_MOVES 32u    /* a model: counted as in flight */
+#define SIM_PACKET_OPENED 64u   /* its receiver has taken the time for it */
 
 /* A message of a central method; what else it means is the method's. */
 struct sim_central_message {

@@ -202,6 +202,7 @@ static void crash(struct sim_world *world, kith_id id)
     peer->state = SIM_PEER_CRASHED;
     sim_totals_exchanges(world, id);
     sim_timer_clear(world, id);
+    sim_host_crash(world, id);
     sim_packet_free_all(world, &state->held);
     state->work_held = false;
     state->shift_ns = 0;

@@ -274,13 +274,25 @@ static kith_ns cost_of(const struct sim_world *world, kith_id peer,
     KITH_DEBUG_ASSERT(peer < world->peer_count);
     const struct kith_experiment *experiment = world->experiment;
     if (work->kind != KITH_WORK_TRAIN)
-        return experiment->compute.merge_ns;
+        return world->hosts ? sim_host_merge_time(world)
+                            : experiment->compute.merge_ns;
     const kith_ns step_ns = sim_step_time(
         experiment, peer, work->step,
         world->peers[peer].fault != 0 ? sim_fault_slow(world, peer) : 1);
     return world->work ? kith_worker_item_time(world->work->jobs[peer].worker,
                                                work, step_ns)
                        : step_ns;
+}
+
+/* A step whose processor time is given lasts compute.step at least. */
+static void start_on_host(struct sim_world *world, kith_id peer, bool trains,
+                          kith_ns cost_ns)
+{
+    const bool is_given = world->experiment->hosts.step_ns > 0;
+    KITH_ASSERT(cost_ns > 0);
+    sim_host_work(world, peer,
+                  trains ? sim_host_step_time(world, peer, cost_ns) : cost_ns,
+                  trains && is_given ? cost_ns : 0);
 }
 
 /* The ledger looks at x around an item, so there it runs at once; else a thread
@@ -320,6 +332,16 @@ static void start_item(struct sim_world *world, kith_id peer,
     pthread_mutex_unlock(&pool->lock);
 }
 
+void sim_work_ends(struct sim_world *world, kith_id id, kith_ns at_ns,
+                   kith_ns took_ns)
+{
+    const struct sim_peer *peer = &world->peers[id];
+    KITH_ASSERT(peer->work == SIM_WORK_OUT && at_ns >= sim_time(world));
+    if (peer->item == KITH_WORK_TRAIN)
+        sim_totals_train(world, id, took_ns);
+    sim_schedule(world, id, id, at_ns, SIM_EVENT_WORK_DONE, peer->incarnation);
+}
+
 /* Vectors change now, on some thread, and the world hears of it when the item's
  * virtual time is over. */
 void sim_work_start(struct sim_world *world, kith_id id,
@@ -334,13 +356,13 @@ void sim_work_start(struct sim_world *world, kith_id id,
     if (world->work)
         start_item(world, id, work);
     const kith_ns cost_ns = cost_of(world, id, work);
-    if (work->kind == KITH_WORK_TRAIN)
-        sim_totals_train(world, id, cost_ns);
     peer->work = cost_ns > 0 ? SIM_WORK_OUT : SIM_WORK_IMMEDIATE;
-    if (cost_ns > 0) {
-        sim_schedule(world, id, id, sim_time(world) + cost_ns,
-                     SIM_EVENT_WORK_DONE, peer->incarnation);
-    }
+    if (cost_ns == 0)
+        return;
+    if (world->hosts)
+        start_on_host(world, id, work->kind == KITH_WORK_TRAIN, cost_ns);
+    else
+        sim_work_ends(world, id, sim_time(world) + cost_ns, cost_ns);
 }
 
 /* A data set that has gone ends the run: what came of it is nothing. Only steps

@@ -22,6 +22,9 @@ struct kith_worker *sim_job_worker(const struct sim_world *world, kith_id peer);
 double sim_job_take_loss(struct sim_world *world, kith_id peer);
 void sim_work_start(struct sim_world *world, kith_id peer,
                     const struct kith_work *work);
+/* It ends then, after so long. */
+void sim_work_ends(struct sim_world *world, kith_id peer, kith_ns at_ns,
+                   kith_ns took_ns);
 /* Virtual time of the item is over: it has run, and this is its result, which
  * stands until the peer's next item. */
 const struct kith_work_result *sim_work_end(struct sim_world *world,

@@ -8,6 +8,7 @@
  *   central/         central methods in their place
  *   delivery.c       messages over access links: latency, rate, loss
  *   packets.c        what is under way
+ *   hosts.c          cores that peers share
  *   links.c          connections: dial, handshake, up, dead
  *   full_channel.c   wire `full`: real sessions at both ends
  *   model_copies.c   vectors under way
@@ -36,6 +37,7 @@
 #include "sim/dump.h"
 #include "sim/engine.h"
 #include "sim/full_channel.h"
+#include "sim/hosts.h"
 #include "sim/ledger.h"
 #include "sim/links.h"
 #include "sim/model_copies.h"
@@ -73,6 +75,7 @@ struct sim_world {
     struct sim_copies copies;
     struct sim_faults faults;
     struct sim_trace trace;
+    struct sim_hosts *hosts;       /* NULL: nothing computed hinders another */
     struct sim_channels *channels; /* NULL: wire `sized` */
     struct sim_work *work;
     struct sim_ledger *ledger; /* NULL: nobody asked */

@@ -142,6 +142,7 @@ UNIT = \
   tests/unit/test_recovery \
   tests/unit/test_sim_faults \
   tests/unit/test_sim_golden \
+  tests/unit/test_sim_hosts \
   tests/unit/test_sim_network \
   tests/unit/test_sim_queue \
   tests/unit/test_simulate \
@@ -336,8 +337,8 @@ LONG = \
   tests/long/accept_wires.sh \
   tests/long/accept_unpaced.sh tests/long/accept_wheel.sh \
   tests/long/accept_wires_live.sh \
-  tests/long/accept_mixing.sh tests/long/accept_page.sh tests/long/accept_worlds.sh \
-  tests/long/accept_mixing.sh tests/long/accept_overlap.sh \
+  tests/long/accept_follow.sh tests/long/accept_mixing.sh \
+  tests/long/accept_overlap.sh tests/long/accept_page.sh \
   tests/long/accept_worlds.sh \
   tests/long/byzantine.sh \
   tests/long/check_cuda_code.sh \
@@ -629,6 +630,7 @@ tests_unit_test_overlap_SOURCES = \
 tests_unit_test_recovery_SOURCES = tests/unit/test_recovery.c $(SIMULATE)
 tests_unit_test_shares_SOURCES = tests/unit/test_shares.c $(SIMULATE)
 tests_unit_test_sim_faults_SOURCES = tests/unit/test_sim_faults.c $(SIMULATE)
+tests_unit_test_sim_hosts_SOURCES = tests/unit/test_sim_hosts.c $(SIMULATE)
 tests_unit_test_sim_network_SOURCES = tests/unit/test_sim_network.c $(SIMULATE)
 EXTRA_DIST += tests/golden/known.txt \
   tests/golden/old/recording-50ce217.db tests/golden/old/recording-v4.db \

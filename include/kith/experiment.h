@@ -157,6 +157,13 @@ struct kith_experiment {
         double core_peak; /* with one thread: of a lab's peers */
     } compute;
 
+    /* Machines whose cores peers share, in the simulator (sim/hosts.h). */
+    struct {
+        uint32_t cores, peers;          /* of each; 0: none; 0: all peers */
+        kith_ns step_ns, message_ns;    /* processor time */
+        uint64_t merge_bits, wire_bits; /* per second of a core; 0: no time */
+    } hosts;
+
     kith_ns save_period_ns; /* default 5 s */
     enum kith_evaluations evaluations;
     kith_ns evaluate_ns;     /* EVERY: between two evaluations; else 0 */

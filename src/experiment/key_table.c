@@ -488,6 +488,23 @@ const struct key kith_experiment_keys[] = {
      .allowed = "a list such as [{peers: \"n(1)\", by: 10}]",
      .help = "peers whose steps take longer from the start"},
 
+    BOUNDED("hosts.cores", KEY_U32, KEY_LOCAL, hosts.cores, 0, 4096, "0",
+            "sim: of each machine, shared by its peers; 0: peers do not hinder "
+            "each other"),
+    BOUNDED("hosts.peers", KEY_U32, KEY_LOCAL, hosts.peers, 0, KITH_PEERS_MAX,
+            "0", "on each machine, by rank; 0: all on one"),
+    BOUNDED("hosts.step", KEY_TIME, KEY_LOCAL, hosts.step_ns, 0, 3600, "0s",
+            "processor time of a step, which then lasts compute.step at least; "
+            "0: compute.step"),
+    BOUNDED("hosts.message", KEY_TIME, KEY_LOCAL, hosts.message_ns, 0, 60, "0s",
+            "processor time of a message, at each end"),
+    {"hosts.wire", KEY_RATE, KEY_LOCAL, AT(hosts.wire_bits),
+     .allowed = "unlimited, or a rate such as 1GB", .initial = "unlimited",
+     .help = "what a core seals and sends, or receives and opens"},
+    {"hosts.merge", KEY_RATE, KEY_LOCAL, AT(hosts.merge_bits),
+     .allowed = "unlimited, or a rate such as 5GB", .initial = "unlimited",
+     .help = "bytes of a model that a core copies or merges"},
+
     {"save", KEY_PARSED, KEY_LOCAL, AT(save_period_ns), .parse = parse_save,
      .allowed = "a time of at least 1ms with its unit, or never",
      .initial = "5s", .help = "how often a peer writes its model to disk"},

@@ -248,13 +248,30 @@ static enum kith_err rule_guard(const struct tree *tree,
                                          guard->keys);
 }
 
+static enum kith_err rule_hosts(const struct tree *tree,
+                                const struct kith_experiment *experiment)
+{
+    const struct tree_item *item = kith_yaml_find(tree, "hosts");
+    if (item == NULL)
+        return KITH_OK;
+    if (experiment->hosts.cores == 0)
+        return kith_yaml_fail(tree, item, "hosts", KITH_EINVAL,
+                              "its cores are not given; such as {cores: 2}");
+    if (experiment->central.present)
+        return kith_yaml_fail(tree, item, "hosts", KITH_EINVAL,
+                              "machines of a central method compute at their "
+                              "own speed; leave it out");
+    return KITH_OK;
+}
+
 /* When `steps` own steps are over, by the file's figures: KITH_NEVER where
- * they do not say. */
+ * they do not say, as of peers that wait for a core. */
 static kith_ns predicted_end(const struct kith_experiment *experiment,
                              uint64_t steps)
 {
     double end = (double)KITH_NEVER;
-    if (experiment->compute.step_ns > 0 && steps < UINT64_MAX) {
+    if (experiment->hosts.cores == 0 && experiment->compute.step_ns > 0 &&
+        steps < UINT64_MAX) {
         double slowest = 1;
         for (uint32_t i = 0; i < experiment->atom_count; i++)
             if (experiment->atoms[i].factor > slowest)
@@ -321,6 +338,7 @@ enum kith_err kith_experiment_check_rules(const struct tree *tree,
                                              rule_compressor,
                                              rule_guard,
                                              kith_experiment_rule_central,
+                                             rule_hosts,
                                              rule_late};
     enum kith_err err = KITH_OK;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && err == KITH_OK;

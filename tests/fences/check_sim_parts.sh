@@ -11,6 +11,7 @@ parts='engine engine
 nodes nodes
 packets packets
 network delivery
+hosts hosts
 links links
 copies model_copies
 faults sim_faults

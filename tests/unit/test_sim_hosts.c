@@ -1,0 +1,231 @@
+/* Goal: peers that share cores are as late as processor sharing says; where
+ * there are cores for all nothing changes.
+ * Method: steps and messages whose ends are computed by hand, from the trace;
+ * total processor time against a machine that is never idle; random experiments
+ * with faults, with each queue and on two threads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/rng.h"
+#include "kith/wire.h"
+#include "sim/world.h"
+#include "tests/support/simulate.h"
+
+#define TRACE "test_sim_hosts.trace"
+
+static char trace[1 << 20];
+
+static struct simulated traced(const char *yaml)
+{
+    const struct sim_options options = {.trace_path = TRACE};
+    const struct simulated run = simulate(yaml, &options);
+    FILE *file = fopen(TRACE, "r");
+    assert_non_null(file);
+    const size_t size = fread(trace, 1, sizeof trace - 1, file);
+    trace[size] = '\0';
+    fclose(file);
+    remove(TRACE);
+    return run;
+}
+
+/* When the first line with these words stands in the trace; -1: never. */
+static kith_ns when(const char *words)
+{
+    const char *found = strstr(trace, words);
+    if (found == NULL)
+        return -1;
+    while (found > trace && found[-1] != '\n')
+        found--;
+    long long s, ns;
+    assert_int_equal(sscanf(found, "%lld.%lld", &s, &ns), 2);
+    return s * KITH_S + ns;
+}
+
+static kith_ns step_ends(unsigned peer, unsigned step)
+{
+    char words[64];
+    snprintf(words, sizeof words, " %u  step value %u\n", peer, step);
+    return when(words);
+}
+
+/* Own steps alone: nothing is exchanged before the last. */
+#define ALONE                                                                  \
+    "name: alone\nseed: 1\npeers: %u\nstop: {steps: %u}\n"                     \
+    "model: {kind: consensus, dim: 10}\n"                                      \
+    "gossip: {algorithm: adpsgd, every: 1000, topology: ring}\n"               \
+    "compute: {step: 1ms%s}\nhosts: {%s}\n"
+
+static struct simulated alone(unsigned peers, unsigned steps, const char *slow,
+                              const char *hosts)
+{
+    char yaml[512];
+    snprintf(yaml, sizeof yaml, ALONE, peers, steps, slow, hosts);
+    return traced(yaml);
+}
+
+static void test_cores_are_shared(void **state)
+{
+    (void)state;
+    alone(6, 10, "", "cores: 2");
+    assert_int_equal(step_ends(0, 10), 30 * KITH_MS);
+    assert_int_equal(step_ends(5, 1), 3 * KITH_MS);
+    alone(6, 10, "", "cores: 2, peers: 4"); /* four on one, two on another */
+    assert_int_equal(step_ends(3, 10), 20 * KITH_MS);
+    assert_int_equal(step_ends(4, 10), 10 * KITH_MS);
+    alone(6, 10, "", "cores: 6");
+    assert_int_equal(step_ends(0, 10), 10 * KITH_MS);
+}
+
+/* 1 ms and 3 ms of work on one core: both at half speed until the first ends,
+ * at 2 ms, then the other alone: 2 ms are left. */
+static void test_who_is_left_is_faster(void **state)
+{
+    (void)state;
+    alone(2, 1, ", slow: [{peers: peer(1), by: 3}]", "cores: 1");
+    assert_int_equal(step_ends(0, 1), 2 * KITH_MS);
+    assert_int_equal(step_ends(1, 1), 4 * KITH_MS);
+}
+
+/* Processor time is the step's own; compute.step is its least period. */
+static void test_paced_steps(void **state)
+{
+    (void)state;
+    alone(4, 5, "", "cores: 2, step: 250us");
+    assert_int_equal(step_ends(3, 5), 5 * KITH_MS);
+    alone(4, 5, "", "cores: 1, step: 300us");
+    assert_int_equal(step_ends(3, 5), 6 * KITH_MS);
+}
+
+/* A message costs its sender, then its receiver. */
+#define PAIR                                                                   \
+    "name: pair\nseed: 1\npeers: 2\nstop: {steps: 2}\n"                        \
+    "model: {kind: consensus, dim: 10}\ncompute: {step: 100ms}\n"              \
+    "gossip: {algorithm: adpsgd, every: 2, topology: ring}\n"                  \
+    "network: {latency: 3ms}\nhosts: {cores: 8, peers: 1, %s}\n"
+
+static void test_messages_take_time(void **state)
+{
+    (void)state;
+    char yaml[512];
+    snprintf(yaml, sizeof yaml, PAIR, "message: 1ms");
+    traced(yaml);
+    /* As test_sim_network's test_latency(), where both ask at 200 ms and are
+     * up at 215 and 218 ms: now a millisecond later, for the thread comes to
+     * the request first; it arrives 3 ms later, and is opened for 1 ms. */
+    assert_int_equal(when("link with 0 is up"), 216 * KITH_MS);
+    assert_int_equal(when("link with 1 is up"), 219 * KITH_MS);
+    assert_int_equal(when("< request from 0"), 223 * KITH_MS);
+
+    struct kith_message request = {.kind = KITH_MESSAGE_REQUEST,
+                                   .pattern = KITH_PATTERN_SWAP,
+                                   .id = {.counter = KITH_ASKS}};
+    snprintf(yaml, sizeof yaml, PAIR, "message: 1ms, wire: 1MB");
+    traced(yaml);
+    const kith_ns bytes_ns = (kith_ns)sim_message_bytes(&request) * KITH_US;
+    assert_in_range(when("< request from 0"),
+                    223 * KITH_MS + 2 * bytes_ns - 20 * KITH_US,
+                    223 * KITH_MS + 2 * bytes_ns + 20 * KITH_US);
+}
+
+/* A core that is never idle has done all there is to do: steps, and messages of
+ * which both ends are on it. */
+static void test_no_time_is_lost(void **state)
+{
+    (void)state;
+    char yaml[512];
+    for (unsigned cores = 1; cores <= 3; cores++) {
+        snprintf(yaml, sizeof yaml,
+                 "name: full\nseed: %u\npeers: 24\nstop: {steps: 50}\n"
+                 "model: {kind: consensus, dim: 100}\n"
+                 "gossip: {algorithm: adpsgd, every: 1, topology: random}\n"
+                 "compute: {step: 1ms}\nnetwork: {latency: 10us}\n"
+                 "hosts: {cores: %u, message: 20us}\n",
+                 cores, cores);
+        const struct simulated run = simulate(yaml, NULL);
+        const double time_ns = 24.0 * 50 * KITH_MS +
+                               2.0 * (double)run.report.messages * 20 * KITH_US;
+        const double least_ns = time_ns / cores;
+        print_message("%u cores: %.4f of the least time\n", cores,
+                      1e9 * run.summary.virtual_s / least_ns);
+        /* The last steps are not all over at once. */
+        assert_true(1e9 * run.summary.virtual_s > 0.99 * least_ns);
+        assert_true(1e9 * run.summary.virtual_s < 1.05 * least_ns);
+    }
+}
+
+static uint64_t hash_of(const char *yaml, enum sim_queue_kind queue,
+                        unsigned threads)
+{
+    const struct sim_options options = {.queue = queue, .threads = threads};
+    return simulate(yaml, &options).summary.trace_hash;
+}
+
+static void test_random_experiments(void **state)
+{
+    (void)state;
+    static const char *const algorithms[] = {"adpsgd", "dpsgd", "diloco",
+                                             "gosgd", "choco"};
+    const char *given = getenv("KITH_SEED");
+    const uint64_t first = given == NULL ? 1 : strtoull(given, NULL, 10);
+    for (uint64_t seed = first; seed < first + (given == NULL ? 40 : 1);
+         seed++) {
+        struct kith_rng rng;
+        char yaml[1024], hosts[256], shared[2048];
+        kith_rng_init(&rng, seed, 0, 0);
+        const unsigned peers = 2 + kith_rng_below(&rng, 12);
+        snprintf(
+            yaml, sizeof yaml,
+            "name: random\nseed: %u\npeers: %u\nstop: {steps: 60}\n"
+            "model: {kind: quadratic, dim: 8}\n"
+            "gossip: {algorithm: %s, every: %u, topology: ring}\n"
+            "compute: {step: 1ms, spread: %s}\nnetwork: {latency: %uus}\n"
+            "faults:\n  - {at: 10ms, crash: n(1), restart: 15ms}\n"
+            "  - {at: 20ms, pause: n(1), for: 9ms}\n"
+            "  - {at: 25ms, partition: \"peer(0) -> peer(1)\", for: 10ms}\n",
+            (unsigned)seed, peers, algorithms[kith_rng_below(&rng, 5)],
+            1 + kith_rng_below(&rng, 4),
+            kith_rng_below(&rng, 2) ? "fixed" : "exponential",
+            1 + kith_rng_below(&rng, 500));
+        snprintf(hosts, sizeof hosts,
+                 "hosts: {cores: %u, peers: %u, step: %uus, message: %uus, "
+                 "wire: 10MB, merge: 100MB}\n",
+                 1 + kith_rng_below(&rng, 4), 1 + kith_rng_below(&rng, peers),
+                 kith_rng_below(&rng, 2000), kith_rng_below(&rng, 50));
+        snprintf(shared, sizeof shared, "%s%s", yaml, hosts);
+        const uint64_t hash = hash_of(shared, SIM_QUEUE_CALENDAR, 1);
+        if (hash != hash_of(shared, SIM_QUEUE_HEAP, 1) ||
+            hash != hash_of(shared, SIM_QUEUE_CALENDAR, 2))
+            fail_msg("KITH_SEED=%u: queues or threads differ\n%s",
+                     (unsigned)seed, shared);
+        /* Where no two events of a peer's are at one time, who comes first
+         * then is no matter of when it was known. */
+        if (strstr(yaml, "fixed"))
+            continue;
+        snprintf(shared, sizeof shared, "%shosts: {cores: %u}\n", yaml,
+                 2 * peers);
+        if (hash_of(yaml, SIM_QUEUE_CALENDAR, 1) !=
+            hash_of(shared, SIM_QUEUE_CALENDAR, 1))
+            fail_msg("KITH_SEED=%u: cores for all are not as no hosts",
+                     (unsigned)seed);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cores_are_shared),
+        cmocka_unit_test(test_who_is_left_is_faster),
+        cmocka_unit_test(test_paced_steps),
+        cmocka_unit_test(test_messages_take_time),
+        cmocka_unit_test(test_no_time_is_lost),
+        cmocka_unit_test(test_random_experiments),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
