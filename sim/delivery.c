@@ -195,6 +195,8 @@ static void deliver_message(struct sim_world *world, uint32_t index)
     if (packet->flags & SIM_PACKET_MOVES)
         sim_totals_passes(world, packet->from, 1); /* it was sealed */
     sim_trace_message(world, packet);
+    if (world->timeline)
+        sim_timeline_message(world, index);
     /* The step may grow the pool of packets: keep nothing inside it. */
     struct kith_message message = packet->message;
     const struct kith_message *lost = NULL;
@@ -356,6 +358,7 @@ static void speak(struct sim_world *world, kith_id from,
     const uint32_t index = pack(world, from, send);
     if (index == 0)
         return;
+    sim_timeline_sent(world, index);
     if (!sim_host_hears(world)) {
         post(world, index);
         return;

@@ -54,6 +54,8 @@ libkith_sim_a_SOURCES = \
   sim/sim_result.c \
   sim/sim_result.h \
   sim/sim_run.c \
+  sim/timeline.c \
+  sim/timeline.h \
   sim/trace.c \
   sim/trace.h \
   sim/watch.c \

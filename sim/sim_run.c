@@ -76,6 +76,7 @@ static const struct part {
     {sim_results_open, NULL},
     {sim_fault_open, NULL},
     {sim_trace_open, sim_trace_close},
+    {sim_timeline_open, sim_timeline_close},
 };
 #define PART_COUNT (sizeof parts / sizeof parts[0])
 
@@ -137,7 +138,8 @@ static enum kith_err carry_out(struct sim_world *world,
     sim_work_join_all(world);
     sim_dump_end(world, summary->completed);
     sim_summarise(world, summary);
-    sim_trace_close(world); /* a trace that cannot be written fails it */
+    sim_trace_close(world); /* what cannot be written fails the run */
+    sim_timeline_close(world);
     return sim_failure(world);
 }
 

@@ -131,6 +131,8 @@ void sim_trace_mark(struct sim_world *world, kith_id peer,
          mark->peer, mark->id.counter, mark->value);
     if (world->trace.file)
         write_mark(world, peer, mark);
+    if (world->timeline)
+        sim_timeline_mark(world, peer, mark);
 }
 
 /* The slot, the values and the bytes on the wire are left out: they are no
@@ -164,6 +166,8 @@ void sim_trace_link(struct sim_world *world, kith_id peer, kith_id other,
         write_peer(world, " ", other);
         fputs(up ? " is up\n" : " is down\n", world->trace.file);
     }
+    if (world->timeline)
+        sim_timeline_link(world, peer, other, up);
 }
 
 void sim_trace_fault(struct sim_world *world, const struct kith_atom *atom)
@@ -172,6 +176,8 @@ void sim_trace_fault(struct sim_world *world, const struct kith_atom *atom)
     KITH_ASSERT(event->name != NULL);
     fold(world, what_of(ENTRY_FAULT, 0, event->number), atom->peer, atom->other,
          0, 0);
+    if (world->timeline)
+        sim_timeline_fault(world, atom);
     if (!world->trace.file)
         return;
     stamp(world, KITH_NOBODY, "fault: ");

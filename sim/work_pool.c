@@ -351,6 +351,8 @@ void sim_work_start(struct sim_world *world, kith_id id,
     struct sim_peer *peer = &world->peers[id];
     KITH_DEBUG_ASSERT(peer->work == SIM_WORK_NONE); /* one item at a time */
     peer->item = (uint8_t)work->kind;
+    if (world->timeline)
+        sim_timeline_work(world, id, work);
     if (work->kind == KITH_WORK_SAVE)
         sim_save(world, id);
     if (world->work)
@@ -451,6 +453,8 @@ const struct kith_work_result *sim_work_end(struct sim_world *world, kith_id id)
     static const struct kith_work_result done[] = {KITH_WORKS(KITH_X)};
 #undef KITH_X
     struct sim_peer *peer = &world->peers[id];
+    if (world->timeline)
+        sim_timeline_worked(world, id);
     KITH_DEBUG_ASSERT(peer->work != SIM_WORK_NONE);
     peer->work = SIM_WORK_NONE;
     return world->work ? end_item(world, id) : &done[peer->item];

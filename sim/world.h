@@ -15,6 +15,7 @@
  *   work_pool.c      work items on a pool of threads
  *   sim_faults.c     crash, restart, pause, slow, cut
  *   dump.c           models and mixing matrices, for NumPy
+ *   timeline.c       what some peers did when, for a viewer
  *   trace.c          the hash of all decisions, and the story as text
  *   ledger.c         conservation
  *   dishonest.c      peers whose word is not true
@@ -48,6 +49,7 @@
 #include "sim/scores.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_result.h"
+#include "sim/timeline.h"
 #include "sim/trace.h"
 #include "sim/watch.h"
 #include "sim/work_pool.h"
@@ -78,8 +80,9 @@ struct sim_world {
     struct sim_hosts *hosts;       /* NULL: nothing computed hinders another */
     struct sim_channels *channels; /* NULL: wire `sized` */
     struct sim_work *work;
-    struct sim_ledger *ledger; /* NULL: nobody asked */
-    struct sim_dump *dump;     /* NULL: nobody asked */
+    struct sim_ledger *ledger;     /* NULL: nobody asked */
+    struct sim_timeline *timeline; /* NULL: nobody asked */
+    struct sim_dump *dump;         /* NULL: nobody asked */
     struct sim_watch watch;
     struct sim_totals *totals;
     struct sim_points points;

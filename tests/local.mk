@@ -306,6 +306,7 @@ INTEGRATION = \
   tests/integration/test_resume.sh \
   tests/integration/test_sim_shards.sh \
   tests/integration/test_sim_rows.sh \
+  tests/integration/test_sim_timeline.sh \
   tests/integration/test_sim_sweep.sh \
   tests/integration/test_simulate.sh \
   tests/integration/test_swarm.sh \
@@ -337,7 +338,8 @@ LONG = \
   tests/long/accept_wires.sh \
   tests/long/accept_unpaced.sh tests/long/accept_wheel.sh \
   tests/long/accept_wires_live.sh \
-  tests/long/accept_follow.sh tests/long/accept_mixing.sh \
+  tests/long/accept_follow.sh tests/long/accept_hosts.sh \
+  tests/long/accept_mixing.sh \
   tests/long/accept_overlap.sh tests/long/accept_page.sh \
   tests/long/accept_worlds.sh \
   tests/long/byzantine.sh \
@@ -370,7 +372,7 @@ EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integr
   tests/integration/test_cli_progress.py \
   tests/long/accept.py \
   tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py \
-  tests/long/accept_mixing.py tests/long/accept_page.py tests/long/accept_worlds.py \
+  tests/long/accept_hosts.py tests/long/accept_mixing.py tests/long/accept_page.py tests/long/accept_worlds.py \
   tests/long/papers.py tests/long/soak.py \
   tests/long/accept_choco.py tests/long/theory_table.py \
   tests/long/accept_quality.py tests/long/accept_taxonomy.py \

@@ -63,6 +63,15 @@ enum sim_claim {
 /* "3=rounds,5=silent" into claims (peers); false: that is not the form. */
 bool sim_claims_parse(const char *text, uint32_t peers, uint8_t *claims);
 
+/* Peers and virtual time, ends included. */
+struct sim_window {
+    kith_id first, last;
+    kith_ns from_ns, to_ns;
+};
+/* "0..7", "3", "0..7,1s..2s"; NULL: the first 16, all the time. false: that is
+ * not the form. */
+bool sim_window_parse(const char *text, struct sim_window *window);
+
 struct sim_world; /* a run in progress */
 
 struct sim_progress {
@@ -99,8 +108,10 @@ struct sim_options {
     bool (*score)(const float *z, struct kith_score *score, void *arg);
     void *arg;                         /* of the callbacks above */
     const volatile sig_atomic_t *stop; /* non-zero: end now; may be NULL */
-    const char *trace_path; /* a line per mark, message and fault; or NULL */
-    const char *dump_path;  /* models and matrices of every step; or NULL */
+    const char *trace_path;    /* a line per mark, message and fault; or NULL */
+    const char *timeline_path; /* of `window`, for Perfetto; or NULL */
+    struct sim_window window;
+    const char *dump_path; /* models and matrices of every step; or NULL */
 };
 
 /* How the run went, beyond kith_summary. */

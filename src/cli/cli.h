@@ -47,6 +47,10 @@
       "peers that the database has: all, sampled (64 of them) or none "        \
       "[all; sampled above 10,000]")                                           \
     X(TRACE, "--trace", "FILE", "write every decision as a line of text")      \
+    X(TIMELINE, "--timeline", "FILE",                                          \
+      "write what peers did when, for Perfetto or chrome://tracing")           \
+    X(WINDOW, "--window", "PEERS[,FROM..TO]",                                  \
+      "of the timeline, such as 0..7,1s..2s [0..15, all the time]")            \
     X(DUMP, "--dump", "FILE.npz",                                              \
       "models, weights and mixing matrices of every step, for NumPy")          \
     X(CALIBRATE, "--calibrate", NULL,                                          \

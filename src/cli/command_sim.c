@@ -63,6 +63,17 @@ static int parse_choices(const struct cli_arguments *arguments,
     if (code == KITH_EXIT_OK)
         code = kith_cli_number(arguments, CLI_THREADS, 1, SIM_THREADS_MAX,
                                &threads);
+    if (code == KITH_EXIT_OK && kith_cli_given(arguments, CLI_WINDOW) &&
+        !kith_cli_given(arguments, CLI_TIMELINE))
+        code = kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--window is of a --timeline FILE");
+    const char *window = arguments->values[CLI_WINDOW];
+    if (code == KITH_EXIT_OK && !sim_window_parse(window, &options->window))
+        code = kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--window: found \"%.60s\"; allowed: peers, and "
+                             "a span of virtual time, such as 0..7 or "
+                             "0..7,1s..2s",
+                             window);
     options->queue = (enum sim_queue_kind)queue;
     options->wire = (enum kith_wire_mode)wire;
     options->rows = (enum sim_rows)rows;
@@ -147,6 +158,7 @@ int kith_cli_sim(const struct cli_arguments *arguments)
     options.progress = show_progress;
     options.stop = &kith_cli_stop;
     options.trace_path = arguments->values[CLI_TRACE];
+    options.timeline_path = arguments->values[CLI_TIMELINE];
     options.dump_path = arguments->values[CLI_DUMP];
     uint8_t *claims;
     code = parse_claims(arguments, run.experiment.peers, &claims);

@@ -110,11 +110,11 @@ static const struct cli_command commands[] = {
             "--seeds 3",
         .options = RUN_OPTIONS | CLI_BIT(THREADS) | CLI_BIT(QUEUE) |
                    CLI_BIT(WIRE) | CLI_BIT(ROWS) | CLI_BIT(TRACE) |
-                   CLI_BIT(DUMP) | CLI_BIT(CALIBRATE) | CLI_BIT(SWEEP) |
-                   CLI_BIT(SHARD) | CLI_BIT(SEEDS) | CLI_BIT(JOBS) |
-                   CLI_BIT(ALL_CELLS) | CLI_BIT(CELLS) | CLI_BIT(RESUME) |
-                   CLI_BIT(TARGET_LOSS) | CLI_BIT(TARGET) | CLI_BIT(REPLAY) |
-                   CLI_BIT(DISHONEST),
+                   CLI_BIT(TIMELINE) | CLI_BIT(WINDOW) | CLI_BIT(DUMP) |
+                   CLI_BIT(CALIBRATE) | CLI_BIT(SWEEP) | CLI_BIT(SHARD) |
+                   CLI_BIT(SEEDS) | CLI_BIT(JOBS) | CLI_BIT(ALL_CELLS) |
+                   CLI_BIT(CELLS) | CLI_BIT(RESUME) | CLI_BIT(TARGET_LOSS) |
+                   CLI_BIT(TARGET) | CLI_BIT(REPLAY) | CLI_BIT(DISHONEST),
     },
     {
         COMMAND(swarm, 0, 1),

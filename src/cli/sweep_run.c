@@ -474,10 +474,11 @@ int kith_cli_sweep(const struct cli_arguments *arguments,
                           "names their folder");
     if (kith_cli_given(arguments, CLI_TRACE) ||
         kith_cli_given(arguments, CLI_DUMP) ||
+        kith_cli_given(arguments, CLI_TIMELINE) ||
         kith_cli_given(arguments, CLI_CALIBRATE))
         return kith_cli_fail(
             arguments, KITH_EXIT_USAGE,
-            "--trace, --dump and --calibrate belong to one run");
+            "--trace, --timeline, --dump and --calibrate belong to one run");
     sweep = calloc(1, sizeof *sweep);
     if (sweep == NULL)
         return kith_cli_fail(arguments, KITH_EXIT_RESOURCES, "out of memory");

@@ -20,6 +20,7 @@ channels full_channel
 work work_pool
 ledger ledger
 dump dump
+timeline timeline
 watch watch
 totals peer_totals
 points points
