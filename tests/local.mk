@@ -239,6 +239,7 @@ INTEGRATION = \
   tests/integration/test_cli_completion.sh \
   tests/integration/test_lab_ddp.sh \
   tests/integration/test_lab_program.sh \
+  tests/integration/test_lab_program_guard.sh \
   tests/integration/test_lab_program_record.sh \
   tests/integration/test_python.sh \
   tests/integration/test_python_tree.sh \

@@ -228,6 +228,8 @@ void kith_worker_begin_outside(struct kith_worker *worker);
  * And so it does: x is what was taken in or given out last. */
 bool kith_worker_step_begins(const struct kith_worker *worker, uint64_t step);
 void kith_worker_begin_step(struct kith_worker *worker, uint64_t step);
+/* It is done: what a guard asks of own steps. */
+void kith_worker_end_step(struct kith_worker *worker, uint64_t step);
 
 /* From now on what SNAPSHOT fills is that lie, but for a PULL's: an insider's
  * models. While no item is out; kinds beyond HUGE for vectors of the host. */

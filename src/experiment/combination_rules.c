@@ -343,7 +343,12 @@ static enum kith_err match_guard(const struct tree *tree,
         return fail(tree, "gossip.guard", experiment, guard,
                     "one that changes no received model: a device has its own "
                     "copies; clip, balance or cs+, or a backend of the host");
-    if (!kith_model_learns(experiment->model))
+    if (found->looks_at_loss && experiment->model->reports)
+        return fail(tree, "gossip.guard", experiment, guard,
+                    "clip, balance or cs+: this one tries what it receives on "
+                    "a batch, and a training loop of yours is not asked for "
+                    "that");
+    if (!kith_model_learns(experiment->model) && !experiment->model->reports)
         return kith_yaml_refuse(tree, "gossip.guard",
                                 "found %s, but model %s does not learn: a "
                                 "guard has nothing to hold others against; "
@@ -360,6 +365,15 @@ static bool lies(const struct kith_experiment *experiment)
     return false;
 }
 
+static bool lies_by(const struct kith_experiment *experiment,
+                    enum kith_lie_kind kind)
+{
+    for (uint32_t i = 0; i < experiment->atom_count; i++)
+        if (experiment->atoms[i].lie == kind)
+            return true;
+    return false;
+}
+
 /* A kind of `hostile` says what is sent in the place of a model. */
 static enum kith_err match_lies(const struct tree *tree,
                                 const struct kith_experiment *experiment)
@@ -370,8 +384,14 @@ static enum kith_err match_lies(const struct tree *tree,
         return fail(tree, "faults", experiment, "hostile",
                     "another fault, such as huge: what it sends is not a model "
                     "that is averaged");
-    if (kith_model_size_of(experiment->model, &experiment->model_config)
-            .gossiped == 0)
+    const bool is_program = experiment->model->reports; /* of any size */
+    if (is_program && lies_by(experiment, KITH_LIE_LABEL_FLIP))
+        return kith_yaml_refuse(tree, "faults",
+                                "found label-flip, but the labels are those of "
+                                "a training loop of yours; take another kind");
+    if (!is_program &&
+        kith_model_size_of(experiment->model, &experiment->model_config)
+                .gossiped == 0)
         return kith_yaml_refuse(tree, "faults",
                                 "found hostile, but model %s has no values to "
                                 "lie about; take it out",

@@ -134,6 +134,7 @@ bool kith_caller_ready(struct kith_caller *caller)
 static void train_done(struct kith_caller *caller, double loss)
 {
     struct kith_thread *thread = caller->thread;
+    kith_worker_end_step(thread->options.worker, thread->work.step);
     thread->result = (struct kith_work_result){
         .kind = KITH_WORK_TRAIN, .loss = loss, .finite = !isinf(loss)};
     caller->is_begun = false;

@@ -178,6 +178,8 @@ void kith_worker_give_out(struct kith_worker *worker,
 void kith_worker_begin_outside(struct kith_worker *worker)
 {
     kith_worker_residues_begin(worker);
+    if (worker->guarding.guard != NULL)
+        kith_worker_guard_end(worker); /* own movement begins here */
     if (worker->algorithm->start == NULL)
         return;
     struct kith_algebra algebra = kith_worker_algebra(worker);
@@ -197,6 +199,12 @@ void kith_worker_begin_step(struct kith_worker *worker, uint64_t step)
     struct kith_algebra algebra = kith_worker_algebra(worker);
     algebra.step = step;
     worker->algorithm->before_step(&algebra);
+}
+
+void kith_worker_end_step(struct kith_worker *worker, uint64_t step)
+{
+    worker->guarding.has_trained = true;
+    worker->guarding.steps = step + 1;
 }
 
 /* Exact while what the caller changes is all that a step is: no hook wants its

@@ -55,6 +55,7 @@ void kith_worker_trainer_step(struct kith_worker *worker, uint64_t step,
     worker->trainer_failed =
         !trainer->step(trainer->arg, worker->self, step, &result->loss);
     scale(worker, 1 / factor);
+    kith_worker_end_step(worker, step);
     worker->not_finite =
         !worker->backend->finite(worker->dim, worker->slots[KITH_SLOT_LIVE]);
     result->finite = !worker->not_finite && !isinf(result->loss);
