@@ -95,6 +95,7 @@ UNIT = \
   tests/unit/test_node \
   tests/unit/test_node_asserts \
   tests/unit/test_node_buckets \
+  tests/unit/test_node_charges \
   tests/unit/test_node_directed \
   tests/unit/test_node_given \
   tests/unit/test_node_leave \

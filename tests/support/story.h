@@ -139,4 +139,39 @@ static inline struct kith_send ask(void)
     return *sent(KITH_MESSAGE_REQUEST);
 }
 
+/* Peer 1 asks us; we play the passive side. */
+static inline struct kith_send serve(enum kith_pattern pattern)
+{
+    struct kith_send request = {
+        .to = 1,
+        .message = {.kind = KITH_MESSAGE_REQUEST,
+                    .pattern = pattern,
+                    .id = {.counter = 5, .incarnation = 2},
+                    .mine = false, /* `about` turns it round */
+                    .payload_bytes = 32,
+                    .overlap = pattern == KITH_PATTERN_SWAP}};
+    struct kith_message message = about(&request, KITH_MESSAGE_REQUEST);
+    message.payload_bytes = 32;
+    say(1, message);
+    assert_non_null(sent(KITH_MESSAGE_ACCEPT));
+    say(1, message); /* repeated: accepted again, nothing more */
+    assert_non_null(sent(KITH_MESSAGE_ACCEPT));
+    struct kith_message other = message;
+    other.id.counter = 6;
+    say(2, other);
+    assert_non_null(sent(KITH_MESSAGE_BUSY));
+    return request;
+}
+
+/* The same of a swap, and our snapshot leaves: the worker had nothing to do. */
+static inline struct kith_send serve_swap(void)
+{
+    const struct kith_send request = serve(KITH_PATTERN_SWAP);
+    effects.has_work = true;
+    worked(KITH_WORK_SNAPSHOT);
+    assert_int_equal(sent(KITH_MESSAGE_MODEL)->message.slot,
+                     KITH_SLOT_ANSWERED_SENT);
+    return request;
+}
+
 #endif
