@@ -32,6 +32,14 @@ enum kith_err sim_links_open(struct sim_world *world)
     }
     for (kith_id id = 0; id < world->machine_count; id++)
         world->peers[id].links.recent = KITH_NOBODY;
+    uint32_t acts = 0;
+    for (uint32_t i = 0; i < world->experiment->atom_count; i++)
+        acts += world->experiment->atoms[i].sides != NULL;
+    if (acts > 0) {
+        world->links.acted = sim_alloc(world, acts, sizeof(void *));
+        if (!world->links.acted)
+            return KITH_ENOMEM;
+    }
     return sim_link_table_open(&world->links.table);
 }
 
@@ -69,6 +77,52 @@ static struct sim_flows *flows_of(struct sim_world *world,
     return flows;
 }
 
+/* What an atom does to one direction. Messages of a cut one are neither lost
+ * nor late by a rule: they stall at the gate, in order, as a partition does to
+ * TCP. */
+static void act_on_side(struct sim_world *world, const struct kith_atom *atom,
+                        struct sim_flows *flows, unsigned side)
+{
+    struct kith_link_flow *flow = &flows->flow[side];
+    const bool was_cut = kith_link_is_cut(&flow->terms);
+    kith_atom_act(atom, flow);
+    const bool is_cut = kith_link_is_cut(&flow->terms);
+    KITH_ASSERT(!was_cut || world->links.cuts > 0);
+    world->links.cuts += (uint32_t)is_cut - (uint32_t)was_cut;
+    while (!is_cut && flows->stalled[side] != 0) /* passes now, in order */
+        sim_release(world, flow->from,
+                    sim_packet_next(world, &flows->stalled[side]));
+}
+
+static bool turns(const struct kith_atom *atom, kith_id from, kith_id to)
+{
+    return kith_atom_turns(atom, true, from, to) ||
+           kith_atom_turns(atom, false, from, to);
+}
+
+/* False: no memory. */
+static bool act(struct sim_world *world, const struct kith_atom *atom,
+                struct sim_link *link)
+{
+    const kith_id low = link->end[0], high = link->end[1];
+    if (!turns(atom, low, high) && !turns(atom, high, low))
+        return true;
+    struct sim_flows *flows = flows_of(world, link);
+    for (unsigned side = 0; flows && side < 2; side++)
+        act_on_side(world, atom, flows, side);
+    return flows != NULL;
+}
+
+/* A new link is as it would be if it had always been there. */
+static bool catch_up(struct sim_world *world, struct sim_link *link)
+{
+    bool done = world->experiment->network.link.loss <= 0 ||
+                flows_of(world, link) != NULL;
+    for (uint32_t i = 0; done && i < world->links.acted_count; i++)
+        done = act(world, world->links.acted[i], link);
+    return done;
+}
+
 /* The link of two peers, made where they have not met. NULL: no memory. */
 static struct sim_link *between(struct sim_world *world, kith_id a, kith_id b,
                                 uint32_t *index)
@@ -87,10 +141,7 @@ static struct sim_link *between(struct sim_world *world, kith_id a, kith_id b,
         link->next[side] = peer->links.first;
         peer->links.first = *index + 1;
     }
-    if (made && world->experiment->network.link.loss > 0 &&
-        !flows_of(world, link))
-        return NULL;
-    return link;
+    return made && !catch_up(world, link) ? NULL : link;
 }
 
 /* Three of four messages go back where one has just come from: they skip the
@@ -401,26 +452,17 @@ void sim_link_crash(struct sim_world *world, kith_id peer)
     }
 }
 
-/* Messages of a cut direction are neither lost nor late by a rule: they stall
- * at the gate, in order, as a partition does to TCP. */
+/* Peers that have not met have no link to be cut: one that is made later
+ * catches up. The order of links is free: what is released is ordered by who
+ * sent it to whom. */
 void sim_link_act(struct sim_world *world, const struct kith_atom *atom)
 {
     sim_link_flush(world);
-    uint32_t index;
-    struct sim_link *link = between(world, atom->peer, atom->other, &index);
-    struct sim_flows *flows = link ? flows_of(world, link) : NULL;
-    if (!flows)
-        return;
-    const unsigned side = side_of(link, atom->peer);
-    struct kith_link_flow *flow = &flows->flow[side];
-    const bool was_cut = kith_link_is_cut(&flow->terms);
-    kith_atom_act(atom, flow);
-    const bool is_cut = kith_link_is_cut(&flow->terms);
-    KITH_ASSERT(!was_cut || world->links.cuts > 0);
-    world->links.cuts += (uint32_t)is_cut - (uint32_t)was_cut;
-    while (!is_cut && flows->stalled[side] != 0) /* passes now, in order */
-        sim_release(world, atom->peer,
-                    sim_packet_next(world, &flows->stalled[side]));
+    KITH_ASSERT(atom->sides != NULL);
+    bool done = true;
+    for (uint32_t i = 0; done && i < world->links.table.count; i++)
+        done = act(world, atom, link_at(world, i));
+    world->links.acted[world->links.acted_count++] = atom;
 }
 
 /* ---- what an end learns */

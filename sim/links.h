@@ -21,6 +21,8 @@ struct sim_outbox {
 struct sim_links {
     struct sim_outbox outbox;
     struct sim_link_table table;
+    const struct kith_atom **acted; /* (acted_count) so far, in their order */
+    uint32_t acted_count;
     uint64_t resets; /* links broken so far: packets may be stale */
     uint32_t cuts;   /* directions that are cut now */
 };
@@ -75,7 +77,7 @@ bool sim_link_stops(struct sim_world *world, uint32_t packet);
 void sim_link_step(struct sim_world *world, uint32_t packet);
 /* All links of a crashed peer; the other ends learn it by a RESET. */
 void sim_link_crash(struct sim_world *world, kith_id peer);
-/* A fault that acts on what peer sends to other begins or ends. */
+/* A fault that acts on links begins or ends. Cost: the links that there are. */
 void sim_link_act(struct sim_world *world, const struct kith_atom *atom);
 
 #endif

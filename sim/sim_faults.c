@@ -5,8 +5,8 @@
  *            first model, and adopts its first neighbour's
  *   pause    what happens to the peer is held, its work stands still
  *   slow     training steps cost `factor` times as much
- *   link     one direction's terms change (links.c); a cut one stalls, in
- * order, until it heals
+ *   link     terms change between two sides (links.c); what is cut stalls, in
+ *            order, until it heals
  *   lie      what the peer sends is not its model: kith/lie.h */
 #include "sim/sim_faults.h"
 
@@ -79,7 +79,7 @@ enum kith_err sim_fault_open(struct sim_world *world)
         const struct kith_atom *atom = &experiment->atoms[i];
         struct sim_peer *peer = &world->peers[atom->peer];
         KITH_ASSERT(i == 0 || atom->at_ns >= experiment->atoms[i - 1].at_ns);
-        if (!atom->fault->between && peer->fault == 0)
+        if (atom->sides == NULL && peer->fault == 0)
             peer->fault = ++faults->state_count;
     }
     if (faults->state_count == 0)
@@ -298,6 +298,18 @@ static void execute(struct sim_world *world, const struct kith_atom *atom)
     }
 }
 
+/* Links are told one by one, whoever has any: the hash is a run's, not what it
+ * has come across. */
+static void trace(struct sim_world *world, const struct kith_atom *atom)
+{
+    struct kith_atom_walk walk = {.atom = atom};
+    struct kith_atom one;
+    while (kith_atom_next(&walk, &one)) {
+        sim_trace_fault(world, &one);
+        world->faults_done += one.statement != UINT32_MAX; /* .slow is not */
+    }
+}
+
 /* One event stands for all atoms of a time: they are carried out in the order
  * of the file. */
 void sim_fault_due(struct sim_world *world)
@@ -308,8 +320,7 @@ void sim_fault_due(struct sim_world *world)
     while (faults->next < experiment->atom_count &&
            experiment->atoms[faults->next].at_ns <= sim_time(world)) {
         const struct kith_atom *atom = &experiment->atoms[faults->next++];
-        sim_trace_fault(world, atom);
-        world->faults_done += atom->statement != UINT32_MAX; /* .slow is not */
+        trace(world, atom);
         if (world->options.store)
             (void)kith_rundb_fault(world->options.store, sim_time(world), atom);
         execute(world, atom);

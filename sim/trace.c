@@ -182,6 +182,12 @@ void sim_trace_fault(struct sim_world *world, const struct kith_atom *atom)
         return;
     stamp(world, KITH_NOBODY, "fault: ");
     fputs(event->name, world->trace.file);
+    if (atom->sides) { /* too many links to tell each */
+        char text[128];
+        fprintf(world->trace.file, " %s\n",
+                kith_sides_text(atom->sides, text, sizeof text));
+        return;
+    }
     write_peer(world, " ", atom->peer);
     write_peer(world, " -> ", atom->other);
     if (kith_atom_has_factor(atom))

@@ -50,6 +50,7 @@ UNIT = \
   tests/unit/test_epidemic \
   tests/unit/test_estimate \
   tests/unit/test_experiment \
+  tests/unit/test_fault_sides \
   tests/unit/test_faults \
   tests/unit/test_file \
   tests/unit/test_follow \

@@ -30,14 +30,18 @@ enum kith_wire_mode { KITH_WIRE_SIZED, KITH_WIRE_FULL };
 enum kith_same_host { KITH_SAME_HOST_TCP, KITH_SAME_HOST_MEMORY };
 
 struct kith_fault; /* its kind's record: kith/fault.h */
-/* One timed atom: an effect of a fault begins or ends. Sorted by (at_ns,
- * statement, order of expansion). */
+struct kith_sides; /* the links of a statement: kith/fault.h */
+/* One timed atom: an effect of a fault begins or ends, on a peer, on a link or
+ * on all links between two sides. Sorted by (at_ns, statement, order of
+ * expansion). */
 struct kith_atom {
     kith_ns at_ns;
     const struct kith_fault *fault;
     bool begins;
     kith_id peer;
-    kith_id other;      /* of a link, from `peer` to `other`; or KITH_NOBODY */
+    kith_id other; /* of a link, from `peer` to `other`; or KITH_NOBODY */
+    const struct kith_sides
+        *sides;         /* these links, the first is that; or NULL */
     double factor;      /* of a fault that takes one; 1 ends it */
     uint32_t statement; /* index in `faults:`; UINT32_MAX: compute.slow */
     uint32_t models;    /* it is over after so many; 0: at an atom of its own */
@@ -171,6 +175,7 @@ struct kith_experiment {
 
     struct kith_atom *atoms; /* (atom_count), sorted */
     uint32_t atom_count;
+    struct kith_sides *sides; /* a ring; NULL: no statement has any */
     struct kith_check checks[KITH_CHECKS_MAX];
     uint32_t check_count;
 

@@ -11,8 +11,10 @@
  * removing or adding another statement shifts none of its draws. A peer is
  * down, paused, cut off or slowed while any statement says so: overlapping
  * statements are merged when the list is made, so a driver carries atoms out
- * one by one and never counts. One fault is one file, one line in faults.def.
- * Test: unit/test_faults.c. */
+ * one by one and never counts. All links between two groups are one atom, and
+ * whether it acts on a link is asked of the link. One fault is one file, one
+ * line in faults.def.
+ * Test: unit/test_faults.c, unit/test_fault_sides.c. */
 #ifndef KITH_FAULT_H
 #define KITH_FAULT_H
 
@@ -48,11 +50,41 @@ KITH_MUST_CHECK enum kith_err kith_selector_parse(const char *text,
                                                   struct kith_rng *rng,
                                                   uint8_t *chosen, char *error);
 
-/* A growing list of atoms, at most KITH_ATOMS_MAX. */
+/* The links of a statement between two groups: from each of the first to each
+ * of the second, and where `both_ways` back. They are cut, say, from from_ns to
+ * to_ns; where several statements name a link it is cut while any says so. */
+enum { KITH_SIDE_FIRST = 1, KITH_SIDE_SECOND = 2 };
+struct kith_sides {
+    struct kith_sides *next; /* of all statements' in a ring */
+    const struct kith_fault *fault;
+    kith_ns from_ns, to_ns; /* KITH_NEVER: they stay so */
+    uint32_t statement, peers;
+    bool both_ways;
+    uint8_t *side;      /* (peers): set of KITH_SIDE_ */
+    kith_id *walked;    /* (counts[0] + counts[1]) the first's, the second's,
+                           ascending; NULL: too many links to tell each */
+    uint32_t counts[2]; /* peers of each */
+};
+/* Is from -> to one of them? */
+bool kith_sides_hold(const struct kith_sides *sides, kith_id from, kith_id to);
+/* "0..3 <-> 4..7", cut short where it does not fit; returns text. */
+char *kith_sides_text(const struct kith_sides *sides, char *text, size_t size);
+
+/* A growing list of atoms, at most KITH_ATOMS_MAX, and what they point to. */
 struct kith_atoms {
     struct kith_atom *list;
     uint32_t count, capacity;
+    struct kith_sides *sides;   /* the last one of the ring */
+    uint64_t side_peers, links; /* of all of the ring; links that are walked */
 };
+void kith_atoms_free(struct kith_atom *list, struct kith_sides *sides);
+void kith_sides_free(struct kith_sides *ring);
+/* What `sides` says but the memory; first, second: (peers) of 0 and 1. An atom
+ * where they begin and one where they end, none if there is no link.
+ * KITH_ELIMIT past KITH_SIDE_PEERS_MAX or KITH_ATOMS_MAX, KITH_ENOMEM. */
+KITH_MUST_CHECK enum kith_err
+kith_atoms_add_sides(struct kith_atoms *atoms, const struct kith_sides *sides,
+                     const uint8_t *first, const uint8_t *second);
 
 /* The keys beside `at` that only some faults take. X(NAME, "word") */
 #define KITH_FAULT_KEYS(X)                                                     \
@@ -121,8 +153,24 @@ bool kith_atom_has_factor(const struct kith_atom *atom);
 /* What an atom of the effect LIE makes its peer send. */
 struct kith_lie kith_atom_lie(const struct kith_atom *atom);
 const struct kith_fault_event *kith_atom_event(const struct kith_atom *atom);
-/* An atom of the effect LINK sets the force of its fault there. */
+/* Does the atom begin its fault on from -> to, or end it there? Not where
+ * another statement says so before it, or still does: as merged atoms. A
+ * statement of no length does both at once. Cost: the statements between sides.
+ */
+bool kith_atom_turns(const struct kith_atom *atom, bool begins, kith_id from,
+                     kith_id to);
+/* An atom of the effect LINK sets the force of its fault there; an atom of
+ * sides, if it begins or ends there. */
 void kith_atom_act(const struct kith_atom *atom, struct kith_link_flow *flow);
+/* What an atom stands for, one peer or one link after the other, in the order
+ * of its statement. Of links that are too many to tell each, itself. */
+struct kith_atom_walk {
+    const struct kith_atom *atom;
+    uint32_t i, j, part;
+};
+bool kith_atom_next(struct kith_atom_walk *walk, struct kith_atom *one);
+/* How many that are. */
+uint32_t kith_atom_count(const struct kith_atom *atom);
 /* NULL-terminated, in the order of faults.def. */
 extern const struct kith_fault *const kith_faults[];
 const struct kith_fault *kith_fault_find(const char *name);

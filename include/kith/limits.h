@@ -58,9 +58,12 @@
 #define KITH_LAYERS_MAX 16u
 /* An experiment or peer file; a page of YAML is 4 kB. */
 #define KITH_YAML_BYTES_MAX (1u << 20)
-/* Fault statements in a file, and timed atoms they expand to. */
+/* Fault statements in a file, and timed atoms they expand to; of partitions so
+ * many begins and ends of links are told one by one, others by their sides. */
 #define KITH_FAULTS_MAX 1024u
 #define KITH_ATOMS_MAX (1u << 20)
+/* Peers times partitions of a file: a byte says on which side each stands. */
+#define KITH_SIDE_PEERS_MAX (1u << 26)
 /* Workers of a central run: servers see them all, one by one. */
 #define KITH_CENTRAL_PEERS_MAX 4096u
 /* Assertions in a file. */

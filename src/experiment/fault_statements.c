@@ -366,10 +366,11 @@ enum kith_err kith_experiment_read_faults(const struct tree *tree,
                                  kith_err_text(err));
     }
     if (err != KITH_OK) {
-        free(atoms.list);
+        kith_atoms_free(atoms.list, atoms.sides);
         return err;
     }
     experiment->atoms = atoms.list;
     experiment->atom_count = atoms.count;
+    experiment->sides = atoms.sides;
     return KITH_OK;
 }

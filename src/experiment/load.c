@@ -5,6 +5,7 @@
  * Every error is one line with the place, what was found and what is allowed.
  */
 #include "kith/experiment.h"
+#include "kith/fault.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -244,7 +245,7 @@ enum kith_err kith_experiment_load(const char *path,
 
 void kith_experiment_close(struct kith_experiment *experiment)
 {
-    free(experiment->atoms);
+    kith_atoms_free(experiment->atoms, experiment->sides);
     free(experiment->source);
     free(experiment->gossip.graph_memory);
     memset(experiment, 0, sizeof *experiment);

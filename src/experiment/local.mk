@@ -40,5 +40,6 @@ libkith_experiment_a_SOURCES = \
   src/experiment/fault/partition.c \
   src/experiment/fault/pause.c \
   src/experiment/fault/selector.c \
+  src/experiment/fault/sides.c \
   src/experiment/fault/slow.c \
   src/experiment/fault/spread.c

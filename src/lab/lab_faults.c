@@ -78,10 +78,19 @@ static void set_lie(struct lab_peer *peer, const struct kith_atom *atom)
     peer->lie = atom->begins && atom->models == 0 ? atom : NULL;
 }
 
-static void tell_link(struct lab_peer *peer, const struct kith_atom *atom)
+static void tell_link(struct lab_peer *peer, const struct kith_fault *fault,
+                      kith_id other, bool begins)
 {
-    tell(peer, "link %u %s %d %.17g", (unsigned)atom->other, atom->fault->name,
-         atom->begins, atom->factor);
+    tell(peer, "link %u %s %d 1", (unsigned)other, fault->name, begins);
+}
+
+static void tell_sides(struct lab *lab, const struct kith_atom *atom)
+{
+    for (kith_id i = 0; i < lab->peer_count; i++)
+        for (kith_id j = 0; j < lab->peer_count; j++)
+            for (int begins = 1; begins >= 0; begins--)
+                if (kith_atom_turns(atom, begins, i, j))
+                    tell_link(&lab->peers[i], atom->fault, j, begins);
 }
 
 static bool carry_out(struct lab *lab, const struct kith_atom *atom)
@@ -103,7 +112,7 @@ static bool carry_out(struct lab *lab, const struct kith_atom *atom)
         lie(peer, atom);
         return true;
     case KITH_EFFECT_LINK:
-        tell_link(peer, atom);
+        tell_sides(lab, atom);
         return true;
     }
     return false;
@@ -120,29 +129,28 @@ static void announce(struct lab *lab, const struct kith_atom *atom,
                  happened ? "" : ": had no effect, it is not in that state");
 }
 
-/* A partition is a pair of atoms for every pair of peers: one line for all. */
-static uint32_t announce_links(struct lab *lab, kith_ns happened_ns,
-                               uint32_t first)
+static void announce_links(struct lab *lab, const struct kith_atom *atom,
+                           kith_ns happened_ns)
 {
-    const struct kith_atom *atoms = lab->options->experiment->atoms;
-    uint32_t end = first;
-    while (end < lab->atom && atoms[end].fault == atoms[first].fault &&
-           atoms[end].begins == atoms[first].begins &&
-           atoms[end].statement == atoms[first].statement)
-        end++;
-    kith_lab_say(lab,
-                 "%.3f s: %s %u directions, the first from peer %u to peer %u",
-                 (double)happened_ns / 1e9,
-                 kith_atom_event(&atoms[first])->name, (unsigned)(end - first),
-                 (unsigned)atoms[first].peer, (unsigned)atoms[first].other);
-    return end;
+    struct kith_atom_walk walk = {.atom = atom};
+    struct kith_atom first;
+    char text[128];
+    if (kith_atom_next(&walk, &first))
+        kith_lab_say(lab, "%.3f s: %s %s", (double)happened_ns / 1e9,
+                     kith_atom_event(&first)->name,
+                     kith_sides_text(atom->sides, text, sizeof text));
+}
+
+/* compute.slow is a property of a peer, not something that happens. */
+static uint32_t count_faults(const struct kith_atom *atom)
+{
+    return atom->statement == UINT32_MAX ? 0 : kith_atom_count(atom);
 }
 
 kith_ns kith_lab_faults(struct lab *lab, kith_ns now_ns)
 {
     const struct kith_experiment *experiment = lab->options->experiment;
-    const uint32_t first = lab->atom;
-    kith_ns next_ns = KITH_NEVER, happened_ns = 0;
+    kith_ns next_ns = KITH_NEVER;
     while (lab->atom < experiment->atom_count) {
         const struct kith_atom *atom = &experiment->atoms[lab->atom];
         /* What holds from the beginning is told before it. */
@@ -153,19 +161,16 @@ kith_ns kith_lab_faults(struct lab *lab, kith_ns now_ns)
         lab->atom++;
         const bool happened = carry_out(lab, atom);
         const kith_ns since = kith_host_now() - lab->start_ns;
-        happened_ns = since > 0 ? since : 0;
-        if (!atom->fault->between && atom->statement != UINT32_MAX)
+        const kith_ns happened_ns = since > 0 ? since : 0;
+        if (atom->sides != NULL)
+            announce_links(lab, atom, happened_ns);
+        else if (atom->statement != UINT32_MAX)
             announce(lab, atom, happened_ns, happened);
-        /* compute.slow is a property of a peer, not something that happens. */
         if (!happened)
             continue;
-        lab->faults += atom->statement != UINT32_MAX;
+        lab->faults += count_faults(atom);
         (void)kith_rundb_fault(lab->options->store, happened_ns, atom);
     }
-    for (uint32_t i = first; i < lab->atom;)
-        i = experiment->atoms[i].fault->between
-                ? announce_links(lab, happened_ns, i)
-                : i + 1;
     return next_ns;
 }
 
@@ -200,7 +205,7 @@ void kith_lab_faults_pass(struct lab *lab)
         if (atom->at_ns > lab->resumed_ns)
             break;
         take_over(peer, atom);
-        lab->faults += atom->statement != UINT32_MAX;
+        lab->faults += count_faults(atom);
     }
     for (uint32_t i = 0; i < lab->peer_count; i++) {
         kith_lab_faults_tell(&lab->peers[i]);
@@ -225,18 +230,17 @@ bool kith_lab_fault_ends(const struct lab *lab, kith_id peer,
 static void tell_links(struct lab_peer *peer, const struct kith_fault *fault)
 {
     const struct lab *lab = peer->lab;
-    const struct kith_atom **last = calloc(lab->peer_count, sizeof *last);
-    if (last == NULL)
-        return;
-    for (uint32_t i = 0; i < lab->atom; i++) {
-        const struct kith_atom *atom = &lab->options->experiment->atoms[i];
-        if (atom->peer == peer->rank && atom->fault == fault)
-            last[atom->other] = atom;
+    const struct kith_atom *const atoms = lab->options->experiment->atoms;
+    for (kith_id other = 0; other < lab->peer_count; other++) {
+        bool holds = false;
+        for (uint32_t i = 0; i < lab->atom; i++)
+            if (atoms[i].sides != NULL && atoms[i].fault == fault)
+                for (int begins = 1; begins >= 0; begins--)
+                    if (kith_atom_turns(&atoms[i], begins, peer->rank, other))
+                        holds = begins;
+        if (holds)
+            tell_link(peer, fault, other, true);
     }
-    for (uint32_t i = 0; i < lab->peer_count; i++)
-        if (last[i] != NULL && last[i]->begins)
-            tell_link(peer, last[i]);
-    free(last);
 }
 
 void kith_lab_faults_tell(struct lab_peer *peer)

@@ -213,20 +213,39 @@ static void take_atoms(struct kith_liveness *liveness,
     for (uint32_t i = 0; i < experiment->atom_count; i++) {
         const struct kith_atom *atom = &experiment->atoms[i];
         KITH_ASSERT(atom->peer < liveness->peers);
-        struct watched *watched = &liveness->watched[atom->peer];
         liveness->from_ns = atom->at_ns;
-        if (atom->other == KITH_NOBODY) {
-            set_gone(watched, atom);
-            continue;
-        }
-        watched->cut = liveness->watched[atom->other].cut = atom->begins;
-        struct edge *there = find_edge(liveness, atom->other, atom->peer);
-        struct edge *back = find_edge(liveness, atom->peer, atom->other);
-        if (there)
-            there->cut = atom->begins;
-        if (back)
-            back->cut = atom->begins;
+        if (atom->sides == NULL)
+            set_gone(&liveness->watched[atom->peer], atom);
     }
+}
+
+/* Links that a statement without an end has, of whoever stands on its sides. */
+static void take_sides(struct kith_liveness *liveness,
+                       const struct kith_sides *sides)
+{
+    for (kith_id peer = 0; peer < liveness->peers; peer++) {
+        const struct closed *closed = &liveness->closed[peer];
+        liveness->watched[peer].cut |= sides->side[peer] != 0;
+        for (uint32_t k = 0; k < closed->edge_count; k++) {
+            struct edge *edge = &liveness->edges[closed->edge_first + k];
+            edge->cut |= kith_sides_hold(sides, peer, edge->source) ||
+                         kith_sides_hold(sides, edge->source, peer);
+        }
+    }
+}
+
+static void take_faults(struct kith_liveness *liveness,
+                        const struct kith_experiment *experiment)
+{
+    const struct kith_sides *sides = experiment->sides;
+    take_atoms(liveness, experiment);
+    if (sides == NULL)
+        return;
+    do {
+        if (sides->to_ns == KITH_NEVER)
+            take_sides(liveness, sides);
+        sides = sides->next;
+    } while (sides != experiment->sides);
 }
 
 static enum kith_err fill_in(struct kith_liveness *liveness)
@@ -277,7 +296,7 @@ enum kith_err kith_liveness_open(const struct kith_node_config *config,
         kith_liveness_close(made);
         return err;
     }
-    take_atoms(made, experiment);
+    take_faults(made, experiment);
     for (kith_id peer = 0; peer < made->peers; peer++)
         made->watched[peer].step_ns = made->from_ns;
     *liveness = made;

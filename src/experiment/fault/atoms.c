@@ -3,7 +3,8 @@
  * Statements may overlap. A peer is down while any of them says so: per
  * subject (a peer, or a link) the begins and ends are swept in time order with
  * a depth, and only the first begin and the last end are kept. Factors
- * multiply; each change becomes one atom with the product. */
+ * multiply; each change becomes one atom with the product. What stands for all
+ * links between two sides is asked link by link (sides.c) and stays whole. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,9 +56,16 @@ void kith_atom_act(const struct kith_atom *atom, struct kith_link_flow *flow)
     while (kith_faults[index] != atom->fault)
         index++;
     KITH_ASSERT(index < KITH_LINK_FORCES);
-    flow->terms.force[index] = atom->begins ? atom->factor : 0;
-    flow->losses++; /* the next one may have another share: drawn anew */
-    flow->is_drawn = false;
+    for (unsigned ends = 0; ends < 2; ends++) {
+        const bool begins = ends == 0;
+        if (atom->sides == NULL
+                ? atom->begins != begins
+                : !kith_atom_turns(atom, begins, flow->from, flow->to))
+            continue;
+        flow->terms.force[index] = begins ? atom->factor : 0;
+        flow->losses++; /* the next one may have another share: drawn anew */
+        flow->is_drawn = false;
+    }
 }
 
 enum kith_err kith_atoms_add(struct kith_atoms *atoms,
@@ -175,8 +183,8 @@ static enum kith_err sweep_subject(struct entry *entries, uint32_t count)
     uint32_t active_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct kith_atom *const atom = &entries[i].atom;
-        if (atom->models > 0)
-            continue; /* nobody knows when it ends: it stands as it is */
+        if (atom->models > 0 || atom->sides != NULL)
+            continue; /* nobody knows when it ends; or each link does */
         active_count = active_change(active, active_count, atom);
         if (atom->fault->effect == KITH_EFFECT_LIE) {
             entries[i].keep = sweep_lie(active, active_count, atom, &lie);
@@ -194,6 +202,16 @@ static enum kith_err sweep_subject(struct entry *entries, uint32_t count)
     }
     free(active);
     return KITH_OK;
+}
+
+/* Where other statements say all that it says it is left out; of too many links
+ * nobody looks. */
+static bool is_kept(const struct entry *entry)
+{
+    struct kith_atom_walk walk = {.atom = &entry->atom};
+    struct kith_atom one;
+    return entry->keep &&
+           (entry->atom.sides == NULL || kith_atom_next(&walk, &one));
 }
 
 static enum kith_err sweep(struct entry *entries, uint32_t count)
@@ -224,12 +242,18 @@ enum kith_err kith_atoms_settle(struct kith_atoms *atoms)
         qsort(entries, atoms->count, sizeof *entries, compare_time);
         uint32_t kept = 0;
         for (uint32_t i = 0; i < atoms->count; i++)
-            if (entries[i].keep)
+            if (is_kept(&entries[i]))
                 atoms->list[kept++] = entries[i].atom;
         atoms->count = kept;
     }
     free(entries);
     return err;
+}
+
+void kith_atoms_free(struct kith_atom *list, struct kith_sides *sides)
+{
+    free(list);
+    kith_sides_free(sides);
 }
 
 uint64_t kith_fault_entity(const char *fault, const char *target,

@@ -1,6 +1,6 @@
 /* From a statement's target to its atoms: the effect of the fault begins on
- * every peer that a selector names, or on every link between two groups, and
- * ends after the statement's length. */
+ * every peer that a selector names, or on all links between two groups at once,
+ * and ends after the statement's length. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static enum kith_err add_interval(const struct kith_fault *fault,
                                   struct kith_atom atom, kith_ns to_ns,
                                   struct kith_atoms *atoms)
 {
-    KITH_ASSERT(fault->between == (atom.other != KITH_NOBODY));
+    KITH_ASSERT(!fault->between);
     atom.fault = fault;
     atom.begins = true;
     atom.factor = kith_fault_has_factor(fault) ? statement->by : 1;
@@ -71,11 +71,6 @@ static enum kith_err expand_peers(const struct kith_fault *fault,
     return err;
 }
 
-struct sides {
-    uint8_t *from, *to; /* (peers) */
-    bool both_ways;
-};
-
 /* "A <-> B": A's text and B's, in place. */
 static enum kith_err split_target(char *target, char **right, bool *both_ways,
                                   char *error)
@@ -99,62 +94,39 @@ static enum kith_err split_target(char *target, char **right, bool *both_ways,
     return KITH_OK;
 }
 
-static enum kith_err expand_sides(const struct kith_fault *fault,
-                                  const struct kith_fault_statement *statement,
-                                  const struct sides *sides,
-                                  struct kith_rng *rng,
-                                  struct kith_atoms *atoms)
-{
-    kith_ns to_ns;
-    const kith_ns from_ns = draw_interval(statement, rng, &to_ns);
-    enum kith_err err = KITH_OK;
-    for (uint32_t i = 0; i < statement->peers; i++)
-        for (uint32_t j = 0; sides->from[i] && j < statement->peers; j++) {
-            if (!sides->to[j] || i == j)
-                continue;
-            struct kith_atom atom = {.at_ns = from_ns,
-                                     .peer = i,
-                                     .other = j,
-                                     .statement = statement->index};
-            err = add_interval(fault, statement, atom, to_ns, atoms);
-            atom.peer = j;
-            atom.other = i;
-            if (err == KITH_OK && sides->both_ways)
-                err = add_interval(fault, statement, atom, to_ns, atoms);
-            if (err != KITH_OK) /* KITH_ATOMS_MAX bounds both loops */
-                return err;
-        }
-    return err;
-}
-
 static enum kith_err expand_links(const struct kith_fault *fault,
                                   const struct kith_fault_statement *statement,
                                   struct kith_atoms *atoms, char *error)
 {
     char left[sizeof statement->target];
     char *right;
-    struct sides sides = {0};
+    struct kith_sides sides = {.fault = fault,
+                               .statement = statement->index,
+                               .peers = statement->peers};
     memcpy(left, statement->target, sizeof left);
     enum kith_err err = split_target(left, &right, &sides.both_ways, error);
     if (err != KITH_OK)
         return err;
-    sides.from = malloc(statement->peers);
-    sides.to = malloc(statement->peers);
-    if (sides.from == NULL || sides.to == NULL) {
-        err = KITH_ENOMEM;
-        goto out;
-    }
+    uint8_t *const first = malloc(2 * (size_t)statement->peers);
+    if (first == NULL)
+        return KITH_ENOMEM;
+    uint8_t *const second = first + statement->peers;
     struct kith_rng rng;
     kith_rng_init(&rng, statement->seed, KITH_STREAM_FAULT, statement->entity);
-    err = kith_selector_parse(left, statement->peers, &rng, sides.from, error);
+    err = kith_selector_parse(left, statement->peers, &rng, first, error);
     if (err == KITH_OK)
-        err =
-            kith_selector_parse(right, statement->peers, &rng, sides.to, error);
-    if (err == KITH_OK)
-        err = expand_sides(fault, statement, &sides, &rng, atoms);
-out:
-    free(sides.from);
-    free(sides.to);
+        err = kith_selector_parse(right, statement->peers, &rng, second, error);
+    if (err == KITH_OK) {
+        sides.from_ns = draw_interval(statement, &rng, &sides.to_ns);
+        err = kith_atoms_add_sides(atoms, &sides, first, second);
+        if (err == KITH_ELIMIT)
+            snprintf(
+                error, KITH_FAULT_ERROR_BYTES,
+                "peers times statements of two sides are more than %u; take "
+                "fewer statements",
+                KITH_SIDE_PEERS_MAX);
+    }
+    free(first);
     return err;
 }
 

@@ -24,6 +24,9 @@ KITH_ASSET(rundb_statements, KITH_RUNDB_SOURCE "/statements.sql");
 
 /* Rows of one transaction, should they come faster than seconds pass. */
 #define BATCH_ROWS_MAX 200000u
+/* Links that begin or end at once and have a row each: as many as a page reads.
+ */
+#define LINK_ROWS 1000u
 
 /* Sections of statements.sql. */
 static const char *const statements[STATEMENT_COUNT] = {
@@ -244,14 +247,39 @@ enum kith_err kith_rundb_mark(struct kith_rundb *store, kith_id peer,
     return store_age(store);
 }
 
-enum kith_err kith_rundb_fault(struct kith_rundb *store, kith_ns happened_ns,
-                               const struct kith_atom *atom)
+static enum kith_err add_fault(struct kith_rundb *store, kith_ns happened_ns,
+                               const struct kith_atom *atom, const char *name)
 {
     const double factor =
         kith_atom_has_factor(atom) ? atom->factor : (double)NAN;
-    return add_row(store, FAULT, "ttspprp", atom->at_ns, happened_ns,
-                   kith_atom_event(atom)->name, atom->peer, atom->other, factor,
+    return add_row(store, FAULT, "ttspprp", atom->at_ns, happened_ns, name,
+                   atom->peer, atom->other, factor,
                    atom->statement); /* UINT32_MAX: not in the list */
+}
+
+/* "cut 0..499 <-> 500..999": a row for each of half a million links would tell
+ * nobody more. */
+static enum kith_err add_sides(struct kith_rundb *store, kith_ns happened_ns,
+                               const struct kith_atom *atom)
+{
+    char sides[200], name[256];
+    (void)snprintf(name, sizeof name, "%s %s", kith_atom_event(atom)->name,
+                   kith_sides_text(atom->sides, sides, sizeof sides));
+    return add_fault(store, happened_ns, atom, name);
+}
+
+enum kith_err kith_rundb_fault(struct kith_rundb *store, kith_ns happened_ns,
+                               const struct kith_atom *atom)
+{
+    struct kith_atom_walk walk = {.atom = atom};
+    struct kith_atom one;
+    enum kith_err err = KITH_OK;
+    if (atom->sides != NULL &&
+        (atom->sides->walked == NULL || kith_atom_count(atom) > LINK_ROWS))
+        return add_sides(store, happened_ns, atom);
+    while (err == KITH_OK && kith_atom_next(&walk, &one))
+        err = add_fault(store, happened_ns, &one, kith_atom_event(&one)->name);
+    return err;
 }
 
 enum kith_err kith_rundb_verdicts(struct kith_rundb *store,

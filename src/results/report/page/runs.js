@@ -72,8 +72,7 @@ const runs = report.runs.map((source, index) => {
         seeds: new Map(source.seeds ? source.seeds.rows : []), colour: '',
         spread: measures(source.spread), graph: source.graph, nodesInTime: measures(source.nodes),
         traffic: measures(source.traffic), pairs: measures(source.pairs),
-        faults: objects(source.faults).map(fault => ({...fault, kind: fault.kind === 'slow' &&
-            fault.factor === 1 ? 'slow ends' : String(fault.kind)})),
+        faults: objects(source.faults).map(readFault),
         verdicts: objects(source.verdicts), last: objects(source.last),
         speed: objects(source.speed), outcomes: objects(source.outcomes),
         events: objects(source.events), identities: objects(source.identities),
@@ -307,6 +306,13 @@ function onAxis(run, time) {
 
 /* --- faults as intervals ----------------------------------------------- */
 
+/* A row; "cut 0..499 <-> 500..999" is one of many links. */
+function readFault(fault) {
+    const kind = fault.kind === 'slow' && fault.factor === 1 ? 'slow ends' : String(fault.kind);
+    const many = /^(cut|heal) (.+)$/.exec(kind);
+    return many ? {...fault, kind: many[1], sides: many[2]} : {...fault, kind};
+}
+
 const ENDS = {restart: 'crash', resume: 'pause', heal: 'cut', 'slow ends': 'slow'};
 
 /* Each fault with its end, and what began and ended together as one: {kind,
@@ -315,19 +321,20 @@ function intervalsOf(run) {
     const open = new Map(), all = [];
     for (const fault of run.faults) {
         const kind = Object.hasOwn(ENDS, fault.kind) ? ENDS[fault.kind] : fault.kind;
-        const who = kind + '|' + fault.peer + '|' + fault.other;
+        const who = [kind, fault.peer, fault.other, fault.sides].join('|');
         if (kind !== fault.kind) {
             if (open.has(who)) open.get(who).to = fault.time_s;
             open.delete(who);
             continue;
         }
-        const interval = {kind, from: fault.time_s, to: null, whom: [[fault.peer, fault.other]], factor: fault.factor};
+        const interval = {kind, from: fault.time_s, to: null, whom: [[fault.peer, fault.other]],
+            sides: fault.sides, factor: fault.factor};
         open.set(who, interval);
         all.push(interval);
     }
     const merged = new Map();
     for (const one of all) {
-        const key = [one.kind, one.from, one.to].join('|');
+        const key = [one.kind, one.from, one.to, one.sides].join('|');
         if (merged.has(key)) merged.get(key).whom.push(...one.whom);
         else merged.set(key, one);
     }
@@ -337,6 +344,7 @@ for (const run of runs) run.intervals = intervalsOf(run);
 
 /* "peers 1, 3"; of links "peers 0, 1 ↔ 4, 5", where both directions are cut */
 function whomText(one) {
+    if (one.sides) return 'peers ' + one.sides.replace('<->', '↔').replace('->', '→');
     const towards = new Map(), groups = new Map();
     for (const [peer, other] of one.whom) {
         if (!towards.has(peer)) towards.set(peer, []);
