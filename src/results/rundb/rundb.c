@@ -24,8 +24,7 @@ KITH_ASSET(rundb_statements, KITH_RUNDB_SOURCE "/statements.sql");
 
 /* Rows of one transaction, should they come faster than seconds pass. */
 #define BATCH_ROWS_MAX 200000u
-/* Links that begin or end at once and have a row each: as many as a page reads.
- */
+/* Links of a statement that have a row each: as many as a page reads. */
 #define LINK_ROWS 1000u
 
 /* Sections of statements.sql. */
@@ -257,26 +256,28 @@ static enum kith_err add_fault(struct kith_rundb *store, kith_ns happened_ns,
                    atom->statement); /* UINT32_MAX: not in the list */
 }
 
-/* "cut 0..499 <-> 500..999": a row for each of half a million links would tell
- * nobody more. */
-static enum kith_err add_sides(struct kith_rundb *store, kith_ns happened_ns,
-                               const struct kith_atom *atom)
+/* Where each of many links had a row it would tell nobody more. The end as the
+ * begin: a page looks for the same words. */
+static bool has_one_row(const struct kith_sides *sides)
 {
-    char sides[200], name[256];
-    (void)snprintf(name, sizeof name, "%s %s", kith_atom_event(atom)->name,
-                   kith_sides_text(atom->sides, sides, sizeof sides));
-    return add_fault(store, happened_ns, atom, name);
+    return sides != NULL &&
+           (sides->walked == NULL ||
+            (uint64_t)sides->counts[0] * sides->counts[1] > LINK_ROWS);
 }
 
 enum kith_err kith_rundb_fault(struct kith_rundb *store, kith_ns happened_ns,
                                const struct kith_atom *atom)
 {
+    const char *const event = kith_atom_event(atom)->name;
     struct kith_atom_walk walk = {.atom = atom};
     struct kith_atom one;
     enum kith_err err = KITH_OK;
-    if (atom->sides != NULL &&
-        (atom->sides->walked == NULL || kith_atom_count(atom) > LINK_ROWS))
-        return add_sides(store, happened_ns, atom);
+    if (has_one_row(atom->sides)) {
+        char sides[200], name[256]; /* "cut 0..499 <-> 500..999" */
+        (void)snprintf(name, sizeof name, "%s %s", event,
+                       kith_sides_text(atom->sides, sides, sizeof sides));
+        return add_fault(store, happened_ns, atom, name);
+    }
     while (err == KITH_OK && kith_atom_next(&walk, &one))
         err = add_fault(store, happened_ns, &one, kith_atom_event(&one)->name);
     return err;
