@@ -70,9 +70,9 @@ enum kith_turn kith_caller_pause(struct kith_caller *caller,
                                  kith_ns patience_ns);
 /* Between two steps: the vectors, the count of steps and the method's state
  * become the file `path`, as kith_save_write() does it, within this call. LATE:
- * steps that are ahead could not be handed in within `patience_ns`, and
- * nothing is written. KITH_ECLOSED: the run has ended. On an error, with a line
- * in `error` (KITH_DATA_ERROR_BYTES), the file before stays. */
+ * a step that was late still is after `patience_ns`, and nothing is written.
+ * KITH_ECLOSED: the run has ended. On an error, with a line in `error`
+ * (KITH_DATA_ERROR_BYTES), the file before stays. */
 KITH_MUST_CHECK enum kith_err
 kith_caller_save(struct kith_caller *caller, const char *path,
                  kith_ns patience_ns, enum kith_turn *turn, char *error);

@@ -119,8 +119,9 @@ uint64_t kith_writes(kith_peer *peer);
  * vectors as they are become the file `path`: count of steps, what the method
  * keeps (an outer momentum), and a hash over all. Written anew and renamed, so
  * that a crash or a full disk leaves the file before. KITH_GOES_ON: it is on
- * the disk. KITH_LATE: steps that ran ahead could not be handed in within
- * timeout_ms; again. KITH_FAILED: `error` says why, and the peer goes on.
+ * the disk, and the vectors are as they were, but where a late step has ended.
+ * KITH_LATE: that one is late still after timeout_ms; again. KITH_FAILED:
+ * `error` says why, and the peer goes on.
  * Test: integration/test_python_saves.sh */
 int kith_save(kith_peer *peer, const char *path, uint32_t timeout_ms,
               char *error, size_t error_size);

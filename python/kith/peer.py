@@ -182,7 +182,7 @@ class Peer:
                 left -= _WAIT_MS / 1000
         if said != 0:
             raise Error(error.value.decode(errors="replace") or
-                        f"writing {path}: steps could not be handed in within "
+                        f"writing {path}: a step that was late still is after "
                         f"{self._timeout} s")
 
     def report(self, loss=math.nan, accuracy=math.nan):

@@ -409,13 +409,14 @@ void kith_caller_leave(struct kith_caller *caller)
     uv_mutex_unlock(&caller->seat);
 }
 
-/* Holds the thread's lock. Steps that are ahead are handed in first: TRAIN is
- * out then, but of one that is still, or has done its share. */
+/* Holds the thread's lock. Items wait: what merges change would not be what the
+ * caller has. Steps that are ahead wait, too: nothing begins with one, or is
+ * due after it. A late one alone is waited for, its round being half done. */
 static enum kith_turn until_still(struct kith_caller *caller,
                                   kith_ns patience_ns)
 {
     const struct kith_thread *thread = caller->thread;
-    if (thread->pausing == KITH_PAUSING_QUIET ||
+    if (caller->step != NO_STEP || thread->pausing == KITH_PAUSING_QUIET ||
         thread->stage == KITH_THREAD_FINISHED)
         return KITH_TURN_TRAIN;
     return until_train(caller, patience_ns);
@@ -426,10 +427,12 @@ static enum kith_err save(struct kith_caller *caller, const char *path,
                           char *error)
 {
     struct kith_thread *thread = caller->thread;
-    (void)take_in(caller);
+    caller->is_taken = false;
     uv_mutex_lock(&thread->mutex);
     *turn = until_still(caller, patience_ns);
     uv_mutex_unlock(&thread->mutex);
+    if (*turn == KITH_TURN_TRAIN && !caller->is_taken)
+        (void)take_in(caller);
     give_out(caller);
     caller->is_taken = false;
     if (*turn == KITH_TURN_OVER)

@@ -169,6 +169,39 @@ with kith.Peer(x, sys.argv[1], start="own", timeout=0.2) as peer:
 PYTHON
     fail "counts and pauses: $(tail -n 2 "$scratch/said")"
 
+# What neighbours change waits for the next step(): the file is what the loop has,
+# a tree's as step() has returned it.
+printf '%s\n' "name: swap" "peers: 2" "stop: {steps: 10000}" \
+    "model: {kind: program}" "gossip: {algorithm: adpsgd, every: 2}" \
+    >"$scratch/swap.yaml"
+for rank in 0 1; do
+    sed 's/pair/swap/' "$scratch/$rank/peer.yaml" >"$scratch/$rank/swap.yaml"
+done
+timeout 100 "$python" - "$scratch" >"$scratch/said" 2>&1 <<'PYTHON' ||
+import random, sys, threading, time, numpy, kith
+folder, writes = sys.argv[1], [0, 0]
+def loop(rank):
+    params, draws = {"x": numpy.full(1000, rank, "f")}, random.Random(rank)
+    peer = kith.Peer(params, f"{folder}/{rank}/swap.yaml", start="own")
+    for step in range(1, 301):
+        moved = {"x": params["x"] + numpy.float32(0.01)}
+        params = peer.step(moved)
+        writes[rank] += params is not moved
+        time.sleep(draws.uniform(0, 0.002))
+        peer.save(f"{folder}/{rank}/swap.save")
+        saved = open(f"{folder}/{rank}/swap.save", "rb").read()
+        assert params["x"].tobytes() in saved and peer.params is params, step
+        assert b'"step":"%d"' % step in saved, step
+    peer.serve(0.5)
+    peer.close()
+    writes[rank] += 1000
+both = [threading.Thread(target=loop, args=(rank,)) for rank in range(2)]
+[one.start() for one in both]
+[one.join() for one in both]
+assert min(writes) > 1000, writes
+PYTHON
+    fail "saves between exchanges: $(tail -n 2 "$scratch/said")"
+
 # Kills during save().
 cat >"$scratch/kills.py" <<'PYTHON'
 import os, random, signal, sys, time, numpy, kith
