@@ -169,6 +169,23 @@ with kith.Peer(x, sys.argv[1], start="own", timeout=0.2) as peer:
 PYTHON
     fail "counts and pauses: $(tail -n 2 "$scratch/said")"
 
+# Only a plain file makes way for a save.
+timeout 60 "$python" - "$scratch" >"$scratch/said" 2>&1 <<'PYTHON' ||
+import os, stat, sys, numpy, kith
+pipe = sys.argv[1] + "/pipe"
+os.mkfifo(pipe)
+with kith.Peer(numpy.ones(9, "f"), sys.argv[1] + "/0/alone.yaml",
+               start="own") as peer:
+    for path, kind in (pipe, "a FIFO"), (sys.argv[1], "a folder"):
+        try:
+            peer.save(path)
+            sys.exit("took the place of " + kind)
+        except kith.Error as error:
+            assert f"it is {kind}, not a plain file" in str(error), error
+assert stat.S_ISFIFO(os.stat(pipe).st_mode)
+PYTHON
+    fail "not a plain file: $(tail -n 2 "$scratch/said")"
+
 # What neighbours change waits for the next step(): the file is what the loop has,
 # a tree's as step() has returned it.
 printf '%s\n' "name: swap" "peers: 2" "stop: {steps: 10000}" \

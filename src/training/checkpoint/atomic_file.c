@@ -21,10 +21,14 @@ static void add_ending(char *out, const char *path, const char *ending)
 enum kith_err kith_atomic_file_open(struct work_writer *writer,
                                     const char *path, char *error)
 {
+    char why[KITH_FILE_WHY_BYTES] = "";
     *writer = (struct work_writer){.path = path};
     if (strlen(path) >= KITH_PATH_BYTES_MAX)
         return kith_file_complain(error, KITH_ELIMIT, "writing", path,
                                   "the path is too long");
+    /* A rename would take the place of a device, too. */
+    if (kith_file_check(path, why) == KITH_EINVAL)
+        return kith_file_complain(error, KITH_EINVAL, "writing", path, why);
     add_ending(writer->partial, path, ".partial");
     writer->file = kith_file_create_stream(writer->partial);
     if (writer->file == NULL)
