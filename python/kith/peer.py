@@ -38,6 +38,13 @@ def _pass_on(own, log, line):
     log(line.decode(errors="replace"))
 
 
+def _encoded(path):
+    """For C, whose path would end at a NUL: another file's."""
+    if b"\0" in os.fsencode(path):
+        raise ValueError(f"{path!r}: embedded null byte")
+    return os.fsencode(path)
+
+
 def _end(peer, *_):
     lib().kith_close(peer, None, 0)
 
@@ -84,7 +91,7 @@ class Peer:
         rest = (self._vectors.table, len(self._vectors), ctypes.byref(options),
                 error, len(error))
         self._peer = lib().kith_open(file, *rest) if load is None else \
-            lib().kith_load(file, os.fsencode(load), *rest)
+            lib().kith_load(file, _encoded(load), *rest)
         if not self._peer:
             raise Error(error.value.decode(errors="replace"))
         _open.add(self)
@@ -169,14 +176,13 @@ class Peer:
         Peer(..., load=path), beside a checkpoint of yours. It is on the disk
         when this returns; where it raises, the file before stays and the peer
         goes on."""
-        error = ctypes.create_string_buffer(ERROR_BYTES)
+        file, error = _encoded(path), ctypes.create_string_buffer(ERROR_BYTES)
 
         def save(peer, patience):
-            return lib().kith_save(peer, os.fsencode(path), patience, error,
-                                   len(error))
+            return lib().kith_save(peer, file, patience, error, len(error))
         with self._call() as peer:
             self._vectors.check()
-            left, said = self._timeout, LATE
+            left, said = self._timeout - _WAIT_MS / 1000, save(peer, _WAIT_MS)
             while said == LATE and left > 0:
                 said = save(peer, _WAIT_MS)
                 left -= _WAIT_MS / 1000

@@ -169,13 +169,19 @@ with kith.Peer(x, sys.argv[1], start="own", timeout=0.2) as peer:
 PYTHON
     fail "counts and pauses: $(tail -n 2 "$scratch/said")"
 
-# Only a plain file makes way for a save.
+# Only a plain file makes way for a save; a peer without patience saves, too.
 timeout 60 "$python" - "$scratch" >"$scratch/said" 2>&1 <<'PYTHON' ||
 import os, stat, sys, numpy, kith
 pipe = sys.argv[1] + "/pipe"
 os.mkfifo(pipe)
 with kith.Peer(numpy.ones(9, "f"), sys.argv[1] + "/0/alone.yaml",
-               start="own") as peer:
+               start="own", timeout=0) as peer:
+    peer.save(sys.argv[1] + "/0/at-once.save")
+    try:
+        peer.save(sys.argv[1] + "/0/at-once.save\0.other")
+        sys.exit("saved as another file")
+    except ValueError:
+        pass
     for path, kind in (pipe, "a FIFO"), (sys.argv[1], "a folder"):
         try:
             peer.save(path)
