@@ -128,6 +128,12 @@ enum kith_err sim_timeline_open(struct sim_world *world)
     KITH_ASSERT(world->timeline == NULL);
     if (!path)
         return KITH_OK;
+    if (world->experiment->central.present)
+        return sim_fail(world, KITH_EINVAL,
+                        "cannot write a timeline to %s: machines of a central "
+                        "method have no work items; leave out `central:`, or "
+                        "--timeline",
+                        path);
     struct sim_timeline *timeline = sim_alloc(world, 1, sizeof *timeline);
     if (!timeline)
         return KITH_ENOMEM;

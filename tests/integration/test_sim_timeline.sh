@@ -88,6 +88,10 @@ refused "is of a --timeline" 2 --window 0..3
 refused "found peer 24; allowed: 0 to 23" 3 --timeline "$scratch/none.json" \
     --window 24..30
 refused "belong to one run" 2 --timeline "$scratch/none.json" --seeds 2
+expect 3 sim "$top/examples/taxonomy/petuum.yaml" --out "$scratch" \
+    --timeline "$scratch/none.json"
+grep -q "a central method have no work items" "$scratch/err" ||
+    fail "a central method: $(cat "$scratch/err")"
 [ ! -e "$scratch/none.json" ] || fail "what is refused wrote a file"
 expect 5 sim "$scratch/time.yaml" --out "$scratch" --timeline /dev/full
 grep -q "cannot write the timeline to /dev/full: No space" "$scratch/err" ||
