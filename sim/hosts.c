@@ -3,6 +3,7 @@
  * change how fast the count runs, not the order. */
 #include "sim/hosts.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #include "kith/assert.h"
@@ -160,9 +161,17 @@ static void expect(struct sim_world *world, kith_id peer)
         return;
     if (host->count > 0) {
         const double left = jobs_of(hosts, peer)->ends - host->served;
-        due_ns = host->at_ns;
-        if (left > 0)
-            due_ns += (kith_ns)ceil(left / speed(hosts, host));
+        const double wait_ns = left > 0 ? ceil(left / speed(hosts, host)) : 0;
+        /* Half of what is left to the clock, so that sums fit, too. */
+        if (wait_ns >= (double)((KITH_NEVER - host->at_ns) / 2)) {
+            sim_fail(world, KITH_ELIMIT,
+                     "hosts: a job of peer %" PRIu32 "'s ends after %.3g s, "
+                     "later than virtual time goes; allowed: shorter steps, "
+                     "messages and merges, or more hosts.cores",
+                     jobs_of(hosts, peer)->peer, wait_ns / KITH_S);
+            return;
+        }
+        due_ns = host->at_ns + (kith_ns)wait_ns;
     }
     if (due_ns == host->due_ns)
         return;
