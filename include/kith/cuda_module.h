@@ -3,6 +3,8 @@
  *
  * It is looked for in this order, and the first that exists is the one:
  *   $KITH_CUDA_MODULE              a file; nothing else is tried
+ *   the folder of libkith.so.0     where that is what was loaded
+ *   LIBRARY/kith                   an installation of it
  *   the folder of the program      a build folder, or a folder unpacked
  *   PROGRAM/../lib/kith            an installation, wherever it was moved
  *   the library folder that configure was told

@@ -1,5 +1,5 @@
 /* Finding, checking and loading kith-cuda.so. See kith/cuda_module.h. */
-#define _DEFAULT_SOURCE /* readlink */
+#define _GNU_SOURCE /* dladdr, readlink */
 #include "kith/cuda_module.h"
 
 #include <dlfcn.h>
@@ -30,19 +30,45 @@ static bool there(const char *path)
     return access(path, F_OK) == 0;
 }
 
-/* The folder of the running program, without a last '/'; false: unknown. */
+/* Cuts a file's path down to its folder, without a last '/'. */
+static bool cut(char *path)
+{
+    char *const last = strrchr(path, '/');
+    if (last == NULL)
+        return false;
+    *last = '\0';
+    return true;
+}
+
+/* false: unknown, as below. */
 static bool program_folder(char *folder, size_t size)
 {
     const ssize_t length = readlink("/proc/self/exe", folder, size - 1);
     if (length <= 0 || (size_t)length >= size - 1)
         return false;
     folder[length] = '\0';
-    char *const last = strrchr(folder, '/');
-    if (last == NULL)
-        return false;
-    *last = '\0';
-    return true;
+    return cut(folder);
 }
+
+/* Of libkith.so.0, where this code is part of it and of no program. */
+static bool library_folder(char *folder, size_t size)
+{
+    Dl_info found;
+    if (dladdr(&loaded, &found) == 0 || found.dli_fname == NULL ||
+        strlen(found.dli_fname) >= size)
+        return false;
+    memcpy(folder, found.dli_fname, strlen(found.dli_fname) + 1);
+    const char *const name = strrchr(folder, '/');
+    return name != NULL && strstr(name, ".so") != NULL && cut(folder);
+}
+
+static const struct {
+    bool (*folder)(char *folder, size_t size);
+    const char *below;
+} places[] = {{library_folder, ""},
+              {library_folder, "/kith"},
+              {program_folder, ""},
+              {program_folder, "/../lib/kith"}};
 
 /* Writes the module's path; false: there is none, and `why` says where it was
  * looked for. */
@@ -58,23 +84,24 @@ static bool find(char *path, size_t size, char *why, size_t why_size)
                        "KITH_CUDA_MODULE names %s, which is not there", told);
         return false;
     }
-    if (program_folder(folder, sizeof folder)) {
-        (void)snprintf(path, size, "%s/kith-cuda.so", folder);
+    size_t at = (size_t)snprintf(
+        why, why_size,
+        "no kith-cuda.so: build it with a CUDA toolkit (configure "
+        "--with-cuda), or name the file in KITH_CUDA_MODULE; looked in %s",
+        KITH_LIBRARY_FOLDER);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        if (!places[i].folder(folder, sizeof folder))
+            continue;
+        (void)snprintf(path, size, "%s%s/kith-cuda.so", folder,
+                       places[i].below);
         if (there(path))
             return true;
-        (void)snprintf(path, size, "%s/../lib/kith/kith-cuda.so", folder);
-        if (there(path))
-            return true;
+        if (at < why_size)
+            at += (size_t)snprintf(why + at, why_size - at, ", %s%s", folder,
+                                   places[i].below);
     }
     (void)snprintf(path, size, "%s/kith-cuda.so", KITH_LIBRARY_FOLDER);
-    if (there(path))
-        return true;
-    (void)snprintf(why, why_size,
-                   "no kith-cuda.so beside the program or in %s: build with "
-                   "a CUDA toolkit (configure --with-cuda), or name the file "
-                   "in KITH_CUDA_MODULE",
-                   KITH_LIBRARY_FOLDER);
-    return false;
+    return there(path);
 }
 
 static bool within(uint64_t offset, uint64_t bytes, uint64_t size)
