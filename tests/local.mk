@@ -131,6 +131,7 @@ UNIT = \
   tests/unit/test_sample \
   tests/unit/test_save \
   tests/unit/test_outside \
+  tests/unit/test_outside_device \
   tests/unit/test_saver \
   tests/unit/test_session \
   tests/unit/test_session_known \
@@ -250,6 +251,7 @@ INTEGRATION = \
   tests/integration/test_python_fork.sh \
   tests/integration/test_cli_names.sh \
   tests/integration/test_python_saves.sh \
+  tests/integration/test_python_device.sh \
   tests/integration/test_cli_init.sh \
   tests/integration/test_cli_json.sh \
   tests/integration/test_cli_device.sh \
@@ -366,7 +368,8 @@ EXTRA_DIST += tests/hostile/abuse.py tests/hostile/attacks.py \
   tests/hostile/member.py tests/hostile/messages.py tests/hostile/rounds.py
 EXTRA_DIST += tests/oracle/oracle.py tests/oracle/averaging.py \
   tests/oracle/outer.py tests/oracle/push_sum.py tests/oracle/tracking.py
-EXTRA_DIST += tests/integration/simulate.py tests/integration/tree.py tests/long/accept_simulate.py \
+EXTRA_DIST += tests/integration/emulated.py \
+  tests/integration/simulate.py tests/integration/tree.py tests/long/accept_simulate.py \
   tests/long/accept_program.py tests/long/engine_twin.py \
   tests/long/program_cost.py tests/long/program_mlp.py tests/long/torch.sh
 EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integration/resume.py \
@@ -517,6 +520,9 @@ tests_unit_test_cuda_steps_SOURCES = tests/unit/test_cuda_steps.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_cuda_vectors_SOURCES = tests/unit/test_cuda_vectors.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h
+tests_unit_test_outside_device_SOURCES = \
+  tests/unit/test_outside_device.c tests/unit/cuda_cases.c \
+  tests/unit/cuda_cases.h
 tests_unit_test_worker_device_SOURCES = tests/unit/test_worker_device.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_ops_SOURCES = tests/unit/test_ops.c tests/unit/ops_cases.c \

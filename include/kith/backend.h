@@ -19,6 +19,7 @@
 #include "kith/limits.h"
 #include "kith/magnitudes.h"
 #include "kith/ops.h"
+#include "kith/outside.h"
 #include "kith/residues.h"
 #include "kith/types.h"
 
@@ -180,6 +181,7 @@ struct kith_backend {
     const struct kith_residues *(*residues)(void);
     const struct kith_residue_messages *residue_messages; /* a device's */
     const struct kith_compressed *compressed;             /* a device's */
+    const struct kith_outside_kernels *outside;           /* a device's */
     /* What selections of the largest sizes are made of; a host's. */
     const struct kith_magnitudes *(*magnitudes)(void);
 

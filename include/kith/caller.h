@@ -38,11 +38,11 @@ enum kith_turn {
     KITH_TURN_OVER,  /* the share of steps is done, or the run has ended */
 };
 
-/* `vectors` (kept; what they point to, too) stand for the model. KITH_ENOMEM.
- */
+/* `vectors` (kept; what they point to, too) stand for the model; `stream`: see
+ * kith_worker_set_stream(), NULL for those of the host. KITH_ENOMEM. */
 KITH_MUST_CHECK enum kith_err
 kith_caller_open(const struct kith_outside *vectors, uint32_t count,
-                 struct kith_caller **caller);
+                 void *stream, struct kith_caller **caller);
 /* After kith_peer_run() has returned. NULL is none. */
 void kith_caller_close(struct kith_caller *caller);
 

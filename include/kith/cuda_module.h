@@ -22,7 +22,7 @@ KITH_BEGIN_DECLS
 
 #define KITH_CUDA_MAGIC "kith-cuda-module"
 /* Counts changes of what the two sides exchange that sizes do not show. */
-#define KITH_CUDA_ABI 5u
+#define KITH_CUDA_ABI 6u
 
 /* What the symbol kith_cuda_module holds. */
 struct kith_cuda_module {

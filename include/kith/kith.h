@@ -52,6 +52,7 @@ struct kith_vector {
     uint32_t role;  /* KITH_TRAINED, KITH_BUFFER */
 };
 
+enum { KITH_MEMORY_HOST, KITH_MEMORY_CUDA };
 enum { KITH_START_AUTO, KITH_START_OWN, KITH_START_ADOPT };
 struct kith_options {
     uint32_t size; /* of this struct */
@@ -68,6 +69,18 @@ struct kith_options {
      * weights that a fine-tuning leaves as they are; 0: nothing. Peers of
      * another one refuse each other. */
     uint64_t base;
+    /* Where all of the vectors lie. CUDA: on the device that kith-cuda.so
+     * computes on (KITH_CUDA_DEVICE), each at a multiple of its value's size,
+     * with `train.backend: cuda` in the experiment; what kith_read_from() names
+     * lies there, too. `stream` (a cudaStream_t; NULL: the default one) is the
+     * one whose steps change them: kith reads behind what it was told before a
+     * call, and it waits for what kith writes. Without the module the
+     * error says where it was looked for, beside libkith.so.0 first. Test:
+     * unit/test_outside_device.c, integration/test_python_device.sh, on an
+     * emulation: no GPU has run it. */
+    uint32_t memory;
+    uint32_t reserved; /* 0 */
+    void *stream;
 };
 
 /* What a call says. Below 0 is a failure; kith_close() says which. */

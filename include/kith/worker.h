@@ -32,6 +32,7 @@
 #include "kith/model.h"
 #include "kith/node.h"
 #include "kith/optimiser.h"
+#include "kith/outside.h"
 #include "kith/topology.h"
 #include "kith/types.h"
 #include "kith/work.h"
@@ -189,15 +190,9 @@ void kith_worker_go_back(struct kith_worker *worker, const char *path,
                          struct kith_work_result *result);
 
 /* ---- Vectors of a caller whose own loop trains (outside.c). They have the
- * worker's parameters in order, and belong to whoever calls while the call
- * lasts. float32 backends of the host; model `program`, whose TRAIN does
- * nothing. */
-enum kith_outside_dtype {
-    KITH_OUTSIDE_FLOAT32,
-    KITH_OUTSIDE_BFLOAT16,
-    KITH_OUTSIDE_FLOAT16,
-    KITH_OUTSIDE_COUNT
-};
+ * worker's parameters in order, lie where its backend computes, and belong to
+ * whoever calls while the call lasts. float32 backends; model `program`, whose
+ * TRAIN does nothing. */
 struct kith_outside {
     void *data;
     size_t count; /* values */
@@ -214,6 +209,10 @@ bool kith_outside_holds(const struct kith_backend *backend, const float *x,
 /* NULL: the algorithm works with a model that a caller's loop trains; else why
  * not, in words. */
 const char *kith_outside_misses(const struct kith_algorithm *algorithm);
+/* A device's: the stream that the caller computes on, a cudaStream_t; at first
+ * the default one. What it was told before take_in is read, and it waits for
+ * what give_out writes. Test: unit/test_outside_device.c */
+void kith_worker_set_stream(struct kith_worker *worker, void *stream);
 /* x is theirs; false: a value is not finite, and nothing of x leaves until one
  * is taken in, or adopted, that is. One pass. Test: unit/test_outside.c */
 bool kith_worker_take_in(struct kith_worker *worker,

@@ -5,6 +5,7 @@ import os
 
 DTYPES = {"float32": 0, "bfloat16": 1, "float16": 2}
 TRAINED, BUFFER = 0, 1
+MEMORY_HOST, MEMORY_CUDA = 0, 1
 GOES_ON, LATE, OVER, FAILED = 0, 1, 2, -1
 START = {"auto": 0, "own": 1, "adopt": 2}
 ERROR_BYTES = 1024
@@ -25,7 +26,8 @@ LOG = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
 class Options(ctypes.Structure):
     _fields_ = [("size", ctypes.c_uint32), ("start", ctypes.c_uint32),
                 ("log", LOG), ("user", ctypes.c_void_p),
-                ("base", ctypes.c_uint64)]
+                ("base", ctypes.c_uint64), ("memory", ctypes.c_uint32),
+                ("reserved", ctypes.c_uint32), ("stream", ctypes.c_void_p)]
 
 
 def _load():

@@ -50,7 +50,8 @@ def _end(peer, *_):
 
 
 class Peer:
-    """A peer over a module's parameters, tensors or arrays of the host.
+    """A peer over a module's parameters, tensors or arrays; of the host, or
+    tensors of one CUDA device (docs/python.md, Devices).
 
     model: a module, a tensor, an array, or several of those, which are changed
     in place; or a tree, of which step() makes a new one: a dict or a nest of
@@ -83,7 +84,8 @@ class Peer:
         say = LOG(lambda _, line: _pass_on(own, log, line))
         self._log = say  # lives as long as the peer
         options = Options(ctypes.sizeof(Options), START[start],
-                          say if log else LOG(), None, self._vectors.base)
+                          say if log else LOG(), None, self._vectors.base,
+                          self._vectors.memory, 0, self._vectors.stream)
         error = ctypes.create_string_buffer(ERROR_BYTES)
         self._timeout = timeout
         self._process = os.getpid()

@@ -4,7 +4,7 @@ new ones out."""
 import ctypes
 from collections.abc import Mapping
 
-from ._library import DTYPES, TRAINED, Error, Vector, lib
+from ._library import DTYPES, MEMORY_HOST, TRAINED, Error, Vector, lib
 from .dlpack import CPU, Place, library_of, make
 
 
@@ -82,7 +82,7 @@ class Tree:
     peers average it writes in memory of its own, of which new arrays are made.
     """
 
-    base = 0
+    base, memory, stream = 0, MEMORY_HOST, None
 
     def __init__(self, params, chosen=None):
         if chosen is not None:

@@ -4,16 +4,19 @@ parameters and buffers, of tensors, or of arrays."""
 import ctypes
 import hashlib
 
-from ._library import BUFFER, DTYPES, TRAINED, Error, Vector
+from ._library import (BUFFER, DTYPES, MEMORY_CUDA, MEMORY_HOST, TRAINED,
+                       Error, Vector)
 
 
 class Vectors:
     """Memory that peers average, where it lies as long as this does: see
-    collect(). `base` is the hash of what is not averaged."""
+    collect(). `base` is the hash of what is not averaged; `memory` and `stream`
+    are those of struct kith_options."""
 
     def __init__(self, params, chosen=None):
         self._params = params
         kept, self.base = collect(params, chosen)
+        self.memory, self.stream = _place(kept)
         self._names = [name for name, _, _ in kept]
         self._given = [one for _, one, _ in kept]
         # A module may be given other memory; this one stands until the end.
@@ -128,6 +131,26 @@ def _hash(named):
     return 0 if total is None else int.from_bytes(total.digest(), "big") or 1
 
 
+def _place(kept):
+    """(memory, stream): all on the host, or all on one CUDA device, whose
+    stream of now is the one that the loop computes on."""
+    devices = {}
+    for name, one, _ in kept:
+        device = one.device if hasattr(one, "data_ptr") else "cpu"
+        devices.setdefault(str(device), (name, device))
+    unknown = [(name, device) for kind, (name, device) in devices.items()
+               if kind.split(":")[0] not in ("cpu", "cuda")]
+    if unknown or len(devices) > 1:
+        name, device = (unknown or list(devices.values())[1:])[0]
+        raise TypeError(f"{name} is a parameter on {device}; allowed: all on "
+                        "cpu, or all on one cuda device")
+    if not devices or "cpu" in devices:
+        return MEMORY_HOST, None
+    import torch
+    (_, device), = devices.values()
+    return MEMORY_CUDA, torch.cuda.current_stream(device).cuda_stream or None
+
+
 def _vector(name, one, role):
     if hasattr(one, "placements"):  # a DTensor
         raise TypeError(f"{name} is sharded over processes (FSDP2, a DTensor); "
@@ -138,9 +161,6 @@ def _vector(name, one, role):
         raise TypeError(f"{name} is a parameter of {dtype}; allowed: "
                         f"{', '.join(DTYPES)}")
     if hasattr(one, "data_ptr"):
-        if one.device.type != "cpu":
-            raise TypeError(f"{name} is a parameter on {one.device}; allowed: "
-                            "cpu")
         if not one.is_contiguous():
             raise TypeError(f"{name} is a parameter that is not contiguous")
         return Vector(one.data_ptr(), one.numel(), DTYPES[dtype], role)

@@ -97,6 +97,8 @@ static enum kith_err read_from(struct kith_handle *peer,
         if (data[i] == NULL && peer->vectors[i].count > 0)
             return kith_text_fail(peer->error, sizeof peer->error, KITH_EINVAL,
                                   "kith_read_from(): data[%u] is NULL", i);
+    if (!kith_handle_in_place(peer, data))
+        return KITH_EINVAL;
     if (peer->sources == NULL)
         peer->sources = calloc(count, sizeof *peer->sources);
     if (peer->sources == NULL)

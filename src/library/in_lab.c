@@ -39,6 +39,13 @@ enum kith_err kith_in_lab_begin(struct in_lab *lab,
 {
     struct kith_lab_place *place = &lab->place;
     const size_t dim = kith_outside_count(vectors, count);
+    const struct kith_backend *backend = place->experiment->backend;
+    if (place->average_fd >= 0 && backend->host != backend)
+        return FAIL(KITH_EINVAL,
+                    "cannot evaluate the average: its process reads it in the "
+                    "host's memory, and train.backend is %s; evaluate the save "
+                    "instead",
+                    backend->name);
     if (place->average_fd >= 0) {
         const enum kith_err err =
             kith_lab_place_average(place, dim, &lab->average);

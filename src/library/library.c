@@ -8,8 +8,6 @@
  * Nothing here is global; handles.c knows which are open. */
 #include "library.h"
 
-#include <inttypes.h>
-#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,9 +19,6 @@
 #include "kith/text.h"
 #include "handles.h"
 #include "program_fit.h"
-
-/* More than any framework makes of a model. */
-#define KITH_VECTORS_MAX 65536u
 
 void kith_handle_say(char *error, size_t size, const char *text)
 {
@@ -120,58 +115,6 @@ static void *run(void *arg)
 
 /* ---- opening */
 
-static bool take_vectors(struct kith_handle *peer,
-                         const struct kith_vector *vectors, uint32_t count)
-{
-    static const enum kith_outside_dtype dtypes[] = {
-        [KITH_FLOAT32] = KITH_OUTSIDE_FLOAT32,
-        [KITH_BFLOAT16] = KITH_OUTSIDE_BFLOAT16,
-        [KITH_FLOAT16] = KITH_OUTSIDE_FLOAT16};
-    uint64_t sum = 0;
-    if (vectors == NULL || count == 0 || count > KITH_VECTORS_MAX) {
-        (void)snprintf(peer->error, sizeof peer->error,
-                       "vectors: found %u; allowed: 1 to %u", count,
-                       KITH_VECTORS_MAX);
-        return false;
-    }
-    peer->vectors = calloc(count, sizeof *peer->vectors);
-    if (peer->vectors == NULL) {
-        kith_handle_say(peer->error, sizeof peer->error, "out of memory");
-        return false;
-    }
-    peer->count = count;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct kith_vector *vector = &vectors[i];
-        if ((vector->data == NULL && vector->count > 0) ||
-            vector->dtype > KITH_FLOAT16 ||
-            vector->count > KITH_PARAMETERS_MAX - sum) {
-            (void)snprintf(peer->error, sizeof peer->error,
-                           "vectors[%u]: data %p, count %" PRIu64
-                           ", dtype %u; allowed: data, KITH_FLOAT32, "
-                           "KITH_BFLOAT16 or KITH_FLOAT16, %.0f values in all",
-                           i, vector->data, vector->count, vector->dtype,
-                           (double)KITH_PARAMETERS_MAX);
-            return false;
-        }
-        const bool is_buffer = vector->role == KITH_BUFFER;
-        if (vector->role > KITH_BUFFER || (!is_buffer && peer->buffers > 0)) {
-            (void)snprintf(peer->error, sizeof peer->error,
-                           "vectors[%u]: role %u; allowed: KITH_TRAINED, and "
-                           "behind the last of those KITH_BUFFER",
-                           i, vector->role);
-            return false;
-        }
-        peer->buffers += is_buffer ? (uint32_t)vector->count : 0;
-        sum += vector->count;
-        peer->vectors[i] = (struct kith_outside){
-            vector->data, (size_t)vector->count, dtypes[vector->dtype]};
-    }
-    if (sum == 0)
-        kith_handle_say(peer->error, sizeof peer->error,
-                        "vectors: they have no values");
-    return sum > 0;
-}
-
 /* Starts are counted in the save folder, as those of `kith peer`, so that no
  * exchange is named twice. */
 static bool count_start(struct kith_handle *peer)
@@ -208,7 +151,7 @@ static bool open_all(struct kith_handle *peer, const char *peer_file,
 {
     const struct kith_listener listener = {peer, on_open, on_start, log_line};
     struct kith_member_file *member = &peer->member;
-    if (!take_vectors(peer, vectors, count))
+    if (!kith_handle_take(peer, vectors, count))
         return false;
     if (peer->load != NULL && peer_file == NULL) {
         kith_handle_say(
@@ -224,7 +167,9 @@ static bool open_all(struct kith_handle *peer, const char *peer_file,
     if (err != KITH_OK ||
         !kith_program_fit(&member->experiment, member->file.experiment,
                           kith_outside_count(peer->vectors, peer->count),
-                          peer->error))
+                          peer->options.memory == KITH_MEMORY_CUDA,
+                          peer->error) ||
+        !kith_handle_in_place(peer, NULL))
         return false;
     member->experiment.model_config.buffers = peer->buffers;
     if (peer->lab.is_here
@@ -232,8 +177,8 @@ static bool open_all(struct kith_handle *peer, const char *peer_file,
                                 peer->count, peer->error) != KITH_OK
             : !count_start(peer))
         return false;
-    if (kith_caller_open(peer->vectors, peer->count, &peer->caller) !=
-            KITH_OK ||
+    if (kith_caller_open(peer->vectors, peer->count, peer->options.stream,
+                         &peer->caller) != KITH_OK ||
         kith_fork_gate_open(&peer->fork_gate) != KITH_OK) {
         kith_handle_say(peer->error, sizeof peer->error, "out of memory");
         return false;
@@ -298,6 +243,9 @@ static kith_peer *open_handle(const char *peer_file, const char *load,
         kith_handle_say(
             peer->error, sizeof peer->error,
             "options.start: allowed: KITH_START_AUTO, _OWN or _ADOPT");
+    else if (peer->options.memory > KITH_MEMORY_CUDA)
+        kith_handle_say(peer->error, sizeof peer->error,
+                        "options.memory: allowed: KITH_MEMORY_HOST or _CUDA");
     else
         opened = open_all(peer, peer_file, vectors, count) &&
                  (peer->lab.average != NULL || start(peer));

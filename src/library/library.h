@@ -48,4 +48,11 @@ struct kith_handle {
 void kith_handle_say(char *error, size_t size, const char *text);
 void kith_handle_free(struct kith_handle *peer);
 
+/* take_vectors.c; false: refused, by `peer->error`. Once. */
+bool kith_handle_take(struct kith_handle *peer,
+                      const struct kith_vector *vectors, uint32_t count);
+/* Each of (peer->count) `data`, NULL: those that were taken, lies on the device
+ * that computes, where one does. */
+bool kith_handle_in_place(struct kith_handle *peer, const void *const *data);
+
 #endif

@@ -14,7 +14,8 @@ libkith_library_a_SOURCES = \
   src/library/member_file.c \
   src/library/program_fit.c \
   src/library/program_fit.h \
-  src/library/simulate.c
+  src/library/simulate.c \
+  src/library/take_vectors.c
 
 LIBRARY_MAP = src/library/libkith.map
 LIBRARY_PARTS = libkith_lab.a libkith_peer.a libkith_keys.a $(SIM_ARCHIVES)

@@ -10,7 +10,7 @@
     (void)snprintf(error, KITH_EXPERIMENT_ERROR_BYTES, __VA_ARGS__), false
 
 bool kith_program_fit(struct kith_experiment *experiment, const char *path,
-                      size_t dim, char *error)
+                      size_t dim, bool on_device, char *error)
 {
     const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
     const struct kith_backend *backend = experiment->backend;
@@ -24,10 +24,16 @@ bool kith_program_fit(struct kith_experiment *experiment, const char *path,
         return REFUSE("gossip.algorithm: %s does not work with a training "
                       "loop of yours: %s; take another, as adpsgd",
                       algorithm->name, misses);
-    if (backend->element_bytes != sizeof(float) || backend->host != backend)
-        return REFUSE("train.backend: found %s; allowed: cpu, for vectors in "
-                      "the host's memory",
-                      backend->name);
+    if (backend->element_bytes != sizeof(float) ||
+        on_device != (backend->host != backend))
+        return REFUSE("train.backend: found %s; allowed: %s", backend->name,
+                      on_device ? "cuda, for vectors in a device's memory"
+                                : "cpu, for vectors in the host's memory");
+    const char *const missing = on_device ? backend->missing() : NULL;
+    if (missing != NULL)
+        return REFUSE("train.backend: no vectors in a device's memory here: "
+                      "%.700s",
+                      missing);
     experiment->model_config.dim = (uint32_t)dim;
     return true;
 }

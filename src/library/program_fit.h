@@ -6,11 +6,12 @@
 #include "kith/experiment.h"
 
 /* The vectors' `dim` values are the model from now on, of the experiment in
- * `path`. false: it says another number, or has a method or a backend that does
- * not work with a loop of the caller's; `error` (KITH_EXPERIMENT_ERROR_BYTES)
- * says which. */
+ * `path`; `on_device`: they lie in its memory. false: it says another number,
+ * or has a method that does not work with a loop of the caller's, or a backend
+ * that does not compute where they lie, or is not here; `error`
+ * (KITH_EXPERIMENT_ERROR_BYTES) says which. */
 KITH_MUST_CHECK bool kith_program_fit(struct kith_experiment *experiment,
                                       const char *path, size_t dim,
-                                      char *error);
+                                      bool on_device, char *error);
 
 #endif

@@ -197,7 +197,7 @@ static bool open_experiment(struct simulation *simulation, const char *measured)
         KITH_OK)
         (void)FAIL(simulation, "%.300s: %.700s", given->experiment, why);
     else if (!kith_program_fit(experiment, given->experiment, given->count,
-                               why))
+                               false, why))
         (void)FAIL(simulation, "%s", why);
     else if (!measures) {
         experiment->model_config.buffers = (uint32_t)given->buffers;

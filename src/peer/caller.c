@@ -23,6 +23,7 @@ struct kith_caller {
     const struct kith_outside *sources; /* of x: the vectors, or what the caller
                                          * has in place of them */
     uint32_t count;
+    void *stream;     /* that the vectors are computed on */
     bool is_over;     /* a thread has been here and left */
     bool is_taken;    /* x is what the vectors hold */
     bool is_changed;  /* x is not what the vectors hold: to be given out */
@@ -38,7 +39,8 @@ struct kith_caller {
 };
 
 enum kith_err kith_caller_open(const struct kith_outside *vectors,
-                               uint32_t count, struct kith_caller **out)
+                               uint32_t count, void *stream,
+                               struct kith_caller **out)
 {
     struct kith_caller *caller = calloc(1, sizeof *caller);
     if (caller == NULL)
@@ -49,6 +51,7 @@ enum kith_err kith_caller_open(const struct kith_outside *vectors,
     }
     caller->vectors = caller->sources = vectors;
     caller->count = count;
+    caller->stream = stream;
     caller->step = NO_STEP;
     *out = caller;
     return KITH_OK;
@@ -118,6 +121,7 @@ bool kith_caller_ready(struct kith_caller *caller)
     uv_mutex_lock(&caller->seat);
     KITH_ASSERT(caller->thread != NULL);
     caller->counts.step = caller->thread->options.step;
+    kith_worker_set_stream(caller->thread->options.worker, caller->stream);
     if (caller->thread->options.is_resumed) {
         caller->is_changed = caller->is_taken = true;
         give_out(caller);

@@ -224,6 +224,7 @@ CUDA_UNITS = \
   src/training/cuda/memory.cu \
   src/training/cuda/ms_top_k.cu \
   src/training/cuda/norm.cu \
+  src/training/cuda/outside.cu \
   src/training/cuda/packing.cu \
   src/training/cuda/products.cu \
   src/training/cuda/residues.cu \
@@ -241,8 +242,10 @@ CUDA_INCLUDED = \
   include/kith/cuda_module.h \
   include/kith/dropout.h \
   include/kith/grid.h \
+  include/kith/half.h \
   include/kith/magnitudes.h \
   include/kith/ops.h \
+  include/kith/outside.h \
   include/kith/residues.h \
   src/training/cuda/attention.cuh \
   src/training/cuda/columns.cuh \

@@ -2,6 +2,7 @@
  * _setjmp and _longjmp, which leave the signal mask alone. */
 #include "emulate.h"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <csetjmp>
@@ -383,7 +384,8 @@ struct emulate_event {
     emulate_stream *stream = nullptr;
     unsigned long after = 0;
 };
-static std::vector<emulate_stream *> streams;
+static emulate_stream default_stream;
+static std::vector<emulate_stream *> streams = {&default_stream};
 
 /* Guarded. A command may be to wait for another stream. */
 static void carry_out(emulate_stream *stream, unsigned long up_to)
@@ -405,6 +407,7 @@ static void carry_out_all()
 /* Guarded. `late`: not before something waits for it. */
 static void tell(emulate_stream *stream, bool late, std::function<void()> what)
 {
+    stream = stream == nullptr ? &default_stream : stream;
     stream->told++;
     stream->waiting.push_back({std::move(what), late_queries});
     if (!late && (order == KITH_EMULATE_EARLY || stream->waiting.size() == 1))
@@ -418,9 +421,17 @@ extern "C" void kith_emulate_order(int when)
     order = when;
 }
 
+/* A kernel of one device is not launched while another is current. */
+static thread_local int chosen;
+static std::atomic<int> another{-1};
+
 void emulate::submit(emulate_stream *stream, dim3 grid, dim3 block,
                      size_t shared, const std::function<void()> &kernel)
 {
+    if (chosen != 0) {
+        error = cudaErrorInvalidResourceHandle;
+        return;
+    }
     commands++;
     if (order == KITH_EMULATE_EARLY) {
         run(grid, block, shared, kernel);
@@ -451,9 +462,32 @@ cudaError_t cudaGetDeviceCount(int *count)
     return *count == 0 ? cudaErrorNoDevice : cudaSuccess;
 }
 
-cudaError_t cudaSetDevice(int)
+cudaError_t cudaGetDevice(int *device)
 {
+    *device = chosen;
     return answer(cudaSuccess);
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    chosen = device;
+    return answer(cudaSuccess);
+}
+
+bool emulate::is_in_use(int device)
+{
+    return device == 0 || device == another;
+}
+
+extern "C" void kith_emulate_choose(int device)
+{
+    chosen = device;
+    another = device;
+}
+
+extern "C" int kith_emulate_chosen(void)
+{
+    return chosen;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
@@ -583,6 +617,42 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     return answer(cudaSuccess);
 }
 
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *found,
+                                     const void *memory)
+{
+    const std::lock_guard<std::recursive_mutex> lock(guard);
+    *found = {is_of_the_device(memory) ? cudaMemoryTypeDevice
+                                       : cudaMemoryTypeUnregistered,
+              0};
+    return answer(cudaSuccess);
+}
+
+extern "C" void *kith_emulate_allocate(size_t bytes)
+{
+    void *memory;
+    (void)cudaMalloc(&memory, bytes);
+    return memory;
+}
+
+extern "C" void *kith_emulate_stream(void)
+{
+    cudaStream_t stream;
+    (void)cudaStreamCreateWithFlags(&stream, 0);
+    return stream;
+}
+
+extern "C" void kith_emulate_copy(void *stream, void *target,
+                                  const void *source, size_t bytes)
+{
+    (void)cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault,
+                          (cudaStream_t)stream);
+}
+
+extern "C" void kith_emulate_synchronise(void *stream)
+{
+    (void)cudaStreamSynchronize((cudaStream_t)stream);
+}
+
 /* What follows in the stream must find it done: now, where all is. */
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
                                 unsigned)
@@ -612,8 +682,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     const std::lock_guard<std::recursive_mutex> lock(guard);
-    event->stream = stream;
-    event->after = stream->told;
+    event->stream = stream == nullptr ? &default_stream : stream;
+    event->after = event->stream->told;
     return answer(cudaSuccess);
 }
 

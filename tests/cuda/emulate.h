@@ -48,6 +48,7 @@ extern place here; /* of the thread that runs */
 extern unsigned char *dynamic_shared;
 
 /* In stream order: now, or where kith_emulate_order says so, later. */
+bool is_in_use(int device);
 void submit(cudaStream_t stream, dim3 grid, dim3 block, size_t shared,
             const std::function<void()> &kernel);
 void barrier();
@@ -200,6 +201,7 @@ enum {
     cudaErrorMemoryAllocation = 2,
     cudaErrorNoDevice = 100,
     cudaErrorECCUncorrectable = 214,
+    cudaErrorInvalidResourceHandle = 400,
     cudaErrorNotReady = 600,
     cudaErrorIllegalAddress = 700,
     cudaErrorGraphExecUpdateFailure = 910
@@ -224,11 +226,18 @@ enum cudaDeviceAttr {
 enum { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 
 cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device);
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr what, int device);
 cudaError_t cudaMalloc(void **memory, size_t bytes);
 cudaError_t cudaFree(void *memory);
+enum { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice };
+struct cudaPointerAttributes {
+    int type, device;
+};
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *found,
+                                     const void *memory);
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void *memory);
 cudaError_t cudaMemcpyAsync(void *target, const void *source, size_t bytes,
@@ -283,6 +292,18 @@ void kith_emulate_memory(size_t bytes);
 void kith_emulate_pinnable(size_t bytes);
 /* Host memory that is pinned now, bytes. */
 size_t kith_emulate_pinned(void);
+/* Another runtime's in the same process, as a caller's loop has it: memory of
+ * the device, a stream, and a copy that it is told to make. */
+void *kith_emulate_allocate(size_t bytes);
+void *kith_emulate_stream(void);
+void kith_emulate_copy(void *stream, void *target, const void *source,
+                       size_t bytes);
+void kith_emulate_synchronise(void *stream);
+/* This thread's current device, as another runtime sees it. Streams, memory and
+ * kernels are those of device 0; another is in use from kith_emulate_choose()
+ * on. */
+void kith_emulate_choose(int device);
+int kith_emulate_chosen(void);
 /* Kernels run so far. */
 unsigned long kith_emulate_launches(void);
 /* Kernels, copies and fills that streams were told so far. */

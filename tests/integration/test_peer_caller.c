@@ -166,7 +166,7 @@ static void change(struct kith_peer_options *options, void *arg)
 {
     (void)arg;
     self = options->self;
-    if (kith_caller_open(vectors, 2, &caller) != KITH_OK)
+    if (kith_caller_open(vectors, 2, NULL, &caller) != KITH_OK)
         abort();
     options->caller = caller;
     options->save = NULL;

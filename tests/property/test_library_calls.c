@@ -107,7 +107,7 @@ static kith_peer *open_one(struct caller *caller, unsigned at, bool right,
     const char *file = path;
     if (draw(caller, 2))
         wide.options.size = (uint32_t[]){0, 4, 8, 24}[draw(caller, 4)];
-    switch (right ? 9 : draw(caller, 9)) {
+    switch (right ? 10 : draw(caller, 10)) {
     case 0:
         file = NULL;
         break;
@@ -137,6 +137,11 @@ static kith_peer *open_one(struct caller *caller, unsigned at, bool right,
     case 8:
         (void)snprintf(path, sizeof path, "%s/%s", files.folder,
                        wrong[draw(caller, 3)]);
+        break;
+    case 9: /* of a device, where the experiment computes on the host */
+        wide.options.memory = 1 + draw(caller, 9);
+        wide.options.size = sizeof wide;
+        options = &wide.options;
         break;
     default:
         break;

@@ -57,6 +57,7 @@ static struct kith_backend record(const char *name, const struct kith_ops *ops,
     b.from_bf16 = from_bf16;
     b.residue_messages = &residue_messages;
     b.compressed = &compressed;
+    b.outside = &outside;
     b.pack_int8 = pack_int8;
     b.unpack_int8 = unpack_int8;
     b.activation_bytes = activation_bytes;

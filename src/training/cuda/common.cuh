@@ -12,6 +12,8 @@
 #include "kith/backend.h"
 #include "platform.cuh"
 
+#include <optional>
+
 namespace gpu
 {
 /* ---- elements */
@@ -35,6 +37,17 @@ static __device__ inline void from_float(float v, float *out)
 static __device__ inline void from_float(float v, bf16 *out)
 {
     out->bits = (uint16_t)bf16_pair(v, 0);
+}
+
+/* To bfloat16 as a CPU does it, bit for bit: a number that is none keeps its
+ * bits. */
+static __device__ inline uint16_t nearest_half(float v)
+{
+    const uint32_t bits = __float_as_uint(v);
+    const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
+    return (uint16_t)((is_nan ? bits | 1u << 22
+                              : bits + ((bits >> 16 & 1u) + 0x7fffu)) >>
+                      16);
 }
 
 template <typename T, int N> struct alignas(N * sizeof(T)) pack {
@@ -151,7 +164,21 @@ struct numbers {
     unsigned most;         /* of sizes, as bits */
 };
 
-/* A call of the backend: holds the lock while it lives. */
+/* While it lives the device is the thread's current one; then again the one
+ * that a caller computes on, besides, where that is in use. */
+class current
+{
+  public:
+    current();
+    ~current();
+    current(const current &) = delete;
+    current &operator=(const current &) = delete;
+
+  private:
+    int theirs_ = -1; /* -1: none to go back to */
+};
+
+/* A call of the backend: holds the lock while it lives, on the device. */
 class call
 {
   public:
@@ -167,6 +194,7 @@ class call
 
   private:
     bool well_;
+    std::optional<current> current_;
 };
 
 cudaStream_t stream();

@@ -44,14 +44,12 @@ static std::map<uintptr_t, shared_block> table;
 static std::map<uintptr_t, size_t> device_blocks;
 static cudaStream_t copy_out, copy_in;
 static cudaEvent_t order;
-static int device;
 static char *bounce; /* pinned, for read and write */
 static const size_t bounce_bytes = (size_t)1 << 22;
 
-bool open_memory(int which)
+bool open_memory()
 {
     void *memory = nullptr;
-    device = which;
     const bool good =
         check(cudaStreamCreateWithFlags(&copy_out, cudaStreamNonBlocking),
               "opening a stream") &&
@@ -300,9 +298,9 @@ bool settled(const void *shared, bool wait)
 
 void arrived(const void *shared, size_t bytes)
 {
+    const current here;
     const held at(shared);
     if (at.block == nullptr || bytes == 0 || has_failed() ||
-        !check(cudaSetDevice(device), "opening the device") ||
         !mirror_of(at.block))
         return;
     span *const s = span_at(at.block, at.offset, bytes);

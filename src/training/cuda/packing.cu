@@ -27,15 +27,6 @@ static void transform(const void *in, size_t in_bytes, void *out,
 
 /* ---- bfloat16 */
 
-static __device__ inline uint16_t nearest_half(float v)
-{
-    const uint32_t bits = __float_as_uint(v);
-    const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
-    return (uint16_t)((is_nan ? bits | 1u << 22
-                              : bits + ((bits >> 16 & 1u) + 0x7fffu)) >>
-                      16);
-}
-
 struct to_bf16_each {
     const float *x;
     bf16 *y;

@@ -122,13 +122,54 @@ void launched(const char *kernel)
     check(cudaGetLastError(), kernel);
 }
 
-/* ---- opening */
+/* ---- the thread's current device */
 
-static unsigned device_number()
+int device_number()
 {
-    const char *const text = getenv("KITH_CUDA_DEVICE");
-    return text == nullptr ? 0 : (unsigned)strtoul(text, nullptr, 10);
+    static const int number = [] {
+        const char *const text = getenv("KITH_CUDA_DEVICE");
+        return text == nullptr ? 0 : (int)strtoul(text, nullptr, 10);
+    }();
+    return number;
 }
+
+/* A device that nothing has used must not be opened by going back to it: that
+ * takes hundreds of MB there. */
+static bool is_in_use(int which)
+{
+#ifndef __CUDACC__
+    return emulate::is_in_use(which);
+#else
+    typedef int (*driver_state)(int which, unsigned *flags, int *active);
+    static void *const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    static const driver_state state =
+        driver == nullptr
+            ? nullptr
+            : (driver_state)dlsym(driver, "cuDevicePrimaryCtxGetState");
+    unsigned flags = 0;
+    int active = 0;
+    return state != nullptr && state(which, &flags, &active) == 0 &&
+           active != 0;
+#endif
+}
+
+current::current()
+{
+    int before;
+    if (check(cudaGetDevice(&before), "opening the device") &&
+        before != device_number() &&
+        check(cudaSetDevice(device_number()), "opening the device") &&
+        is_in_use(before))
+        theirs_ = before;
+}
+
+current::~current()
+{
+    if (theirs_ >= 0)
+        check(cudaSetDevice(theirs_), "leaving the device");
+}
+
+/* ---- opening */
 
 /* As nvidia-smi calls it. */
 static void learn_name(int which)
@@ -145,7 +186,7 @@ static bool open_device()
 {
     int many = 0, count = 0;
     void *device = nullptr, *pinned = nullptr;
-    const int which = (int)device_number();
+    const int which = device_number();
     if (!check(cudaGetDeviceCount(&many), "counting devices"))
         return false;
     if (which >= many) {
@@ -154,7 +195,8 @@ static bool open_device()
     }
     const char *const graph = getenv("KITH_CUDA_GRAPH");
     self.capture = graph != nullptr && strcmp(graph, "1") == 0;
-    if (!check(cudaSetDevice(which), "opening the device") ||
+    const current here;
+    if (has_failed() ||
         !check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount,
                                       which),
                "opening the device") ||
@@ -168,7 +210,7 @@ static bool open_device()
     self.processors = (unsigned)count;
     self.device = (numbers *)device;
     self.pinned = (numbers *)pinned;
-    return open_memory(which) &&
+    return open_memory() &&
            check(cudaMemsetAsync(device, 0, sizeof(numbers), self.compute),
                  "clearing memory");
 }
@@ -182,10 +224,8 @@ call::call()
         self.opened = true;
         self.good = open_device();
     }
-    /* The current device is each thread's own. */
-    static thread_local bool set;
-    if (self.good && !set)
-        set = check(cudaSetDevice((int)device_number()), "opening the device");
+    if (self.good)
+        current_.emplace();
     well_ = self.good && !has_failed();
     if (well_ && self.step && self.capture && !self.capturing)
         begin_segment();
@@ -193,6 +233,7 @@ call::call()
 
 call::~call()
 {
+    current_.reset();
     self.lock.unlock();
 }
 

@@ -7,6 +7,7 @@
 namespace gpu
 {
 /* state.cu */
+int device_number();
 const char *failed();
 const char *notice();
 const char *missing();
@@ -14,7 +15,7 @@ void step_begin();
 void step_end(struct kith_found *out);
 
 /* memory.cu */
-bool open_memory(int device);
+bool open_memory();
 void *alloc(size_t bytes, bool shared);
 void release(void *memory);
 void copy(size_t n, void *target, const void *source);
@@ -60,6 +61,9 @@ void unpack_int8(size_t n, const void *wire, void *y);
 
 /* residues.cu */
 extern const struct kith_residue_messages residue_messages;
+
+/* outside.cu */
+extern const struct kith_outside_kernels outside;
 
 /* compressors.cu */
 extern const struct kith_compressed compressed;

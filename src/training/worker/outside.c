@@ -5,57 +5,17 @@
  * Its gradients are taken at z, what it changes is z; x is where exchanges
  * happen. Each way is one pass over the model, and none where no exchange is:
  * see src/peer/caller.c. Halves are widened exactly and rounded to the nearest,
- * ties to even.
+ * ties to even. On a device both are the backend's kernels, on its stream and
+ * in order with the caller's.
  *
- * Test: unit/test_outside.c */
+ * Test: unit/test_outside.c, unit/test_outside_device.c */
 #include <string.h>
 
 #include "kith/assert.h"
+#include "kith/half.h"
 #include "worker_state.h"
 
 #define CHUNK 1024u
-
-static float from_half(uint16_t half)
-{
-    const uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
-    const uint32_t magnitude = half & 0x7fffu;
-    float value;
-    uint32_t bits;
-    if (magnitude >= 0x7c00u) { /* infinity, NaN */
-        bits = sign | 0x7f800000u | (magnitude & 0x3ffu) << 13;
-        memcpy(&value, &bits, sizeof value);
-        return value;
-    }
-    if (magnitude >= 0x400u) {
-        bits = sign | ((magnitude << 13) + (112u << 23));
-        memcpy(&value, &bits, sizeof value);
-        return value;
-    }
-    value = (float)magnitude * 0x1p-24f; /* subnormal: exact */
-    return sign != 0 ? -value : value;
-}
-
-static uint16_t to_half(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    const uint16_t sign = (uint16_t)(bits >> 16 & 0x8000u);
-    const uint32_t magnitude = bits & 0x7fffffffu;
-    if (magnitude > 0x7f800000u)
-        return (uint16_t)(sign | 0x7e00u); /* a NaN stays one */
-    if (magnitude >= 0x47800000u)          /* 2^16 and more */
-        return (uint16_t)(sign | 0x7c00u);
-    if (magnitude < 0x38800000u) { /* below 2^-14: units of 2^-24 */
-        float scaled;
-        memcpy(&scaled, &magnitude, sizeof scaled);
-        /* 2^23 more than the number of units: its sum is rounded to them. */
-        scaled = scaled * 0x1p24f + 0x1p23f;
-        memcpy(&bits, &scaled, sizeof bits);
-        return (uint16_t)(sign | (bits & 0x7fffffu));
-    }
-    const uint32_t odd = magnitude >> 13 & 1u;
-    return (uint16_t)(sign | (magnitude - (112u << 23) + 0xfffu + odd) >> 13);
-}
 
 size_t kith_outside_bytes(enum kith_outside_dtype dtype)
 {
@@ -73,7 +33,7 @@ static void widen(const struct kith_backend *backend,
         backend->from_bf16(count, (const uint16_t *)from->data + at, to);
     else
         for (size_t i = 0; i < count; i++)
-            to[i] = from_half(((const uint16_t *)from->data)[at + i]);
+            to[i] = kith_from_half(((const uint16_t *)from->data)[at + i]);
 }
 
 static void narrow(const struct kith_backend *backend, const float *from,
@@ -85,7 +45,7 @@ static void narrow(const struct kith_backend *backend, const float *from,
         backend->to_bf16(count, from, (uint16_t *)to->data + at);
     else
         for (size_t i = 0; i < count; i++)
-            ((uint16_t *)to->data)[at + i] = to_half(from[i]);
+            ((uint16_t *)to->data)[at + i] = kith_to_half(from[i]);
 }
 
 size_t kith_outside_count(const struct kith_outside *vectors, uint32_t count)
@@ -126,15 +86,51 @@ static void check(const struct kith_worker *worker,
                   const struct kith_outside *vectors, uint32_t count)
 {
     KITH_ASSERT(worker->backend->element_bytes == sizeof(float));
-    KITH_ASSERT(kith_worker_shares(worker));
+    KITH_ASSERT(worker->trainer == NULL);
+    KITH_ASSERT(kith_worker_shares(worker) || worker->backend->outside != NULL);
     KITH_ASSERT(kith_outside_count(vectors, count) == worker->dim);
 }
 
-bool kith_worker_take_in(struct kith_worker *worker,
+void kith_worker_set_stream(struct kith_worker *worker, void *stream)
+{
+    worker->stream = stream;
+}
+
+/* The host waits, for whether all is finite: the caller's stream need not. */
+static bool take_of_device(struct kith_worker *worker,
+                           const struct kith_outside *vectors, uint32_t count)
+{
+    const struct kith_backend *backend = worker->backend;
+    const double factor = 1 / kith_worker_factor(worker);
+    char *const live = kith_worker_own_live(worker, false);
+    char *x = live;
+    backend->outside->enter(worker->stream);
+    for (uint32_t i = 0; i < count;
+         x += vectors[i].count * backend->element_bytes, i++)
+        backend->outside->take(vectors[i].count, vectors[i].dtype,
+                               vectors[i].data, factor, x);
+    return backend->finite(worker->dim, live);
+}
+
+/* Nobody waits: the caller's next step does, on its stream. */
+static void give_to_device(struct kith_worker *worker,
+                           const struct kith_outside *vectors, uint32_t count)
+{
+    const struct kith_backend *backend = worker->backend;
+    const double factor = kith_worker_factor(worker);
+    const char *x = worker->slots[KITH_SLOT_LIVE];
+    backend->outside->enter(worker->stream);
+    for (uint32_t i = 0; i < count;
+         x += vectors[i].count * backend->element_bytes, i++)
+        backend->outside->give(vectors[i].count, vectors[i].dtype, x, factor,
+                               vectors[i].data);
+    backend->outside->leave(worker->stream);
+}
+
+static bool take_of_host(struct kith_worker *worker,
                          const struct kith_outside *vectors, uint32_t count)
 {
     const double factor = kith_worker_factor(worker);
-    check(worker, vectors, count);
     float *x = kith_worker_own_live(worker, false);
     bool finite = true;
     for (uint32_t i = 0; i < count; i++)
@@ -147,7 +143,17 @@ bool kith_worker_take_in(struct kith_worker *worker,
                 worker->backend->scale(part, 1 / factor, x);
             finite = worker->backend->finite(part, x) && finite;
         }
+    return finite;
+}
+
+bool kith_worker_take_in(struct kith_worker *worker,
+                         const struct kith_outside *vectors, uint32_t count)
+{
+    check(worker, vectors, count);
     worker->passes++;
+    const bool finite = kith_worker_shares(worker)
+                            ? take_of_host(worker, vectors, count)
+                            : take_of_device(worker, vectors, count);
     worker->not_finite = !finite;
     return finite;
 }
@@ -160,6 +166,10 @@ void kith_worker_give_out(struct kith_worker *worker,
     float z[CHUNK];
     check(worker, vectors, count);
     worker->passes++;
+    if (!kith_worker_shares(worker)) {
+        give_to_device(worker, vectors, count);
+        return;
+    }
     if (factor == 1) {
         kith_outside_fill(worker->backend, x, vectors, count);
         return;

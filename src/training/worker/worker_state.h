@@ -172,6 +172,8 @@ struct kith_worker {
      * item may fill another. */
     bool not_finite, not_finite_slots[KITH_SLOT_ROUND_EDGES];
 
+    void *stream; /* of a caller whose vectors lie on a device */
+
     uint32_t passes; /* since the last item: kith_work_result */
 
     bool keeps; /* recovery.good, where that is on */
