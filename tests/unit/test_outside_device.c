@@ -25,6 +25,7 @@ static void *(*new_stream)(void);
 static void (*tell_copy)(void *stream, void *target, const void *source,
                          size_t bytes);
 static void (*synchronise)(void *stream);
+static void (*set_late)(long queries);
 static void (*choose)(int device);
 static int (*chosen)(void);
 
@@ -185,6 +186,49 @@ static void test_weight(void **state)
     compare("sgp", 0.75, true, false);
 }
 
+/* What is taken leaves on a stream of its own, while the loop's next step runs
+ * to its end on the caller's, whose values are not in it. */
+static void test_snapshot_leaves(void **state)
+{
+    (void)state;
+    static struct values values, next;
+    struct kith_outside vectors[3];
+    struct kith_work_edge edge = {.weight = 0.5,
+                                  .sent = KITH_SLOT_INITIATED_SENT,
+                                  .inbox = KITH_SLOT_INITIATED_INBOX};
+    const struct kith_work work = {.kind = KITH_WORK_SNAPSHOT,
+                                   .pattern = KITH_PATTERN_SWAP,
+                                   .edges = &edge,
+                                   .edge_count = 1};
+    fill(&values, true);
+    struct kith_worker *worker = open_on(gpu, "adpsgd");
+    struct values *const there = gpu->alloc(sizeof *there, false);
+    void *const stream = new_stream();
+    name(vectors, &there->a, &there->b, &there->c);
+    kith_worker_set_stream(worker, stream);
+    set_order(LATE);
+    set_late(2);
+    tell_copy(stream, there, &values, sizeof values);
+    assert_true(kith_worker_take_in(worker, vectors, 3));
+    (void)run(worker, work);
+
+    assert_int_equal(kith_worker_outgoing(worker, edge.sent, false),
+                     KITH_OUTGOING_WAITS);
+    tell_copy(stream, there, &next, sizeof next);
+    synchronise(stream);
+    assert_int_equal(kith_worker_outgoing(worker, edge.sent, false),
+                     KITH_OUTGOING_WAITS);
+    assert_int_equal(kith_worker_outgoing(worker, edge.sent, true),
+                     KITH_OUTGOING_READY);
+    assert_memory_equal(kith_worker_slot(worker, edge.sent), values.a,
+                        sizeof values.a);
+
+    set_late(0);
+    set_order(EARLY);
+    gpu->release(there);
+    kith_worker_close(worker);
+}
+
 /* Of a thread that computes on another device besides. */
 static void test_current_device(void **state)
 {
@@ -215,12 +259,14 @@ int main(void)
     cuda_find(&new_stream, "kith_emulate_stream");
     cuda_find(&tell_copy, "kith_emulate_copy");
     cuda_find(&synchronise, "kith_emulate_synchronise");
+    cuda_find(&set_late, "kith_emulate_late");
     cuda_find(&choose, "kith_emulate_choose");
     cuda_find(&chosen, "kith_emulate_chosen");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_there_and_back),
         cmocka_unit_test(test_exchange),
         cmocka_unit_test(test_weight),
+        cmocka_unit_test(test_snapshot_leaves),
         cmocka_unit_test(test_current_device),
         cmocka_unit_test(test_misplaced),
     };
