@@ -18,6 +18,8 @@ _ALL.kith_emulate_copy.restype = None
 _ALL.kith_emulate_synchronise.argtypes = [ctypes.c_void_p]
 _ALL.kith_emulate_order(LATE)
 STREAM = types.SimpleNamespace(cuda_stream=_ALL.kith_emulate_stream())
+_ALL.kith_emulate_commands.restype = ctypes.c_ulong
+commands = _ALL.kith_emulate_commands  # kernels, copies, fills told so far
 choose, chosen = _ALL.kith_emulate_choose, _ALL.kith_emulate_chosen
 
 

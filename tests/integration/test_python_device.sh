@@ -1,8 +1,10 @@
 #!/bin/sh
 # Goal: a loop whose tensors lie on a CUDA device is a peer of one on the host:
 # both are moved, save() and load= give the device's bytes back, read_from()
-# takes device memory, the thread's current device stays; what is misplaced, and
-# a module that is not there, is said by name; it is found beside libkith.so.0.
+# takes device memory, the thread's current device stays; a lab runs it, and says
+# that it does not evaluate the average; steps alone tell the device nothing; what
+# is misplaced, and a module that is not there, is said by name; it is found
+# beside libkith.so.0.
 # Method: the module's emulation, as late as it may be, and emulated.py in
 # torch's place. SKIP without numpy. No GPU.
 # shellcheck source=tests/integration/lab.sh
@@ -86,6 +88,25 @@ timeout 200 "$python" "$scratch/device.py" "$scratch/0/device.yaml" \
 wait "$host" || fail "the host's: $(tail -n 3 "$scratch/1/err")"
 cat "$scratch/0/out"
 
+# In a lab, but for the average.
+cat >"$scratch/lab.py" <<'PYTHON'
+import numpy, kith, emulated
+x = emulated.Tensor(numpy.zeros(1000))
+with kith.Peer(x) as peer:
+    while not peer.over:
+        x.set(x.get() * 0.9 + 0.1)
+        peer.step(0.5)
+    peer.report(accuracy=0.25)
+PYTHON
+sed "s|program}|program, run: \"$python $scratch/lab.py\"}|" \
+    "$scratch/device.yaml" >"$scratch/lab.yaml"
+export KITH_CUDA_MODULE="$EMULATION"
+expect 0 lab "$scratch/lab.yaml" --out "$scratch/lab.db" --json
+unset KITH_CUDA_MODULE
+[ "$(json exchanges done)" -gt 0 ] || fail "a lab: no exchange"
+grep -q "not evaluated: .* cannot evaluate the average" "$scratch/err" ||
+    fail "a lab's average: $(cat "$scratch/err")"
+
 # refused MODEL FILE WHAT [VARIABLE=VALUE...]
 refused() {
     model=$1 file=$2 what=$3
@@ -114,6 +135,23 @@ refused "$there + 1)" device "its address is no multiple of a value's size"
 refused "$tensor" device "KITH_CUDA_MODULE names /nowhere, which is not there" \
     KITH_CUDA_MODULE=/nowhere
 refused "$tensor" device "no GPU" KITH_EMULATE_NONE=1
+
+# Where no exchange is due the device is told nothing.
+sed -i 's/every: 2/every: 100000/; s/steps: 200/steps: 100/' "$scratch/device.yaml"
+timeout 60 "$python" - "$scratch/0/device.yaml" >"$scratch/said" 2>&1 <<'EOT' ||
+import sys, numpy, kith, emulated
+x = emulated.Tensor(numpy.zeros(4))
+with kith.Peer(x, sys.argv[1], start="own") as peer:
+    before = emulated.commands()
+    for _ in range(50):
+        peer.step()
+    print("expected: 0 commands of 50 steps; measured:",
+          emulated.commands() - before)
+    assert emulated.commands() == before and peer.stats["steps"] == 50
+EOT
+    fail "steps alone: $(cat "$scratch/said")"
+cat "$scratch/said"
+
 mv "$scratch/lib/kith-cuda.so" "$scratch/elsewhere.so"
 refused "$tensor" device \
     "no kith-cuda.so: build it .* looked in .*$scratch/lib, $scratch/lib/kith" \
