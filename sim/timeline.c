@@ -312,10 +312,13 @@ void sim_timeline_link(struct sim_world *world, kith_id peer, kith_id other,
                       up);
 }
 
+/* Of a link, where both ends are chosen; of more links than anybody tells one
+ * by one, nothing. */
 void sim_timeline_fault(struct sim_world *world, const struct kith_atom *atom)
 {
     const struct kith_fault_event *event = kith_atom_event(atom);
     KITH_ASSERT(event->name != NULL);
-    if (peer_of(world->timeline, atom->peer))
+    if (atom->sides == NULL && peer_of(world->timeline, atom->peer) &&
+        (atom->other == KITH_NOBODY || peer_of(world->timeline, atom->other)))
         write_instant(world, atom->peer, "fault", event->name, atom->other, 0);
 }

@@ -254,7 +254,8 @@ static enum kith_err rule_hosts(const struct tree *tree,
     const struct tree_item *item = kith_yaml_find(tree, "hosts");
     if (item == NULL)
         return KITH_OK;
-    if (experiment->hosts.cores == 0)
+    if (experiment->hosts.cores == 0 &&
+        kith_yaml_find(tree, "hosts.cores") == NULL)
         return kith_yaml_fail(tree, item, "hosts", KITH_EINVAL,
                               "its cores are not given; such as {cores: 2}");
     if (experiment->central.present)
