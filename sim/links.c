@@ -96,6 +96,7 @@ static void act_on_side(struct sim_world *world, const struct kith_atom *atom,
 
 static bool turns(const struct kith_atom *atom, kith_id from, kith_id to)
 {
+    KITH_DEBUG_ASSERT(atom->sides != NULL && from != to);
     return kith_atom_turns(atom, true, from, to) ||
            kith_atom_turns(atom, false, from, to);
 }
@@ -105,6 +106,7 @@ static bool act(struct sim_world *world, const struct kith_atom *atom,
                 struct sim_link *link)
 {
     const kith_id low = link->end[0], high = link->end[1];
+    KITH_DEBUG_ASSERT(low != high);
     if (!turns(atom, low, high) && !turns(atom, high, low))
         return true;
     struct sim_flows *flows = flows_of(world, link);
@@ -116,6 +118,7 @@ static bool act(struct sim_world *world, const struct kith_atom *atom,
 /* A new link is as it would be if it had always been there. */
 static bool catch_up(struct sim_world *world, struct sim_link *link)
 {
+    KITH_DEBUG_ASSERT(link->end[0] != link->end[1]);
     bool done = world->experiment->network.link.loss <= 0 ||
                 flows_of(world, link) != NULL;
     for (uint32_t i = 0; done && i < world->links.acted_count; i++)

@@ -304,6 +304,7 @@ static void trace(struct sim_world *world, const struct kith_atom *atom)
 {
     struct kith_atom_walk walk = {.atom = atom};
     struct kith_atom one;
+    KITH_ASSERT(atom->at_ns <= sim_time(world));
     while (kith_atom_next(&walk, &one)) {
         sim_trace_fault(world, &one);
         world->faults_done += one.statement != UINT32_MAX; /* .slow is not */

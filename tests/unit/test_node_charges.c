@@ -1,7 +1,7 @@
-/* Goal: a neighbour that lets what it was given lapse, drags its feet or says what
- * it likes costs this node a bounded share of its time, and never its feet; one
- * that we kept waiting ourselves is not charged.
- * Method: the node is stepped by hand; the test plays worker and neighbours. */
+/* Goal: a neighbour that lets what it was given lapse, drags its feet or says
+ * what it likes costs this node a bounded share of its time, and never its
+ * feet; one that we kept waiting ourselves is not charged. Method: the node is
+ * stepped by hand; the test plays worker and neighbours. */
 #include "src/protocol/core/node_state.h"
 #include "tests/support/story.h"
 
