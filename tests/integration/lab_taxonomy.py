@@ -25,7 +25,10 @@ import sys
 import threading
 
 WITHIN, ABOVE = 0.02, 0.05
-IN_STEP = 1.1 # of the last peer's time to its share, by the first one's
+# Of the last peer's time to its share, by the first one's. At 1.1 the last one
+# takes 36 steps alone: beside ten busy loops that was 4.6 points for sparta and
+# 2.5 for adpsgd, of runs that a bound of 1.1 let through.
+IN_STEP = 1.05
 ATTEMPTS = 3
 AT_ONCE = 2
 
