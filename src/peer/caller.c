@@ -455,11 +455,14 @@ enum kith_err kith_caller_save(struct kith_caller *caller, const char *path,
                                kith_ns patience_ns, enum kith_turn *turn,
                                char *error)
 {
+    const kith_ns called_ns = (kith_ns)uv_hrtime();
     *turn = KITH_TURN_OVER;
     uv_mutex_lock(&caller->seat);
     const enum kith_err err =
         caller->thread == NULL ? KITH_ECLOSED
                                : save(caller, path, patience_ns, turn, error);
+    /* The disk's time is none of the caller's step. */
+    caller->began_ns += (kith_ns)uv_hrtime() - called_ns;
     uv_mutex_unlock(&caller->seat);
     return err == KITH_ECLOSED
                ? kith_text_fail(error, KITH_DATA_ERROR_BYTES, err,

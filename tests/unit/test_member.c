@@ -291,6 +291,33 @@ static void said_on_a_held_link(void **state)
     stop_sides((struct side *[]){&a, &b}, 2);
 }
 
+/* Dialled in vain during the hold (`wait:`), connected before it ends: nobody
+ * was down, and a round that is told so goes on alone. */
+static void refused_and_then_connected_on_hold(void **state)
+{
+    static struct side a, b;
+    char bound[KITH_ADDRESS_BYTES];
+    (void)state;
+    close(listeners[1]);
+    open_side(&a, 0, 0, 0);
+    kith_transport_dial(&a.transport, 1);
+    RUN_UNTIL(a.transport.members[1].down_due);
+    listen_at(members[1].address, 1, bound);
+    open_side(&b, 1, 0, 0);
+    kith_transport_unhold(&b.transport);
+    say(&b, 0, 3);
+    RUN_UNTIL(a.transport.members[1].link != NULL);
+    assert_true(a.transport.members[1].down_due);
+    assert_int_equal(a.up + a.down, 0);
+    kith_transport_unhold(&a.transport);
+
+    say(&a, 1, 4);
+    RUN_UNTIL(a.heard[3] == 1 && b.heard[4] == 1);
+    assert_int_equal(a.up, 1);
+    assert_int_equal(a.down + b.down, 0);
+    stop_sides((struct side *[]){&a, &b}, 2);
+}
+
 /* Both dial in one turn of the loop and go on talking while it is settled which
  * connection stays. */
 static void dial_each_other(kith_ns a_late_ns, kith_ns b_late_ns)
@@ -554,6 +581,7 @@ int main(void)
         cmocka_unit_test_setup(said_before_the_hold_ends, setup),
         cmocka_unit_test_setup(dialled_ahead, setup),
         cmocka_unit_test_setup(said_on_a_held_link, setup),
+        cmocka_unit_test_setup(refused_and_then_connected_on_hold, setup),
         cmocka_unit_test_setup(lower_rank_wins, setup),
         cmocka_unit_test_setup(lower_rank_wins_though_late, setup),
         cmocka_unit_test_setup(higher_rank_loses_though_late, setup),
