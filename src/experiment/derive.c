@@ -266,6 +266,8 @@ kith_experiment_check_data(const struct kith_experiment *experiment,
             experiment->stop.epochs, experiment->peers,
             experiment->train.batch);
     char words[EXPERIMENT_LATE_BYTES];
+    if (kith_experiment_outlasts_time(experiment, steps, words))
+        return REFUSE("stop: %s", words);
     const struct kith_atom *atom =
         kith_experiment_late_fault(experiment, steps, words);
     return atom == NULL

@@ -66,5 +66,10 @@ KITH_MUST_CHECK experiment_reader kith_experiment_check_rules;
 const struct kith_atom *
 kith_experiment_late_fault(const struct kith_experiment *experiment,
                            uint64_t steps, char words[EXPERIMENT_LATE_BYTES]);
+/* Would the slowest peer's `steps`, with no stop.time, be over later than
+ * KITH_NEVER / 2 (146 years), where sums of times come near their end? */
+bool kith_experiment_outlasts_time(const struct kith_experiment *experiment,
+                                   uint64_t steps,
+                                   char words[EXPERIMENT_LATE_BYTES]);
 
 #endif

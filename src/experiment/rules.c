@@ -1,4 +1,5 @@
 /* Combinations that cannot work, refused before anything is started. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -265,6 +266,35 @@ static enum kith_err rule_hosts(const struct tree *tree,
     return KITH_OK;
 }
 
+static double slowest(const struct kith_experiment *experiment)
+{
+    double factor = 1;
+    for (uint32_t i = 0; i < experiment->atom_count; i++)
+        if (experiment->atoms[i].fault->effect == KITH_EFFECT_SLOW &&
+            experiment->atoms[i].factor > factor)
+            factor = experiment->atoms[i].factor;
+    return factor;
+}
+
+bool kith_experiment_outlasts_time(const struct kith_experiment *experiment,
+                                   uint64_t steps,
+                                   char words[EXPERIMENT_LATE_BYTES])
+{
+    const double factor = slowest(experiment);
+    const double end =
+        (double)experiment->compute.step_ns * factor * (double)steps;
+    if (experiment->stop.time_ns > 0 || end <= (double)KITH_NEVER / 2)
+        return false;
+    char step[32], most[32];
+    kith_text_from_time(experiment->compute.step_ns, step, sizeof step);
+    kith_text_from_time(KITH_NEVER / 2, most, sizeof most);
+    (void)snprintf(words, EXPERIMENT_LATE_BYTES,
+                   "found %" PRIu64 " steps of %s, up to %g times as slow: "
+                   "%.3g s; allowed: up to %s, or a stop.time",
+                   steps, step, factor, end / (double)KITH_S, most);
+    return true;
+}
+
 /* When `steps` own steps are over, by the file's figures: KITH_NEVER where
  * they do not say, as of peers that wait for a core. */
 static kith_ns predicted_end(const struct kith_experiment *experiment,
@@ -273,11 +303,7 @@ static kith_ns predicted_end(const struct kith_experiment *experiment,
     double end = (double)KITH_NEVER;
     if (experiment->hosts.cores == 0 && experiment->compute.step_ns > 0 &&
         steps < UINT64_MAX) {
-        double slowest = 1;
-        for (uint32_t i = 0; i < experiment->atom_count; i++)
-            if (experiment->atoms[i].factor > slowest)
-                slowest = experiment->atoms[i].factor;
-        double step = (double)experiment->compute.step_ns * slowest;
+        double step = (double)experiment->compute.step_ns * slowest(experiment);
         /* A round adds its messages, there and back, to a step. */
         if (experiment->gossip.algorithm->wait == KITH_WAIT_ROUND)
             step += 4 * ((double)experiment->network.link.latency_ns +

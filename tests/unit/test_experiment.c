@@ -386,6 +386,41 @@ static void test_data(void **state)
     kith_experiment_close(&experiment);
 }
 
+/* Times are nanoseconds in 63 bits; sums of them are to stay below. */
+static void test_longer_than_time(void **state)
+{
+    static const struct {
+        const char *stop;
+        enum kith_err err;
+    } rows[] = {
+        /* 3600 s, 1,000 times as slow: 1,281 steps are half of the range. */
+        {"stop={steps: 1281}", KITH_OK},
+        {"stop={steps: 1282}", KITH_EINVAL},
+        {"stop={steps: 1282, time: 1h}", KITH_OK},
+        {"stop={epochs: 1000000}", KITH_EINVAL},
+    };
+    struct kith_examples set = {.input = KITH_INPUT_IMAGES,
+                                .count = 60000,
+                                .features = 784,
+                                .classes = 10};
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const char *sets[] = {
+            "compute={step: 3600s, slow: [{peers: peer(0), by: 1000}]}",
+            "faults=[]", rows[i].stop};
+        struct kith_experiment experiment;
+        char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
+        if (kith_experiment_parse("base.yaml", base, strlen(base), sets,
+                                  COUNT(sets), &experiment, error) != KITH_OK)
+            fail_msg("%s", error);
+        assert_int_equal(kith_experiment_check_data(&experiment, &set, error),
+                         rows[i].err);
+        if (rows[i].err != KITH_OK)
+            assert_non_null(strstr(error, "or a stop.time"));
+        kith_experiment_close(&experiment);
+    }
+}
+
 static void test_missing_file(void **state)
 {
     (void)state;
@@ -409,6 +444,7 @@ int main(void)
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_combinations),
         cmocka_unit_test(test_data),
+        cmocka_unit_test(test_longer_than_time),
         cmocka_unit_test(test_missing_file),
         cmocka_unit_test(test_default_guard),
     };
