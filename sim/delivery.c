@@ -344,7 +344,10 @@ void sim_spoken(struct sim_world *world, kith_id peer, uint32_t index)
     struct sim_packet *packet = sim_packet_at(world, index);
     KITH_ASSERT(packet->kind == SIM_PACKET_MESSAGE);
     if (packet->from == peer) {
-        post(world, index);
+        if (sim_link_is_lost(world, index))
+            sim_packet_free(world, index);
+        else
+            post(world, index);
         return;
     }
     packet->flags |= SIM_PACKET_OPENED | SIM_PACKET_HERE;
@@ -365,6 +368,7 @@ static void speak(struct sim_world *world, kith_id from,
     }
     if (sim_packet_at(world, index)->flags & SIM_PACKET_CARRIES)
         sim_transfer_list(world, index, KITH_NEVER);
+    sim_link_bind(world, index);
     sim_host_speak(world, from, index);
 }
 

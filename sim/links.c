@@ -228,16 +228,40 @@ static void watch(struct sim_world *world, uint32_t link)
 
 /* ---- messages on the link */
 
-bool sim_link_is_up(const struct sim_world *world, kith_id from, kith_id to)
+static bool find_up(const struct sim_world *world, kith_id from, kith_id to,
+                    uint32_t *index)
 {
     const struct sim_peer *peer = &world->peers[from];
-    uint32_t index = peer->links.recent_link;
     KITH_DEBUG_ASSERT(from < world->peer_count && to < world->peer_count);
+    *index = peer->links.recent_link;
     if (peer->links.recent != to &&
-        sim_link_table_find(&world->links.table, from, to, &index) == NULL)
+        sim_link_table_find(&world->links.table, from, to, index) == NULL)
         return false;
-    const struct sim_link *link = link_at(world, index);
+    const struct sim_link *link = link_at(world, *index);
     return link->side[side_of(link, from)] == SIM_SIDE_UP;
+}
+
+bool sim_link_is_up(const struct sim_world *world, kith_id from, kith_id to)
+{
+    uint32_t index;
+    return find_up(world, from, to, &index);
+}
+
+void sim_link_bind(struct sim_world *world, uint32_t index)
+{
+    struct sim_packet *packet = sim_packet_at(world, index);
+    KITH_DEBUG_ASSERT((packet->flags & SIM_PACKET_BOUND) == 0);
+    if (!find_up(world, packet->from, packet->to, &packet->link))
+        return;
+    packet->generation = link_at(world, packet->link)->generation;
+    packet->flags |= SIM_PACKET_BOUND;
+}
+
+bool sim_link_is_lost(struct sim_world *world, uint32_t index)
+{
+    const struct sim_packet *packet = sim_packet_at(world, index);
+    return (packet->flags & SIM_PACKET_BOUND) &&
+           packet->generation != link_at(world, packet->link)->generation;
 }
 
 /* The message waits until its end is up. */

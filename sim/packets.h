@@ -28,6 +28,7 @@ enum sim_packet_kind {
 #define SIM_PACKET_HERE 16u     /* at its receiver's machine: no cut stops it */
 #define SIM_PACKET_MOVES 32u    /* a model: counted as in flight */
 #define SIM_PACKET_OPENED 64u   /* its receiver has taken the time for it */
+#define SIM_PACKET_BOUND 128u   /* to the link that was up when it was said */
 
 /* A message of a central method; what else it means is the method's. */
 struct sim_central_message {

@@ -155,6 +155,25 @@ static void test_messages_take_time(void **state)
                     223 * KITH_MS + 2 * bytes_ns + 20 * KITH_US);
 }
 
+/* 0 accepts an exchange of 1's at 2.409 s, and its thread comes to that 150 ms
+ * later. 1 has crashed meanwhile: the message is not to leave over the next
+ * link, for a peer that has never asked. */
+static void test_a_reset_takes_what_waits(void **state)
+{
+    static const char yaml[] =
+        "name: pair\nseed: 1\npeers: 2\nstop: {time: 6s}\n"
+        "model: {kind: consensus, dim: 10}\ncompute: {step: 100ms}\n"
+        "gossip: {algorithm: adpsgd, every: 2, topology: ring}\n"
+        "network: {latency: 3ms}\n"
+        "faults: [{at: 2510ms, crash: \"peer(1)\", restart: 20ms}]\n"
+        "hosts: {cores: 8, peers: 1, message: 150ms}\n";
+    (void)state;
+    traced(yaml);
+    assert_true(when(" 0  serving 1 1.0.64") > 0);
+    assert_true(when(" 1  < request from 0 0.0.96") > 0);
+    assert_int_equal(when(" 1  < accept from 0 1.0.64"), -1);
+}
+
 /* A core that is never idle has done all there is to do: steps, and messages of
  * which both ends are on it. */
 static void test_no_time_is_lost(void **state)
@@ -246,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_paced_steps),
         cmocka_unit_test(test_time_that_does_not_fit),
         cmocka_unit_test(test_messages_take_time),
+        cmocka_unit_test(test_a_reset_takes_what_waits),
         cmocka_unit_test(test_no_time_is_lost),
         cmocka_unit_test(test_random_experiments),
     };
