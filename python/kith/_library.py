@@ -75,3 +75,10 @@ def lib():
     if _library is None:
         _library = _load()
     return _library
+
+
+def encoded(path):
+    """For C, where a path or a setting would end at a NUL and be another."""
+    if b"\0" in os.fsencode(path):
+        raise ValueError(f"{path!r}: embedded null byte")
+    return os.fsencode(path)

@@ -11,7 +11,7 @@ import threading
 import weakref
 
 from ._library import (ERROR_BYTES, FAILED, LATE, LOG, OVER, START, Error,
-                       Options, lib)
+                       Options, encoded, lib)
 from .tree import Tree, is_tree
 from .vectors import Vectors
 
@@ -36,13 +36,6 @@ def _pass_on(own, log, line):
         peer._log_thread = threading.get_ident()
     del peer
     log(line.decode(errors="replace"))
-
-
-def _encoded(path):
-    """For C, whose path would end at a NUL: another file's."""
-    if b"\0" in os.fsencode(path):
-        raise ValueError(f"{path!r}: embedded null byte")
-    return os.fsencode(path)
 
 
 def _end(peer, *_):
@@ -89,11 +82,11 @@ class Peer:
         error = ctypes.create_string_buffer(ERROR_BYTES)
         self._timeout = timeout
         self._process = os.getpid()
-        file = None if peer_file is None else os.fsencode(peer_file)
+        file = None if peer_file is None else encoded(peer_file)
         rest = (self._vectors.table, len(self._vectors), ctypes.byref(options),
                 error, len(error))
         self._peer = lib().kith_open(file, *rest) if load is None else \
-            lib().kith_load(file, _encoded(load), *rest)
+            lib().kith_load(file, encoded(load), *rest)
         if not self._peer:
             raise Error(error.value.decode(errors="replace"))
         _open.add(self)
@@ -178,7 +171,7 @@ class Peer:
         Peer(..., load=path), beside a checkpoint of yours. It is on the disk
         when this returns; where it raises, the file before stays and the peer
         goes on."""
-        file, error = _encoded(path), ctypes.create_string_buffer(ERROR_BYTES)
+        file, error = encoded(path), ctypes.create_string_buffer(ERROR_BYTES)
 
         def save(peer, patience):
             return lib().kith_save(peer, file, patience, error, len(error))

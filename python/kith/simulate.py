@@ -3,10 +3,9 @@
 import ctypes
 import json
 import math
-import os
 import sys
 
-from ._library import BUFFER, ERROR_BYTES, Error, lib
+from ._library import BUFFER, ERROR_BYTES, Error, encoded, lib
 from .vectors import collect
 
 _JSON_BYTES = 1 << 16
@@ -219,12 +218,12 @@ def simulate(make_trainer, experiment, *, evaluate=None, progress=None,
     accuracy, ... Raises Error, or what a callback raised.
     """
     run = _Run(make_trainer, evaluate, progress)
-    texts = [os.fsencode(text) for text in settings]
+    texts = [encoded(text) for text in settings]
     simulation = _Simulation(
         size=ctypes.sizeof(_Simulation), setting_count=len(texts),
-        experiment=os.fsencode(experiment),
+        experiment=encoded(experiment),
         settings=(ctypes.c_char_p * len(texts))(*texts),
-        folder=None if folder is None else os.fsencode(folder),
+        folder=None if folder is None else encoded(folder),
         count=run.count, buffers=run.buffers, calibrates=calibrate,
         begin=_BEGIN(run.guarded(run.begin, None)),
         step=_STEP(run.guarded(run.step, 1)),

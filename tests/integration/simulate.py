@@ -138,6 +138,7 @@ raises(kith.Error, "peer 1: found 651 values", Grows)
 raises(kith.Error, "gossip.algorithm: gt does not work",
        settings=["gossip={algorithm: gt, topology: ring}"])
 raises(kith.Error, "compute.step: not given", settings=["compute={}"])
+raises(ValueError, "embedded null byte", settings=["seed=1\0, 2"])
 measured, _ = run(Softmax, folder=FOLDER, calibrate=True,
                   settings=["compute={}", "faults=[]", "assert=[]"])
 text = sqlite3.connect(measured["database"]).execute(

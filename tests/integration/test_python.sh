@@ -116,6 +116,7 @@ refused 'numpy.zeros(3)' 'sys.argv[1]' 'a parameter of float64'
 refused 'numpy.zeros((3, 3), "f")[:, 1]' 'sys.argv[1]' 'not contiguous'
 refused '[]' 'sys.argv[1]' 'vectors: found 0'
 refused 'numpy.zeros(3, "f")' '"/nowhere.yaml"' 'nowhere.yaml'
+refused 'numpy.zeros(3, "f")' 'sys.argv[1] + "\0"' 'embedded null byte'
 "$kith" list algorithms --python >"$scratch/said"
 grep -q 'adpsgd  *works' "$scratch/said" &&
     grep -q 'acid  *it changes the model after each step' "$scratch/said" ||
