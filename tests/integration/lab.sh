@@ -106,10 +106,19 @@ holds() {
 
 # numpy: sets python to one that has NumPy.
 numpy() {
-    for python in python3 /usr/bin/python3; do
+    for python in ${PYTHON:-python3 /usr/bin/python3}; do
         "$python" -c 'import numpy' 2>/dev/null && return
     done
     return 1
+}
+
+# kith_in_python: the same, and it imports kith of this build.
+kith_in_python() {
+    numpy || skip "numpy is not here"
+    [ -e libkith.so.0 ] || skip "this build has no shared library"
+    KITH_LIBRARY=$PWD/libkith.so.0 PYTHONPATH=$top/python
+    PYTHONDONTWRITEBYTECODE=1
+    export KITH_LIBRARY PYTHONPATH PYTHONDONTWRITEBYTECODE
 }
 
 # processes: ids of all processes of this test but the shells.

@@ -13,9 +13,7 @@
 . "$top/tests/integration/cluster.sh"
 python=${PYTHON:-python3}
 "$python" -c 'import numpy, torch' 2>/dev/null || skip "torch is not here"
-[ -e libkith.so.0 ] || skip "this build has no shared library"
-export KITH_LIBRARY="$PWD/libkith.so.0" PYTHONPATH="$top/python"
-export PYTHONDONTWRITEBYTECODE=1
+kith_in_python
 command -v "$python" >/dev/null && python=$(command -v "$python")
 
 # ranks N: 41 steps of two peers of N processes: the last round is waited for

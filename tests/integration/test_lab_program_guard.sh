@@ -7,10 +7,7 @@
 # numpy.
 # shellcheck source=tests/integration/lab.sh
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
-numpy || skip "numpy is not here"
-[ -e libkith.so.0 ] || skip "this build has no shared library"
-export KITH_LIBRARY="$PWD/libkith.so.0" PYTHONPATH="$top/python"
-export PYTHONDONTWRITEBYTECODE=1
+kith_in_python
 
 cat >"$scratch/guard.yaml" <<YAML
 name: guard

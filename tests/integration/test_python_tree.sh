@@ -10,13 +10,7 @@
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
 # shellcheck source=tests/integration/cluster.sh
 . "$top/tests/integration/cluster.sh"
-for python in ${PYTHON:-python3 /usr/bin/python3}; do
-    "$python" -c 'import numpy' 2>/dev/null && break
-done
-"$python" -c 'import numpy' 2>/dev/null || skip "numpy is not here"
-[ -e libkith.so.0 ] || skip "this build has no shared library"
-export KITH_LIBRARY="$PWD/libkith.so.0" PYTHONPATH="$top/python"
-export PYTHONDONTWRITEBYTECODE=1
+kith_in_python
 
 make_cluster 2 "experiment: ../pair.yaml" "wait: {members: 2, for: 60s}"
 cat >"$scratch/pair.yaml" <<EOF

@@ -4,11 +4,7 @@
 # `kith sim` of the file says who runs it. Method: simulate.py. SKIP without numpy.
 # shellcheck source=tests/integration/lab.sh
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
-for python in ${PYTHON:-python3 /usr/bin/python3}; do
-    "$python" -c 'import numpy' 2>/dev/null && break
-done
-"$python" -c 'import numpy' 2>/dev/null || skip "numpy is not here"
-[ -e libkith.so.0 ] || skip "this build has no shared library"
+kith_in_python
 
 cat >"$scratch/softmax.yaml" <<EOT
 name: softmax
@@ -26,8 +22,6 @@ faults:
 assert:
   - "finally loss <= 0.7"
 EOT
-export KITH_LIBRARY="$PWD/libkith.so.0" PYTHONPATH="$top/python"
-export PYTHONDONTWRITEBYTECODE=1
 timeout 300 "$python" "$top/tests/integration/simulate.py" "$data" \
     "$scratch/softmax.yaml" "$scratch/runs" >"$scratch/out" 2>&1 ||
     fail "simulate.py: $(tail -n 12 "$scratch/out")"
