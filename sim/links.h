@@ -38,8 +38,8 @@ void sim_link_post(struct sim_world *world, uint32_t packet);
 /* Would what `from` sends now leave at once? Nothing that stands in the outbox
  * changes that. */
 bool sim_link_is_up(const struct sim_world *world, kith_id from, kith_id to);
-/* A message waits for its sender's core: it leaves over the link that is up now,
- * if one is, or not at all. Is that one gone? */
+/* A message waits for its sender's core: it leaves over the link that is up
+ * now, if one is, or not at all. Is that one gone? */
 void sim_link_bind(struct sim_world *world, uint32_t packet);
 bool sim_link_is_lost(struct sim_world *world, uint32_t packet);
 /* A node will soon send to `to`: the same way, a wish for a link. */

@@ -106,6 +106,9 @@ kith_peer *kith_open(const char *peer_file, const struct kith_vector *vectors,
  * are waited for, up to timeout_ms. A call without an exchange costs a lock and
  * at most a wake-up, whatever the vectors' size. */
 int kith_step(kith_peer *peer, double loss, uint32_t timeout_ms);
+/* Each step that comes is of so many examples, until the next such call; 0: of
+ * train.batch, as at first. Rows of the run count them. 0, or KITH_FAILED. */
+int kith_samples(kith_peer *peer, uint32_t samples);
 /* Goes on where a call was late, and before the first step; after KITH_OVER it
  * answers neighbours that still train. */
 int kith_wait(kith_peer *peer, uint32_t timeout_ms);

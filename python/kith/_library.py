@@ -51,6 +51,7 @@ def _load():
     library.kith_step.argtypes = [ctypes.c_void_p, ctypes.c_double,
                                   ctypes.c_uint32]
     library.kith_wait.argtypes = [ctypes.c_void_p, ctypes.c_uint32]
+    library.kith_samples.argtypes = [ctypes.c_void_p, ctypes.c_uint32]
     library.kith_pause.argtypes = [ctypes.c_void_p, ctypes.c_uint32]
     library.kith_read_from.argtypes = [
         ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint32]

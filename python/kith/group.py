@@ -69,13 +69,16 @@ class GroupPeer:
                 failed = error
         self._share(changed, failed)
 
-    def step(self, loss=math.nan):
-        """A step of all ranks is done; loss: of this one's part of the batch."""
-        mean = self._torch.tensor(float(loss), dtype=self._torch.float64)
-        self._dist.all_reduce(mean, group=self._group)
+    def step(self, loss=math.nan, *, samples=0):
+        """A step of all ranks is done; loss, samples: of this one's part of the
+        batch."""
+        sums = self._torch.tensor([float(loss), float(samples)],
+                                  dtype=self._torch.float64)
+        self._dist.all_reduce(sums, group=self._group)
 
         def step(peer):
-            peer.step(mean.item() / self._dist.get_world_size(self._group))
+            peer.step(sums[0].item() / self._dist.get_world_size(self._group),
+                      samples=int(sums[1].item()))
             before, self._items = self._items, peer.stats["items"]
             return self._items != before
         self._on_first(step)

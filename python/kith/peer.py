@@ -38,6 +38,12 @@ def _pass_on(own, log, line):
     log(line.decode(errors="replace"))
 
 
+def _count(samples):
+    if not 0 <= samples < 1 << 32:
+        raise ValueError(f"samples: {samples}; allowed: 0 to {(1 << 32) - 1}")
+    return int(samples)
+
+
 def _end(peer, *_):
     lib().kith_close(peer, None, 0)
 
@@ -81,6 +87,7 @@ class Peer:
                           self._vectors.memory, 0, self._vectors.stream)
         error = ctypes.create_string_buffer(ERROR_BYTES)
         self._timeout = timeout
+        self._samples = 0  # of a step, as kith knows it
         self._process = os.getpid()
         file = None if peer_file is None else encoded(peer_file)
         rest = (self._vectors.table, len(self._vectors), ctypes.byref(options),
@@ -126,8 +133,9 @@ class Peer:
         self.late = said == LATE
         return not self.late
 
-    def step(self, given=None, *, loss=math.nan):
-        """A step of yours is done; loss: the mean of its batch, where known.
+    def step(self, given=None, *, loss=math.nan, samples=0):
+        """A step of yours is done; loss: the mean of its batch, where known;
+        samples: how many examples it was of, 0: as the file's train.batch says.
 
             peer.step(loss)                          # changed in place
             params = peer.step(params, loss=loss)    # a tree
@@ -137,6 +145,9 @@ class Peer:
         still read it. Else True; False, and `late` of any: the method's wait
         ran into the timeout, and goes on with the next call."""
         with self._call() as peer:
+            if samples != self._samples:
+                lib().kith_samples(peer, _count(samples))
+                self._samples = samples
             loss = self._vectors.begin(peer, given, loss)
             return self._vectors.end(peer, self._patiently(
                 lib().kith_step(peer, loss, _WAIT_MS)))

@@ -355,7 +355,9 @@ void kith_lab_count_all(const struct lab *lab, uint64_t step,
     struct kith_row sum = {.received = 0};
     for (uint32_t i = 0; i < lab->peer_count; i++)
         kith_row_add_peer(&sum, &lab->peers[i].last);
-    row->samples = step * lab->experiment.train.batch * lab->peer_count;
+    row->samples = kith_lab_is_program(&lab->experiment)
+                       ? sum.samples /* as its steps have said */
+                       : step * lab->experiment.train.batch * lab->peer_count;
     row->bytes_sent = sum.bytes_sent;
     row->bytes_received = sum.bytes_received;
     row->done = sum.done;

@@ -63,6 +63,16 @@ API int kith_step(kith_peer *peer, double loss, uint32_t timeout_ms)
                                              (kith_ns)timeout_ms * KITH_MS));
 }
 
+API int kith_samples(kith_peer *peer, uint32_t samples)
+{
+    IN_CALL(peer, KITH_FAILED);
+    const int64_t usual = peer->member.experiment.train.batch;
+    if (peer->lab.average == NULL)
+        kith_caller_samples(peer->caller,
+                            samples == 0 ? 0 : (int64_t)samples - usual);
+    return 0;
+}
+
 API int kith_wait(kith_peer *peer, uint32_t timeout_ms)
 {
     IN_CALL(peer, KITH_FAILED);

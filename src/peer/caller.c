@@ -6,6 +6,7 @@
 #include "caller_seat.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "kith/assert.h"
@@ -35,6 +36,8 @@ struct kith_caller {
      * and the loop has not handed out yet, a ring. */
     double ahead[KITH_CALLER_AHEAD];
     uint32_t ahead_first, ahead_count;
+    int64_t more;             /* examples of a step than the file says */
+    atomic_llong more_in_all; /* of all steps; the loop reads it for a row */
     struct kith_caller_counts counts; /* .steps: of all that were done */
 };
 
@@ -278,6 +281,12 @@ static bool is_due(const struct kith_thread *thread, uint64_t step)
            step + 1 >= thread->options.steps;
 }
 
+static void count_step(struct kith_caller *caller)
+{
+    caller->counts.steps++;
+    atomic_fetch_add(&caller->more_in_all, caller->more);
+}
+
 /* A step that has not been handed out yet. */
 static void note(struct kith_caller *caller, double loss)
 {
@@ -286,7 +295,7 @@ static void note(struct kith_caller *caller, double loss)
         return; /* as many came too late, one after another */
     caller->ahead[at % KITH_CALLER_AHEAD] = loss;
     caller->ahead_count++;
-    caller->counts.steps++;
+    count_step(caller);
     caller->counts.step++;
 }
 
@@ -335,7 +344,7 @@ static enum kith_turn step_done(struct kith_caller *caller, double loss,
         kith_worker_begin_step(thread->options.worker, thread->work.step);
     const bool due = is_due(thread, thread->work.step);
     caller->counts.step = caller->step = thread->work.step + 1;
-    caller->counts.steps++;
+    count_step(caller);
     train_done(caller, loss);
     return due ? until_train(caller, patience_ns) : KITH_TURN_TRAIN;
 }
@@ -481,6 +490,18 @@ bool kith_caller_report(struct kith_caller *caller,
         kith_thread_score(caller->thread, score);
     uv_mutex_unlock(&caller->seat);
     return is_here;
+}
+
+void kith_caller_samples(struct kith_caller *caller, int64_t more)
+{
+    uv_mutex_lock(&caller->seat);
+    caller->more = more;
+    uv_mutex_unlock(&caller->seat);
+}
+
+int64_t kith_caller_more_samples(const struct kith_caller *caller)
+{
+    return atomic_load(&caller->more_in_all);
 }
 
 struct kith_caller_counts kith_caller_counts(const struct kith_caller *caller)

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "kith/caller.h"
 #include "driver.h"
 
 double kith_process_cpu(void)
@@ -38,7 +39,12 @@ static void measure_cpu(struct kith_driver *driver, struct kith_peer_cpu *cpu)
 
 static uint64_t samples_of(const struct kith_driver *driver, uint64_t steps)
 {
-    return steps * driver->options->experiment->train.batch;
+    const struct kith_peer_options *options = driver->options;
+    const uint64_t usual = steps * options->experiment->train.batch;
+    if (options->caller == NULL)
+        return usual;
+    const int64_t more = kith_caller_more_samples(options->caller);
+    return more < 0 && usual < (uint64_t)-more ? 0 : usual + (uint64_t)more;
 }
 
 void kith_rows_start(struct kith_driver *driver)

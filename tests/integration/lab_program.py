@@ -33,7 +33,8 @@ while not peer.over or wrong == "blind" and step < 50:
     loss = float(np.mean((x[0] - rank) ** 2) / 2)
     x[0] -= 0.1 * (x[0] - rank)
     if not peer.over:
-        peer.step(loss)
+        more = wrong == "paused" and step >= 100
+        peer.step(loss, samples=10 + rank if more else 0)
     step += 1
     if wrong == "paused" and rank == 0 and step == 50:
         with peer.paused() as still:

@@ -109,6 +109,13 @@ wrong "paused" 0 "" "$run paused" 400
 holds "$(json steps) == 1600 and $(json exchanges refused) > 0" ||
     fail "paused: $(json steps) steps, $(json exchanges refused) refused"
 
+# From its step 100 on each says how many examples it was of: 10 + rank.
+samples=$(sql "$(json database)" "SELECT group_concat(samples) FROM (SELECT
+    max(samples) AS samples FROM series WHERE peer IS NOT NULL
+    GROUP BY peer ORDER BY peer)")
+expect=4600,4900,5200,5500 # 100 steps of train.batch, 16, and 300 of its own
+[ "$samples" = "$expect" ] || fail "samples: $samples, not $expect"
+
 # What the lab alone knows, and what is no program's.
 program "$run" 50 | sed 's/, run: .*}/}/' >"$scratch/own.yaml"
 lab 3 "$scratch/own.yaml"

@@ -243,6 +243,9 @@ static void call_one(struct caller *caller)
         assert_true(!caller->is_alone || is_alive || kith_writes(peer) == 0);
     } else if (what < 64) {
         said = try_save(caller, at, peer);
+    } else if (what < 66) {
+        said = kith_samples(peer, draw(caller, 2) ? UINT32_MAX : 0);
+        assert_int_equal(said, said == 0 ? 0 : KITH_FAILED);
     } else if (what < 70) {
         said = kith_pause(peer, 0);
         assert_in_range(said + 1, 0, 3);
