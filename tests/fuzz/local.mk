@@ -19,6 +19,7 @@ FUZZERS = \
   tests/fuzz/fuzz_journal \
   tests/fuzz/fuzz_manifest \
   tests/fuzz/fuzz_member \
+  tests/fuzz/fuzz_names \
   tests/fuzz/fuzz_npy \
   tests/fuzz/fuzz_pieces \
   tests/fuzz/fuzz_safetensors \
@@ -50,6 +51,7 @@ tests_fuzz_fuzz_journal_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_manifest_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_member_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_member_SOURCES = tests/fuzz/fuzz_member.c $(VICTIM)
+tests_fuzz_fuzz_names_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_npy_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_pieces_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_pieces_SOURCES = tests/fuzz/fuzz_pieces.c $(VICTIM)
