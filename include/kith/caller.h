@@ -91,13 +91,15 @@ bool kith_caller_report(struct kith_caller *caller,
                         const struct kith_score *score);
 
 struct kith_caller_counts {
-    uint64_t steps;    /* own ones that counted */
-    uint64_t step;     /* the next one, from 0: a save's count too */
-    uint64_t late;     /* calls that gave up waiting */
-    uint64_t items;    /* carried out, beside TRAIN */
-    uint64_t writes;   /* of the vectors, each in whole */
-    kith_ns waited_ns; /* for the loop, in step() and wait() */
-    kith_ns worked_ns; /* taking in, carrying out, giving out */
+    uint64_t steps;  /* own ones that counted */
+    uint64_t step;   /* the next one, from 0: a save's count too */
+    uint64_t late;   /* calls that gave up waiting */
+    uint64_t items;  /* carried out, beside TRAIN */
+    uint64_t writes; /* of the vectors, each in whole */
+    double rounded;  /* halves given out, less what they stand for: the sum, */
+    double rounded_squares; /* and that of squares */
+    kith_ns waited_ns;      /* for the loop, in step() and wait() */
+    kith_ns worked_ns;      /* taking in, carrying out, giving out */
 };
 struct kith_caller_counts kith_caller_counts(const struct kith_caller *caller);
 

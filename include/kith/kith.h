@@ -157,7 +157,10 @@ kith_peer *kith_load(const char *peer_file, const char *path,
  * be done (the first kith_wait() is over), of that. 0, or KITH_FAILED. */
 int kith_report(kith_peer *peer, double loss, double accuracy);
 
-/* One JSON object: rank, peers, steps, exchanges, waits, seconds. Returns its
+/* One JSON object: rank, peers, steps, exchanges, waits, seconds; of vectors of
+ * halves on the host "rounded" and "rounded_norm", the sum of what they are
+ * less what averages had made them, and the square root of that of squares:
+ * exchanges alone would leave the sum over all peers as it was. Returns its
  * length without the zero; >= size: it was cut. */
 size_t kith_stats(kith_peer *peer, char *json, size_t size);
 

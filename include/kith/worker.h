@@ -217,9 +217,19 @@ void kith_worker_set_stream(struct kith_worker *worker, void *stream);
  * is taken in, or adopted, that is. One pass. Test: unit/test_outside.c */
 bool kith_worker_take_in(struct kith_worker *worker,
                          const struct kith_outside *vectors, uint32_t count);
-/* They are z, what is evaluated. One pass. */
+/* They are z, what is evaluated. One pass, and one more over halves, for what
+ * rounding them has made of x, which is what comes in next. */
 void kith_worker_give_out(struct kith_worker *worker,
                           const struct kith_outside *vectors, uint32_t count);
+/* All that give_out has lost so far, of the host's halves: the sum over their
+ * values of what comes in less x, and of its squares. Values that are not
+ * finite do not count. So the sum over all peers of x, where nothing but
+ * exchanges changes it, is that at the start and this. Test:
+ * unit/test_outside.c, integration/test_peer_caller.c */
+struct kith_rounded {
+    double sum, squares;
+};
+struct kith_rounded kith_worker_rounded(const struct kith_worker *worker);
 /* What was taken in is where this peer begins: the algorithm's vectors start
  * from it. */
 void kith_worker_begin_outside(struct kith_worker *worker);

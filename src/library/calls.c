@@ -3,6 +3,7 @@
 #include "library.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -213,9 +214,11 @@ API size_t kith_stats(kith_peer *peer, char *json, size_t size)
         json, size,
         "{\"rank\": %" PRIu32 ", \"peers\": %" PRIu32 ", \"steps\": %" PRIu64
         ", \"step\": %" PRIu64 ", \"items\": %" PRIu64 ", \"late\": %" PRIu64
+        ", \"rounded\": %.9g, \"rounded_norm\": %.9g"
         ", \"waited_s\": %.6f, \"worked_s\": %.6f, \"finite\": %s}",
         peer->member.file.rank, peer->member.experiment.peers, counts.steps,
-        counts.step, counts.items, counts.late, (double)counts.waited_ns / 1e9,
+        counts.step, counts.items, counts.late, counts.rounded,
+        sqrt(counts.rounded_squares), (double)counts.waited_ns / 1e9,
         (double)counts.worked_ns / 1e9, peer->is_finite ? "true" : "false");
     return length < 0 ? 0 : (size_t)length;
 }

@@ -106,6 +106,10 @@ static void give_out(struct kith_caller *caller)
     caller->sources = caller->vectors;
     caller->is_changed = false;
     caller->counts.writes++;
+    const struct kith_rounded rounded =
+        kith_worker_rounded(caller->thread->options.worker);
+    caller->counts.rounded = rounded.sum;
+    caller->counts.rounded_squares = rounded.squares;
 }
 
 void kith_caller_read_from(struct kith_caller *caller,

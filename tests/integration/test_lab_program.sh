@@ -116,6 +116,44 @@ samples=$(sql "$(json database)" "SELECT group_concat(samples) FROM (SELECT
 expect=4600,4900,5200,5500 # 100 steps of train.batch, 16, and 300 of its own
 [ "$samples" = "$expect" ] || fail "samples: $samples, not $expect"
 
+# Halves that nothing but exchanges changes: the sum over all peers is that at
+# the start, and what rounding lost by each peer's books.
+cat >"$scratch/halves.py" <<'PYTHON'
+import json, os, sys, time
+import numpy as np
+import kith
+x = np.zeros(3000, np.float16)
+with kith.Peer(x) as peer:
+    rank, before = peer.stats["rank"], x.sum(dtype=np.float64)
+    x[:] = np.random.default_rng(rank).normal(rank, 1, x.shape)
+    said = {"start": x.sum(dtype=np.float64) - before}
+    while not peer.over:
+        peer.step(0.0)
+    with peer.paused() as still:  # until all have looked
+        said.update(end=x.sum(dtype=np.float64), still=still, **peer.stats)
+        with open(f"{sys.argv[1]}/halves.{rank}.new", "w") as out:
+            json.dump(said, out)
+        os.rename(out.name, out.name[:-4])
+        for _ in range(3000):
+            if all(os.path.exists(f"{sys.argv[1]}/halves.{i}")
+                   for i in range(4)):
+                break
+            time.sleep(0.01)
+PYTHON
+wrong "halves" 0 "" "$python halves.py $scratch" 300
+"$python" - "$scratch" >"$scratch/out" <<'PYTHON' || fail "$(cat "$scratch/out")"
+import json, sys
+peers = [json.load(open(f"{sys.argv[1]}/halves.{i}")) for i in range(4)]
+start, end, lost = (sum(one[key] for one in peers)
+                    for key in ("start", "end", "rounded"))
+print(f"from {start} to {end}; rounding: {lost}, {peers}")
+assert all(one["still"] and one["items"] > 100 for one in peers)
+assert all(one["rounded_norm"] > 0 for one in peers)
+assert sum(abs(one["rounded"]) for one in peers) > 0.1
+assert abs(end - start - lost) < 0.01
+PYTHON
+cat "$scratch/out"
+
 # What the lab alone knows, and what is no program's.
 program "$run" 50 | sed 's/, run: .*}/}/' >"$scratch/own.yaml"
 lab 3 "$scratch/own.yaml"

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "kith/half.h"
 #include "worker_fixture.h"
 
 static char error[KITH_DATA_ERROR_BYTES];
@@ -95,6 +96,17 @@ static void test_rounding(void **state)
                ties[i].half, halves[i]);
         assert_int_equal(halves[i], ties[i].half);
     }
+    /* The one that became infinite is not booked. */
+    const struct kith_rounded rounded = kith_worker_rounded(worker);
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < COUNT; i++) {
+        const double lost =
+            (double)kith_from_half(ties[i].half) - (double)values[i];
+        sum += isfinite(lost) ? lost : 0;
+        squares += isfinite(lost) ? lost * lost : 0;
+    }
+    assert_true(sum < -0x1p-10 && rounded.sum == sum);
+    assert_true(rounded.squares == squares);
     kith_worker_close(worker);
 }
 

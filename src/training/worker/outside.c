@@ -9,6 +9,7 @@
  * in order with the caller's.
  *
  * Test: unit/test_outside.c, unit/test_outside_device.c */
+#include <math.h>
 #include <string.h>
 
 #include "kith/assert.h"
@@ -158,31 +159,61 @@ bool kith_worker_take_in(struct kith_worker *worker,
     return finite;
 }
 
+/* What values [at, at + count) of a vector of halves, which were `from`, are
+ * less that. */
+static void book_rounding(struct kith_worker *worker, const float *from,
+                          size_t at, size_t count,
+                          const struct kith_outside *halves)
+{
+    float back[CHUNK];
+    KITH_ASSERT(count <= CHUNK);
+    widen(worker->backend, halves, at, count, back);
+    const double factor = kith_worker_factor(worker);
+    for (size_t i = 0; i < count; i++) {
+        const double lost = ((double)back[i] - from[i]) / factor;
+        if (!isfinite(lost))
+            continue;
+        worker->rounded.sum += lost;
+        worker->rounded.squares += lost * lost;
+    }
+}
+
+static void give_to_host(struct kith_worker *worker,
+                         const struct kith_outside *vector, const float *x)
+{
+    const double factor = kith_worker_factor(worker);
+    float z[CHUNK];
+    for (size_t at = 0, part; at < vector->count; at += part, x += part) {
+        part = vector->count - at < CHUNK ? vector->count - at : CHUNK;
+        const float *from = x;
+        if (factor != 1) {
+            memcpy(z, x, part * sizeof *z);
+            worker->backend->scale(part, factor, z);
+            from = z;
+        }
+        narrow(worker->backend, from, at, part, vector);
+        if (vector->dtype != KITH_OUTSIDE_FLOAT32)
+            book_rounding(worker, from, at, part, vector);
+    }
+}
+
 void kith_worker_give_out(struct kith_worker *worker,
                           const struct kith_outside *vectors, uint32_t count)
 {
-    const double factor = kith_worker_factor(worker);
     const float *x = worker->slots[KITH_SLOT_LIVE];
-    float z[CHUNK];
     check(worker, vectors, count);
     worker->passes++;
     if (!kith_worker_shares(worker)) {
         give_to_device(worker, vectors, count);
         return;
     }
-    if (factor == 1) {
-        kith_outside_fill(worker->backend, x, vectors, count);
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++)
-        for (size_t at = 0, part; at < vectors[i].count;
-             at += part, x += part) {
-            part =
-                vectors[i].count - at < CHUNK ? vectors[i].count - at : CHUNK;
-            memcpy(z, x, part * sizeof *z);
-            worker->backend->scale(part, factor, z);
-            narrow(worker->backend, z, at, part, &vectors[i]);
-        }
+    for (uint32_t i = 0; i < count; x += vectors[i].count, i++)
+        give_to_host(worker, &vectors[i], x);
+}
+
+struct kith_rounded kith_worker_rounded(const struct kith_worker *worker)
+{
+    return worker->rounded;
 }
 
 void kith_worker_begin_outside(struct kith_worker *worker)

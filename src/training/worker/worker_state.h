@@ -174,7 +174,8 @@ struct kith_worker {
 
     void *stream; /* of a caller whose vectors lie on a device */
 
-    uint32_t passes; /* since the last item: kith_work_result */
+    struct kith_rounded rounded; /* by give_out */
+    uint32_t passes;             /* since the last item: kith_work_result */
 
     bool keeps; /* recovery.good, where that is on */
     struct kith_recovery recovery;
