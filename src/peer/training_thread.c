@@ -159,14 +159,19 @@ static void thread_result(uv_async_t *async)
         thread->item == KITH_ITEM_DONE && thread->stage != KITH_THREAD_STOPPING;
     if (thread->item == KITH_ITEM_DONE)
         thread->item = KITH_ITEM_NONE;
-    const struct kith_work_result result = thread->result;
+    /* Of an item that is still out both are its runner's. */
+    struct kith_work_result result = {.finite = true};
+    enum kith_err save_err = KITH_OK;
+    if (has_result) {
+        result = thread->result;
+        save_err = thread->save_err;
+        thread->save_err = KITH_OK;
+    }
     struct kith_own_score score = thread->score;
     score.is_new = score.is_new && (has_result || options->caller != NULL);
-    const enum kith_err save_err = thread->save_err;
     const char *failed = thread->failed;
     const bool leaves = thread->leaves;
     const enum kith_pausing pausing = thread->pausing;
-    thread->save_err = KITH_OK;
     thread->score.is_new = thread->score.is_new && !score.is_new;
     thread->leaves = false;
     if (pausing == KITH_PAUSING_ASKED)
