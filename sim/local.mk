@@ -28,6 +28,8 @@ libkith_sim_a_SOURCES = \
   sim/link_table.h \
   sim/links.c \
   sim/links.h \
+  sim/max_min.c \
+  sim/max_min.h \
   sim/model_copies.c \
   sim/model_copies.h \
   sim/nodes.c \

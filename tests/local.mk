@@ -88,6 +88,7 @@ UNIT = \
   tests/unit/test_loader \
   tests/unit/test_log_limit \
   tests/unit/test_manifest \
+  tests/unit/test_max_min \
   tests/unit/test_member \
   tests/unit/test_model \
   tests/unit/test_modular \

@@ -1,0 +1,96 @@
+/* Max-min fair rates of flows over links.
+ *
+ *   x_f      rate of flow f, which crosses the links of its path
+ *   C_l      capacity of link l; no link carries more: sum of x_f over l <= C_l
+ *   fair     each flow has a bottleneck: a full link on its path on which no
+ *            other flow is faster. There is one such x, found by filling: all
+ *            rates grow at the same speed, and those that cross a link which
+ *            becomes full stop there
+ *
+ * After flows have come or gone, those are computed anew whose bottleneck may
+ * have changed, the others keep their rates. First the flows on the links
+ * concerned share what the others leave; then whoever of the others has no
+ * bottleneck any more joins them, until nobody does.
+ *
+ * Source  Bertsekas, Gallager, "Data Networks", 1992, 6.5.2; who is affected:
+ *         Ros-Giralt et al., "On the bottleneck structure of congestion-
+ *         controlled networks", SIGMETRICS 2020.
+ * Cost    O(1) for a flow alone on its links; else O(n log n) a round, n flows
+ *         and links affected, rounds as far as a change travels.
+ * Order   a function of the order of calls: no pointer, no hash.
+ * Test    unit/test_max_min.c: another algorithm's rates, 1e-9. */
+#ifndef KITH_SIM_MAX_MIN_H
+#define KITH_SIM_MAX_MIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kith/err.h"
+
+/* An uplink, a link between zones, a downlink. */
+#define SIM_PATH_LINKS 3u
+/* Relative; ties that rounding has broken are ties. */
+#define SIM_RATE_TOLERANCE 1e-12
+
+struct sim_rate_link {
+    double capacity; /* > 0, bytes a nanosecond */
+    /* Of the round: what flows that are not affected leave, less what has been
+     * given; the fastest flow that is. */
+    double rest, fastest;
+    uint32_t first;    /* chain of its flows: 1 + place */
+    uint32_t open;     /* of the round: flows without a rate yet */
+    uint32_t affected; /* the solution in which it was last */
+    bool changed;      /* flows have come or gone since the last solution */
+    bool stops;        /* of the round: flows stopped here, at `fastest` */
+};
+
+struct sim_rate_flow {
+    double rate;     /* 0: until the next solution */
+    double old_rate; /* before the solution that last affected it */
+    uint32_t link[SIM_PATH_LINKS];
+    uint32_t next[SIM_PATH_LINKS], previous[SIM_PATH_LINKS]; /* 1 + place */
+    uint32_t bottleneck;
+    uint32_t affected;
+    uint8_t links; /* on its path; 0: the flow is none */
+};
+
+struct sim_rate_key { /* a link that will be full at this rate of its flows */
+    double share;
+    uint32_t link;
+};
+
+/* Grows by doubling: a list that is worked off. */
+struct sim_rate_list {
+    uint32_t *items;
+    uint32_t count, capacity;
+};
+
+struct sim_rates {
+    struct sim_rate_link *links; /* (link_count) */
+    struct sim_rate_flow *flows; /* (flow_capacity), by their owner's numbers */
+    struct sim_rate_key *heap;   /* (link_count), by share, then link */
+    uint32_t link_count, flow_capacity, heap_count;
+    uint32_t solution;
+    bool out_of_memory;
+    struct sim_rate_list seeds, links_affected, flows_affected;
+};
+
+KITH_MUST_CHECK enum kith_err sim_rates_open(struct sim_rates *rates,
+                                             uint32_t link_count);
+/* Accepts what sim_rates_open() left of it, and zeros. */
+void sim_rates_close(struct sim_rates *rates);
+/* Before flows cross it. */
+void sim_rates_capacity(struct sim_rates *rates, uint32_t link,
+                        double capacity);
+/* Flow `flow`, which is none now, crosses 1 to SIM_PATH_LINKS links, each once.
+ * KITH_ENOMEM: nothing has changed. */
+KITH_MUST_CHECK enum kith_err sim_rates_add(struct sim_rates *rates,
+                                            uint32_t flow, const uint32_t *path,
+                                            unsigned links);
+void sim_rates_remove(struct sim_rates *rates, uint32_t flow);
+/* flows_affected has those whose rates were computed anew, each once.
+ * KITH_ENOMEM: a list cannot grow, no rate is of use. */
+KITH_MUST_CHECK enum kith_err sim_rates_solve(struct sim_rates *rates);
+
+#endif
