@@ -631,6 +631,7 @@ tests_unit_test_central_stragglers_SOURCES = \
 
 # Simulations from a few lines of YAML.
 SIMULATE = tests/support/simulate.c tests/support/simulate.h
+TRACED = $(SIMULATE) tests/support/traced.c tests/support/traced.h
 tests_property_test_sim_determinism_SOURCES = \
   tests/property/test_sim_determinism.c $(SIMULATE)
 tests_unit_test_stragglers_SOURCES = tests/unit/test_stragglers.c $(SIMULATE)
@@ -642,8 +643,8 @@ tests_unit_test_overlap_SOURCES = \
 tests_unit_test_recovery_SOURCES = tests/unit/test_recovery.c $(SIMULATE)
 tests_unit_test_shares_SOURCES = tests/unit/test_shares.c $(SIMULATE)
 tests_unit_test_sim_faults_SOURCES = tests/unit/test_sim_faults.c $(SIMULATE)
-tests_unit_test_sim_hosts_SOURCES = tests/unit/test_sim_hosts.c $(SIMULATE)
-tests_unit_test_sim_network_SOURCES = tests/unit/test_sim_network.c $(SIMULATE)
+tests_unit_test_sim_hosts_SOURCES = tests/unit/test_sim_hosts.c $(TRACED)
+tests_unit_test_sim_network_SOURCES = tests/unit/test_sim_network.c $(TRACED)
 EXTRA_DIST += tests/golden/known.txt \
   tests/golden/old/recording-50ce217.db tests/golden/old/recording-v4.db \
   tests/golden/old/run-50ce217.db \

@@ -15,37 +15,7 @@
 #include "kith/wire.h"
 #include "sim/link_table.h"
 #include "sim/world.h"
-#include "tests/support/simulate.h"
-
-#define TRACE "test_sim_network.trace"
-
-static char trace[1 << 20];
-
-static struct simulated traced(const char *yaml)
-{
-    const struct sim_options options = {.trace_path = TRACE};
-    const struct simulated run = simulate(yaml, &options);
-    FILE *file = fopen(TRACE, "r");
-    assert_non_null(file);
-    const size_t size = fread(trace, 1, sizeof trace - 1, file);
-    trace[size] = '\0';
-    fclose(file);
-    remove(TRACE);
-    return run;
-}
-
-/* When the first line with these words stands in the trace; -1: never. */
-static kith_ns when(const char *words)
-{
-    const char *found = strstr(trace, words);
-    if (!found)
-        return -1;
-    while (found > trace && found[-1] != '\n')
-        found--;
-    long long s, ns;
-    assert_int_equal(sscanf(found, "%lld.%lld", &s, &ns), 2);
-    return s * KITH_S + ns;
-}
+#include "tests/support/traced.h"
 
 /* Two steps each, then one exchange with a neighbour, who is not dialled ahead:
  * a seed, and what the network is like. */
