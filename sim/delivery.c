@@ -42,15 +42,16 @@ static uint32_t threshold_of(double share)
     return scaled >= 4294967295.0 ? UINT32_MAX : (uint32_t)scaled;
 }
 
-/* Access links only where there is a rate: without one nothing ever waits for
- * another message. */
+/* Access links only where there is a rate, and no flows share it: without one
+ * nothing ever waits for another message. */
 enum kith_err sim_network_open(struct sim_world *world)
 {
     KITH_ASSERT(world->network.access == NULL);
     const struct kith_experiment *experiment = world->experiment;
     struct sim_network *network = &world->network;
     network->drop_threshold = threshold_of(experiment->network.drop_push);
-    if (experiment->network.link.rate_bits > 0) {
+    if (experiment->network.link.rate_bits > 0 &&
+        experiment->network.sharing == KITH_SHARING_QUEUE) {
         network->access =
             sim_alloc(world, world->machine_count, sizeof *network->access);
         return network->access ? KITH_OK : KITH_ENOMEM;
@@ -69,6 +70,12 @@ void sim_network_count(struct sim_world *world, kith_id from, kith_id to,
     world->report.messages++;
 }
 
+void sim_network_leaves(struct sim_world *world, kith_id from, uint64_t bytes)
+{
+    KITH_DEBUG_ASSERT(from < world->machine_count);
+    world->peers[from].bytes_sent += bytes;
+}
+
 /* Sends of a machine leave one after another: its access link is what a star's
  * hub runs out of first. */
 kith_ns sim_uplink_take(struct sim_world *world, kith_id from, kith_ns at_ns,
@@ -76,7 +83,7 @@ kith_ns sim_uplink_take(struct sim_world *world, kith_id from, kith_ns at_ns,
 {
     KITH_ASSERT(from < world->machine_count && at_ns <= sim_time(world));
     struct sim_access_link *access = world->network.access;
-    world->peers[from].bytes_sent += bytes;
+    sim_network_leaves(world, from, bytes);
     *left_ns = at_ns;
     if (!access || bytes == 0)
         return at_ns;
@@ -104,13 +111,18 @@ void sim_transmit(struct sim_world *world, uint32_t index, kith_ns at_ns)
 {
     const struct sim_packet *packet = sim_packet_at(world, index);
     KITH_ASSERT(packet->from != packet->to);
+    if (world->sharing) {
+        KITH_ASSERT(at_ns == sim_time(world)); /* no outbox */
+        sim_sharing_send(world, index);
+        return;
+    }
     kith_ns left_ns;
     const kith_ns leaves_ns =
         sim_uplink_take(world, packet->from, at_ns, packet->bytes, &left_ns);
     if (packet->flags & SIM_PACKET_CARRIES)
         sim_transfer_list(world, index, left_ns);
     const kith_ns arrives_ns =
-        sim_link_arrival(world, index, leaves_ns, left_ns);
+        sim_link_arrival(world, index, leaves_ns, left_ns, left_ns - leaves_ns);
     sim_schedule(world, packet->from, packet->to, arrives_ns,
                  world->network.access ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER,
                  index);

@@ -29,6 +29,8 @@ void sim_transmit(struct sim_world *world, uint32_t packet, kith_ns at_ns);
  * already; returns when the first leaves. */
 kith_ns sim_uplink_take(struct sim_world *world, kith_id from, kith_ns at_ns,
                         uint64_t bytes, kith_ns *left_ns);
+/* Bytes that leave as a flow do: counted when the first does. */
+void sim_network_leaves(struct sim_world *world, kith_id from, uint64_t bytes);
 /* A packet that was held goes on: into the receiver's access link. */
 void sim_release(struct sim_world *world, kith_id by, uint32_t packet);
 void sim_arrive(struct sim_world *world, uint32_t packet);

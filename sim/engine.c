@@ -140,6 +140,9 @@ static void step_run(struct sim_world *world, enum sim_run_event what)
         KITH_ASSERT(sim_time(world) == world->experiment->stop.time_ns);
         world->protocol->stop(world);
         break;
+    case SIM_RUN_FLOWS:
+        sim_sharing_step(world);
+        break;
     case SIM_RUN_GRACE:
         sim_end(world);
         break;

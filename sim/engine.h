@@ -22,6 +22,7 @@ enum sim_run_event {
     SIM_RUN_ATOM,     /* the next fault */
     SIM_RUN_EVALUATE, /* the averaged model is due */
     SIM_RUN_STOP,     /* stop.time has come */
+    SIM_RUN_FLOWS,    /* flows begin or end: fair_sharing.c */
     SIM_RUN_GRACE,    /* nobody may hold up the end any longer */
 };
 

@@ -81,8 +81,9 @@ static struct sim_flows *flows_of(struct sim_world *world,
  * nor late by a rule: they stall at the gate, in order, as a partition does to
  * TCP. */
 static void act_on_side(struct sim_world *world, const struct kith_atom *atom,
-                        struct sim_flows *flows, unsigned side)
+                        const struct sim_link *link, unsigned side)
 {
+    struct sim_flows *flows = &world->links.table.flows[link->flows - 1];
     struct kith_link_flow *flow = &flows->flow[side];
     const bool was_cut = kith_link_is_cut(&flow->terms);
     kith_atom_act(atom, flow);
@@ -92,6 +93,8 @@ static void act_on_side(struct sim_world *world, const struct kith_atom *atom,
     while (!is_cut && flows->stalled[side] != 0) /* passes now, in order */
         sim_release(world, flow->from,
                     sim_packet_next(world, &flows->stalled[side]));
+    if (world->sharing && is_cut != was_cut)
+        sim_sharing_turn(world, (uint32_t)(link - link_at(world, 0)), side);
 }
 
 static bool turns(const struct kith_atom *atom, kith_id from, kith_id to)
@@ -109,10 +112,10 @@ static bool act(struct sim_world *world, const struct kith_atom *atom,
     KITH_DEBUG_ASSERT(low != high);
     if (!turns(atom, low, high) && !turns(atom, high, low))
         return true;
-    struct sim_flows *flows = flows_of(world, link);
-    for (unsigned side = 0; flows && side < 2; side++)
-        act_on_side(world, atom, flows, side);
-    return flows != NULL;
+    const bool done = flows_of(world, link) != NULL;
+    for (unsigned side = 0; done && side < 2; side++)
+        act_on_side(world, atom, link, side);
+    return done;
 }
 
 /* A new link is as it would be if it had always been there. */
@@ -347,6 +350,10 @@ void sim_link_post(struct sim_world *world, uint32_t index)
 {
     struct sim_outbox *outbox = &world->links.outbox;
     const struct sim_link_table *table = &world->links.table;
+    if (world->sharing) { /* flows begin when they do */
+        post(world, index, sim_time(world));
+        return;
+    }
     if (outbox->put - outbox->done == SIM_OUTBOX)
         outbox_first(world); /* may move the packets */
     const struct sim_packet *packet = sim_packet_at(world, index);
@@ -389,25 +396,33 @@ static kith_ns law_of(struct sim_world *world, struct kith_link_flow *flow,
     return arrives_ns;
 }
 
+static bool is_cut(struct sim_world *world, uint32_t link, unsigned side)
+{
+    struct sim_link *entry = link_at(world, link);
+    KITH_DEBUG_ASSERT(side < 2);
+    return entry->flows != 0 &&
+           kith_link_is_cut(&flows_of(world, entry)->flow[side].terms);
+}
+
 /* A retransmission delays all that was sent behind it: arrivals on one
  * connection never overtake. */
 kith_ns sim_link_arrival(struct sim_world *world, uint32_t index,
-                         kith_ns leaves_ns, kith_ns left_ns)
+                         kith_ns leaves_ns, kith_ns left_ns, kith_ns early_ns)
 {
     struct sim_packet *packet = sim_packet_at(world, index);
     struct sim_link *link = link_at(world, packet->link);
     const unsigned side = side_of(link, packet->from);
     kith_ns arrives_ns;
     if (link->flows == 0)
-        arrives_ns =
-            leaves_ns + kith_link_delay(&world->experiment->network.link,
-                                        world->experiment->seed, packet->from,
-                                        packet->to, link->sent[side]++);
+        arrives_ns = left_ns - early_ns +
+                     kith_link_delay(&world->experiment->network.link,
+                                     world->experiment->seed, packet->from,
+                                     packet->to, link->sent[side]++);
     else
         arrives_ns = law_of(world, &flows_of(world, link)->flow[side],
                             &(struct kith_link_piece){leaves_ns, left_ns,
                                                       packet->bytes, 0}) -
-                     (left_ns - leaves_ns);
+                     early_ns;
     if (arrives_ns < link->last_ns[side])
         arrives_ns = link->last_ns[side];
     if (packet->kind != SIM_PACKET_SYN) /* may be of another connection */
@@ -416,6 +431,18 @@ kith_ns sim_link_arrival(struct sim_world *world, uint32_t index,
     KITH_ASSERT(arrives_ns >=
                 sim_time(world)); /* posted late, never too late */
     return arrives_ns;
+}
+
+bool sim_link_holds(struct sim_world *world, uint32_t index)
+{
+    const struct sim_packet *packet = sim_packet_at(world, index);
+    const struct sim_link *link = link_at(world, packet->link);
+    const unsigned side = side_of(link, packet->from);
+    if (world->links.cuts == 0 || !is_cut(world, packet->link, side))
+        return false;
+    if (packet->kind < SIM_PACKET_MESSAGE)
+        watch(world, packet->link);
+    return true;
 }
 
 /* Stale packets are told by the link's generation: a reset connection's bytes
@@ -431,8 +458,7 @@ bool sim_link_stops(struct sim_world *world, uint32_t index)
     }
     const unsigned side = side_of(link, packet->from);
     if (packet->kind == SIM_PACKET_TIMEOUT ||
-        (packet->flags & SIM_PACKET_HERE) || link->flows == 0 ||
-        !kith_link_is_cut(&flows_of(world, link)->flow[side].terms))
+        (packet->flags & SIM_PACKET_HERE) || !is_cut(world, packet->link, side))
         return false;
     sim_packet_append(world, &flows_of(world, link)->stalled[side], index);
     if (packet->kind < SIM_PACKET_MESSAGE)
@@ -458,6 +484,8 @@ static void link_break(struct sim_world *world, uint32_t link, unsigned side)
     entry->side[side] = SIM_SIDE_IDLE;
     if (world->channels)
         sim_channel_reset(world, link);
+    if (world->sharing)
+        sim_sharing_reset(world, link);
     if (other) {
         entry->side[1 - side] = SIM_SIDE_DEAD;
         transmit(world, link, side, SIM_PACKET_RESET, 0);

@@ -64,10 +64,12 @@ SIM_INLINE void sim_link_fetch_index(const struct sim_links *links,
 /* `peer` has heard from `other` over this link: its answer needs no search. */
 void sim_link_heard(struct sim_world *world, kith_id peer, kith_id other,
                     uint32_t link);
-/* When the first bit of what leaves from then to then will arrive: after what
- * left before (TCP). */
+/* When what leaves from then to then will arrive, to its last bit, less
+ * `early_ns` for what its caller looks at; after what left before (TCP). */
 kith_ns sim_link_arrival(struct sim_world *world, uint32_t packet,
-                         kith_ns leaves_ns, kith_ns left_ns);
+                         kith_ns leaves_ns, kith_ns left_ns, kith_ns early_ns);
+/* Must it wait at its sender, because its direction is cut? */
+bool sim_link_holds(struct sim_world *world, uint32_t packet);
 /* Nothing was ever broken or is cut: no packet can be stopped, which spares a
  * cache miss for each. */
 SIM_INLINE bool sim_link_is_clear(const struct sim_links *links)

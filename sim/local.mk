@@ -16,6 +16,10 @@ libkith_sim_a_SOURCES = \
   sim/engine.h \
   sim/event_sort.c \
   sim/event_sort.h \
+  sim/fair_sharing.c \
+  sim/fair_sharing.h \
+  sim/flows.c \
+  sim/flows.h \
   sim/full_channel.c \
   sim/full_channel.h \
   sim/hosts.c \

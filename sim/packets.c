@@ -216,13 +216,17 @@ void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots)
          slot += 2) {
         uint32_t *head = &world->packets.transfers[from][slot / 2];
         while ((slots >> slot & 1u) && *head != 0) {
-            struct sim_packet *packet = sim_packet_at(world, *head);
-            const struct sim_payload *payload = sim_payload_at(world, *head);
+            const uint32_t index = *head;
+            struct sim_packet *packet = sim_packet_at(world, index);
+            const struct sim_payload *payload = sim_payload_at(world, index);
             KITH_ASSERT(packet->from == from);
             *head = payload->next_transfer;
             packet->flags &= (uint8_t)~SIM_PACKET_LISTED;
-            if (payload->left_ns > sim_time(world))
-                packet->flags |= SIM_PACKET_CANCELLED;
+            if (payload->left_ns <= sim_time(world))
+                continue;
+            packet->flags |= SIM_PACKET_CANCELLED;
+            if (world->sharing)
+                sim_sharing_cancel(world, index);
         }
     }
 }

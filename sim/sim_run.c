@@ -64,6 +64,7 @@ static const struct part {
     {sim_copies_open, sim_copies_close},
     {sim_packets_open, sim_packets_close},
     {sim_network_open, NULL},
+    {sim_sharing_open, sim_sharing_close},
     {sim_hosts_open, NULL},
     {sim_links_open, sim_links_close},
     {sim_ledger_open, sim_ledger_close},

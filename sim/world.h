@@ -7,6 +7,7 @@
  *   nodes.c          peers that gossip: steps, timers, the end of the run
  *   central/         central methods in their place
  *   delivery.c       messages over access links: latency, rate, loss
+ *   fair_sharing.c   the same lines, shared by all that is under way at once
  *   packets.c        what is under way
  *   hosts.c          cores that peers share
  *   links.c          connections: dial, handshake, up, dead
@@ -37,6 +38,7 @@
 #include "sim/dishonest.h"
 #include "sim/dump.h"
 #include "sim/engine.h"
+#include "sim/fair_sharing.h"
 #include "sim/full_channel.h"
 #include "sim/hosts.h"
 #include "sim/ledger.h"
@@ -78,6 +80,7 @@ struct sim_world {
     struct sim_faults faults;
     struct sim_trace trace;
     struct sim_hosts *hosts;       /* NULL: nothing computed hinders another */
+    struct sim_sharing *sharing;   /* NULL: messages one after another */
     struct sim_channels *channels; /* NULL: wire `sized` */
     struct sim_work *work;
     struct sim_ledger *ledger;     /* NULL: nobody asked */

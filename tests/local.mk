@@ -145,6 +145,7 @@ UNIT = \
   tests/unit/test_sim_conservation \
   tests/unit/test_recovery \
   tests/unit/test_sim_faults \
+  tests/unit/test_sim_flows \
   tests/unit/test_sim_golden \
   tests/unit/test_sim_hosts \
   tests/unit/test_sim_network \
@@ -643,6 +644,7 @@ tests_unit_test_overlap_SOURCES = \
 tests_unit_test_recovery_SOURCES = tests/unit/test_recovery.c $(SIMULATE)
 tests_unit_test_shares_SOURCES = tests/unit/test_shares.c $(SIMULATE)
 tests_unit_test_sim_faults_SOURCES = tests/unit/test_sim_faults.c $(SIMULATE)
+tests_unit_test_sim_flows_SOURCES = tests/unit/test_sim_flows.c $(TRACED)
 tests_unit_test_sim_hosts_SOURCES = tests/unit/test_sim_hosts.c $(TRACED)
 tests_unit_test_sim_network_SOURCES = tests/unit/test_sim_network.c $(TRACED)
 EXTRA_DIST += tests/golden/known.txt \

@@ -27,6 +27,7 @@
 #include "kith/worker.h"
 
 enum kith_wire_mode { KITH_WIRE_SIZED, KITH_WIRE_FULL };
+enum kith_sharing { KITH_SHARING_QUEUE, KITH_SHARING_FAIR };
 enum kith_same_host { KITH_SAME_HOST_TCP, KITH_SAME_HOST_MEMORY };
 
 struct kith_fault; /* its kind's record: kith/fault.h */
@@ -142,6 +143,7 @@ struct kith_experiment {
         struct kith_link_terms link; /* of each, while no fault acts on it */
         double drop_push; /* share of whole push messages lost (tests of T4);
                              simulator only */
+        enum kith_sharing sharing; /* of lines; simulator only */
         enum kith_wire_mode wire;
         char suite[KITH_NAME_MAX];     /* a suite's word, or auto */
         enum kith_same_host same_host; /* how real peers send models there */

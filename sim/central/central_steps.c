@@ -132,6 +132,12 @@ void sim_central_send(struct sim_central *run,
         sim_payload_at(world, index)->vector = message->vector;
     }
     kith_ns at_ns = sim_time(world), left_ns;
+    if (world->sharing && packet->bytes > 0) {
+        sim_sharing_send_alone(
+            world, index,
+            sim_central_latency(run, message->from, at_ns, message->bytes));
+        return;
+    }
     if (!own) {
         at_ns = sim_uplink_take(world, message->from, at_ns, message->bytes,
                                 &left_ns);

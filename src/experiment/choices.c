@@ -106,6 +106,10 @@ static const char *const wires[] = {
     [KITH_WIRE_SIZED] = "sized", [KITH_WIRE_FULL] = "full", NULL};
 LIST(wire, wires, enum kith_wire_mode, network.wire)
 
+static const char *const sharings[] = {
+    [KITH_SHARING_QUEUE] = "queue", [KITH_SHARING_FAIR] = "fair", NULL};
+LIST(sharing, sharings, enum kith_sharing, network.sharing)
+
 static const char *const same_hosts[] = {[KITH_SAME_HOST_TCP] = "tcp",
                                          [KITH_SAME_HOST_MEMORY] =
                                              "shared-memory",

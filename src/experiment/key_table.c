@@ -445,6 +445,9 @@ const struct key kith_experiment_keys[] = {
      .allowed = "unlimited, or a rate from 1kbit to 1000Tbit per second with "
                 "its unit (10Gbit, 5MB)",
      .initial = "unlimited", .help = "of each peer, in each direction"},
+    CHOICE("network.sharing", KEY_LOCAL, sharing, "queue",
+           "simulator: messages take a line one after another, or share it at "
+           "max-min fair rates"),
     BOUNDED("network.loss", KEY_NUMBER, KEY_BELOW | KEY_LOCAL,
             network.link.loss, 0, 1, "0",
             "share of packets that need a retransmission"),

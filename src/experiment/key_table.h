@@ -11,12 +11,12 @@ extern const struct key kith_experiment_keys[];
 extern const struct key_choice kith_choice_algorithm, kith_choice_topology,
     kith_choice_model, kith_choice_optimiser, kith_choice_backend,
     kith_choice_schedule, kith_choice_compressor, kith_choice_format,
-    kith_choice_guard, kith_choice_wire, kith_choice_same_host,
-    kith_choice_suite, kith_choice_data, kith_choice_norm,
-    kith_choice_positions, kith_choice_best, kith_choice_weights,
-    kith_choice_graph, kith_choice_products, kith_choice_central_method,
-    kith_choice_central_exchange, kith_choice_central_trigger,
-    kith_choice_central_placement;
+    kith_choice_guard, kith_choice_sharing, kith_choice_wire,
+    kith_choice_same_host, kith_choice_suite, kith_choice_data,
+    kith_choice_norm, kith_choice_positions, kith_choice_best,
+    kith_choice_weights, kith_choice_graph, kith_choice_products,
+    kith_choice_central_method, kith_choice_central_exchange,
+    kith_choice_central_trigger, kith_choice_central_placement;
 
 /* A part of the file that the schema does not read, and what must hold of it.
  */

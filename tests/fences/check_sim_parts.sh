@@ -12,6 +12,7 @@ nodes nodes
 packets packets
 network delivery
 hosts hosts
+sharing fair_sharing
 links links
 copies model_copies
 faults sim_faults

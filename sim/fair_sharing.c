@@ -1,0 +1,315 @@
+/* See fair_sharing.h. A flow has the number of its packet; a connection's
+ * packets stand in a chain whose first one is, or waits to become, a flow.
+ * Flows that come and go at one time are one change: the run's own event, which
+ * comes last among equal times, looks at them all. */
+#include "sim/fair_sharing.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "kith/assert.h"
+#include "sim/flows.h"
+#include "sim/world.h"
+
+struct sharing_line {     /* a direction of a connection: 2 link + side */
+    uint32_t first, last; /* chain of packets: 1 + index */
+    bool flows;           /* the first one is a flow */
+};
+
+struct sharing_packet {
+    kith_ns began_ns; /* KITH_NEVER: it has not */
+    kith_ns delay_ns; /* of one without a connection */
+    uint64_t left;    /* bytes; of one that is no flow now */
+};
+
+struct sim_sharing {
+    struct sim_flows_in_time flows;
+    struct sharing_line *lines;     /* (line_capacity) */
+    struct sharing_packet *packets; /* (packet_capacity), by index */
+    uint32_t line_capacity, packet_capacity;
+    kith_ns due_ns; /* of the event that is not stale */
+};
+
+enum kith_err sim_sharing_open(struct sim_world *world)
+{
+    const struct kith_experiment *experiment = world->experiment;
+    const uint64_t rate_bits = experiment->network.link.rate_bits;
+    if (rate_bits == 0 || experiment->network.sharing != KITH_SHARING_FAIR)
+        return KITH_OK;
+    struct sim_sharing *sharing = sim_alloc(world, 1, sizeof *sharing);
+    if (sharing == NULL)
+        return KITH_ENOMEM;
+    world->sharing = sharing;
+    sharing->due_ns = KITH_NEVER;
+    const uint32_t lines = 2 * world->machine_count;
+    const enum kith_err err = sim_flows_open(&sharing->flows, lines);
+    for (uint32_t line = 0; err == KITH_OK && line < lines; line++)
+        sim_rates_capacity(&sharing->flows.rates, line,
+                           (double)rate_bits / (8.0 * KITH_S));
+    return err;
+}
+
+void sim_sharing_close(struct sim_world *world)
+{
+    struct sim_sharing *sharing = world->sharing;
+    if (sharing == NULL)
+        return;
+    sim_flows_close(&sharing->flows);
+    sim_pages_free(sharing->lines,
+                   sharing->line_capacity * sizeof *sharing->lines);
+    sim_pages_free(sharing->packets,
+                   sharing->packet_capacity * sizeof *sharing->packets);
+}
+
+/* ---- tables that grow with the pool of packets and the table of links */
+
+static bool grow(struct sim_world *world, void **items, uint32_t *capacity,
+                 uint32_t index, size_t size)
+{
+    if (index < *capacity)
+        return true;
+    const size_t more = 2 * (size_t)index + 64;
+    void *grown = *capacity == 0
+                      ? sim_pages(more * size)
+                      : sim_pages_grow(*items, *capacity * size, more * size);
+    KITH_ASSERT(more <= UINT32_MAX);
+    if (grown == NULL) {
+        sim_fail(world, KITH_ENOMEM, "no memory for %zu flows", more);
+        return false;
+    }
+    *items = grown;
+    *capacity = (uint32_t)more;
+    return true;
+}
+
+/* NULL: no memory. */
+static struct sharing_packet *packet_at(struct sim_world *world, uint32_t index)
+{
+    struct sim_sharing *sharing = world->sharing;
+    void *packets = sharing->packets;
+    KITH_DEBUG_ASSERT(index > 0);
+    const bool done = grow(world, &packets, &sharing->packet_capacity, index,
+                           sizeof *sharing->packets);
+    sharing->packets = packets;
+    return done ? &sharing->packets[index] : NULL;
+}
+
+static struct sharing_line *line_at(struct sim_world *world, uint32_t line)
+{
+    struct sim_sharing *sharing = world->sharing;
+    void *lines = sharing->lines;
+    KITH_DEBUG_ASSERT(line <= SIM_VALUE_MAX);
+    const bool done = grow(world, &lines, &sharing->line_capacity, line,
+                           sizeof *sharing->lines);
+    sharing->lines = lines;
+    return done ? &sharing->lines[line] : NULL;
+}
+
+static uint32_t line_of(const struct sim_packet *packet)
+{
+    KITH_DEBUG_ASSERT(packet->from != packet->to);
+    return 2 * packet->link + (packet->from > packet->to);
+}
+
+/* ---- flows */
+
+static void expect(struct sim_world *world, kith_ns at_ns)
+{
+    struct sim_sharing *sharing = world->sharing;
+    KITH_DEBUG_ASSERT(at_ns >= sim_time(world));
+    if (at_ns < sharing->due_ns) {
+        sharing->due_ns = at_ns;
+        sim_schedule_run(world, at_ns, SIM_RUN_FLOWS);
+    }
+}
+
+static void begin(struct sim_world *world, uint32_t index)
+{
+    struct sim_sharing *sharing = world->sharing;
+    const struct sim_packet *packet = sim_packet_at(world, index);
+    struct sharing_packet *sent = &sharing->packets[index];
+    const uint32_t path[] = {2 * packet->from, 2 * packet->to + 1};
+    KITH_ASSERT(packet->from < world->machine_count);
+    KITH_ASSERT(packet->to < world->machine_count && sent->left > 0);
+    if (sim_flows_begin(&sharing->flows, index, path, 2, sent->left,
+                        sim_time(world)) != KITH_OK) {
+        sim_fail(world, KITH_ENOMEM, "no memory for one more flow");
+        return;
+    }
+    if (sent->began_ns == KITH_NEVER) {
+        sent->began_ns = sim_time(world);
+        sim_network_leaves(world, packet->from, packet->bytes);
+    }
+    expect(world, sim_time(world));
+}
+
+/* Whole bytes: what is left of one leaves again. */
+static void end(struct sim_world *world, uint32_t index)
+{
+    struct sim_sharing *sharing = world->sharing;
+    const double left =
+        ceil(sim_flows_end(&sharing->flows, index, sim_time(world)));
+    sharing->packets[index].left = left > 1 ? (uint64_t)left : 1;
+    expect(world, sim_time(world));
+}
+
+/* The last bit has left. */
+static void arrive(struct sim_world *world, uint32_t index)
+{
+    const struct sim_packet *packet = sim_packet_at(world, index);
+    const struct sharing_packet *sent = &world->sharing->packets[index];
+    const kith_ns now_ns = sim_time(world);
+    const kith_ns began_ns =
+        sent->began_ns == KITH_NEVER ? now_ns : sent->began_ns;
+    KITH_ASSERT(began_ns <= now_ns);
+    kith_ns there_ns = now_ns + sent->delay_ns;
+    if (packet->kind != SIM_PACKET_CENTRAL) {
+        if (packet->flags & SIM_PACKET_CARRIES)
+            sim_transfer_list(world, index, now_ns);
+        there_ns = sim_link_arrival(world, index, began_ns, now_ns, 0);
+    }
+    sim_schedule(world, packet->from, packet->to, there_ns, SIM_EVENT_DELIVER,
+                 index);
+}
+
+/* ---- connections */
+
+/* What has nothing to send, or need not send it any more, passes at once. */
+static void go_on(struct sim_world *world, struct sharing_line *line)
+{
+    KITH_ASSERT(!line->flows);
+    while (line->first != 0) {
+        const uint32_t index = line->first;
+        if (sim_link_holds(world, index))
+            return;
+        const struct sim_packet *packet = sim_packet_at(world, index);
+        if (packet->bytes > 0 && !(packet->flags & SIM_PACKET_CANCELLED)) {
+            line->flows = true;
+            begin(world, index);
+            return;
+        }
+        (void)sim_packet_next(world, &line->first);
+        arrive(world, index);
+    }
+}
+
+/* Its first packet has left, or will not. */
+static void pass(struct sim_world *world, struct sharing_line *line)
+{
+    KITH_ASSERT(line->flows && line->first != 0);
+    line->flows = false;
+    arrive(world, sim_packet_next(world, &line->first));
+    go_on(world, line);
+}
+
+void sim_sharing_send(struct sim_world *world, uint32_t index)
+{
+    struct sim_packet *packet = sim_packet_at(world, index);
+    struct sharing_packet *sent = packet_at(world, index);
+    struct sharing_line *line = line_at(world, line_of(packet));
+    if (sent == NULL || line == NULL)
+        return;
+    *sent =
+        (struct sharing_packet){.began_ns = KITH_NEVER, .left = packet->bytes};
+    if (packet->flags & SIM_PACKET_CARRIES)
+        sim_transfer_list(world, index, KITH_NEVER);
+    uint32_t *end_of = line->first == 0 ? &line->first : &line->last;
+    const bool idle = line->first == 0;
+    sim_packet_append(world, end_of, index);
+    line->last = index;
+    if (idle)
+        go_on(world, line);
+}
+
+void sim_sharing_send_alone(struct sim_world *world, uint32_t index,
+                            kith_ns delay_ns)
+{
+    const struct sim_packet *packet = sim_packet_at(world, index);
+    struct sharing_packet *sent = packet_at(world, index);
+    KITH_ASSERT(packet->kind == SIM_PACKET_CENTRAL && delay_ns >= 0);
+    if (sent == NULL)
+        return;
+    *sent = (struct sharing_packet){
+        .began_ns = KITH_NEVER, .delay_ns = delay_ns, .left = packet->bytes};
+    begin(world, index);
+}
+
+/* One that waits passes when it is its turn: a session has counted it. */
+void sim_sharing_cancel(struct sim_world *world, uint32_t index)
+{
+    struct sim_sharing *sharing = world->sharing;
+    const uint32_t at = line_of(sim_packet_at(world, index));
+    KITH_ASSERT(sim_packet_at(world, index)->flags & SIM_PACKET_CANCELLED);
+    if (at >= sharing->line_capacity || sharing->lines[at].first != index ||
+        !sharing->lines[at].flows)
+        return;
+    end(world, index);
+    pass(world, &sharing->lines[at]);
+}
+
+void sim_sharing_reset(struct sim_world *world, uint32_t link)
+{
+    struct sim_sharing *sharing = world->sharing;
+    for (uint32_t at = 2 * link; at < 2 * link + 2; at++) {
+        if (at >= sharing->line_capacity)
+            return;
+        struct sharing_line *line = &sharing->lines[at];
+        if (line->flows)
+            end(world, line->first);
+        line->flows = false;
+        sim_packet_free_all(world, &line->first);
+    }
+}
+
+void sim_sharing_turn(struct sim_world *world, uint32_t link, unsigned side)
+{
+    struct sim_sharing *sharing = world->sharing;
+    const uint32_t at = 2 * link + side;
+    KITH_ASSERT(side < 2);
+    if (at >= sharing->line_capacity)
+        return;
+    struct sharing_line *line = &sharing->lines[at];
+    if (line->flows)
+        end(world, line->first);
+    line->flows = false;
+    go_on(world, line);
+}
+
+/* ---- events */
+
+static void fail_late(struct sim_world *world)
+{
+    const uint64_t rate_bits = world->experiment->network.link.rate_bits;
+    sim_fail(world, KITH_ELIMIT,
+             "network: a message ends later than virtual time goes, at %" PRIu64
+             " bit/s shared by all under way; allowed: smaller messages, fewer "
+             "at once, or more network.rate",
+             rate_bits);
+}
+
+void sim_sharing_step(struct sim_world *world)
+{
+    struct sim_sharing *sharing = world->sharing;
+    const kith_ns now_ns = sim_time(world);
+    uint32_t index;
+    if (sharing->due_ns != now_ns)
+        return; /* stale: an earlier one has looked */
+    while (sim_flows_next(&sharing->flows, &index) <= now_ns) {
+        const struct sim_packet *packet = sim_packet_at(world, index);
+        (void)sim_flows_end(&sharing->flows, index, now_ns);
+        if (packet->kind == SIM_PACKET_CENTRAL)
+            arrive(world, index);
+        else
+            pass(world, &sharing->lines[line_of(packet)]);
+    }
+    sharing->due_ns = KITH_NEVER;
+    if (sim_flows_share(&sharing->flows, now_ns) != KITH_OK) {
+        sim_fail(world, KITH_ENOMEM, "no memory for the rates of flows");
+        return;
+    }
+    const kith_ns next_ns = sim_flows_next(&sharing->flows, &index);
+    if (next_ns < KITH_NEVER)
+        expect(world, next_ns);
+    else if (index != UINT32_MAX)
+        fail_late(world);
+}
