@@ -1,10 +1,10 @@
-/* See max_min.h. Filling takes the links by the share that their flows without
- * a rate would get: whoever stops at one link leaves the others at least as
- * large a share as before, so a heap whose keys are too small is put right
- * where it is looked at. */
+/* See max_min.h. What was filled below the lowest rate that has to change is as
+ * it was; from there on each link touched is looked at when filling comes to
+ * the rate at which its open flows would be stopped, or at which it stopped
+ * flows before. */
 #include "sim/max_min.h"
 
-#include <string.h>
+#include <math.h>
 
 #include "kith/assert.h"
 #include "sim/huge_pages.h"
@@ -59,7 +59,6 @@ void sim_rates_close(struct sim_rates *rates)
     sim_pages_free(rates->heap, rates->link_count * sizeof *rates->heap);
     sim_pages_free(rates->flows, rates->flow_capacity * sizeof *rates->flows);
     list_close(&rates->seeds);
-    list_close(&rates->links_affected);
     list_close(&rates->flows_affected);
     *rates = (struct sim_rates){.links = NULL};
 }
@@ -142,83 +141,7 @@ void sim_rates_remove(struct sim_rates *rates, uint32_t flow)
     removed->links = 0;
 }
 
-/* ---- who is affected */
-
-/* Its rate is found anew, and its links with it. */
-static bool affect(struct sim_rates *rates, uint32_t flow)
-{
-    struct sim_rate_flow *affected = &rates->flows[flow];
-    KITH_DEBUG_ASSERT(affected->links > 0);
-    if (affected->affected == rates->solution)
-        return true;
-    affected->affected = rates->solution;
-    affected->old_rate = affected->rate;
-    bool done = list_add(&rates->flows_affected, flow);
-    for (unsigned k = 0; k < affected->links; k++) {
-        struct sim_rate_link *link = &rates->links[affected->link[k]];
-        if (link->affected != rates->solution)
-            done = done && list_add(&rates->links_affected, affected->link[k]);
-        link->affected = rates->solution;
-    }
-    return done;
-}
-
-/* Does this flow, whose rate stands, still have its bottleneck, and does it
- * leave the others theirs? The link is full, its flows that were affected have
- * at most `fastest`, those that stopped there have that. */
-static bool stands(const struct sim_rate_link *link, uint32_t index,
-                   const struct sim_rate_flow *flow)
-{
-    const double more = 1 + SIM_RATE_TOLERANCE;
-    const bool is_full = link->rest <= SIM_RATE_TOLERANCE * link->capacity;
-    KITH_DEBUG_ASSERT(flow->rate > 0);
-    if (link->stops && flow->rate > link->fastest * more)
-        return false;
-    return flow->bottleneck != index ||
-           (is_full && flow->rate * more >= link->fastest);
-}
-
-/* False: no memory. */
-static bool affect_on(struct sim_rates *rates, uint32_t link, bool all)
-{
-    uint32_t place = rates->links[link].first;
-    KITH_DEBUG_ASSERT(link < rates->link_count);
-    while (place != 0) {
-        const uint32_t flow = (place - 1) / SIM_PATH_LINKS;
-        const struct sim_rate_flow *on = &rates->flows[flow];
-        if (on->affected != rates->solution &&
-            (all || !stands(&rates->links[link], link, on)) &&
-            !affect(rates, flow))
-            return false;
-        place = *neighbour(rates, place, true);
-    }
-    return true;
-}
-
-/* ---- filling */
-
-static bool is_before(const struct sim_rate_key *a,
-                      const struct sim_rate_key *b)
-{
-    KITH_DEBUG_ASSERT(a->share >= 0 && b->share >= 0);
-    return a->share != b->share ? a->share < b->share : a->link < b->link;
-}
-
-static void sift_down(struct sim_rates *rates, uint32_t at)
-{
-    struct sim_rate_key *heap = rates->heap;
-    const struct sim_rate_key key = heap[at];
-    KITH_DEBUG_ASSERT(at < rates->heap_count);
-    for (uint32_t child; (child = 2 * at + 1) < rates->heap_count; at = child) {
-        if (child + 1 < rates->heap_count &&
-            is_before(&heap[child + 1], &heap[child]))
-            child++;
-        if (!is_before(&heap[child], &key))
-            break;
-        heap[at] = heap[child];
-    }
-    heap[at] = key;
-}
+/* ---- links by the rate at which something happens to them */
 
 static double share_of(const struct sim_rate_link *link)
 {
@@ -226,38 +149,139 @@ static double share_of(const struct sim_rate_link *link)
     return link->rest > 0 ? link->rest / link->open : 0;
 }
 
-/* What the flows that are not affected leave of each link. */
-static void begin_filling(struct sim_rates *rates)
+/* INFINITY: nothing does. */
+static double key_of(const struct sim_rate_link *link)
 {
-    rates->heap_count = 0;
-    for (uint32_t i = 0; i < rates->links_affected.count; i++) {
-        const uint32_t index = rates->links_affected.items[i];
-        struct sim_rate_link *link = &rates->links[index];
-        double used = 0;
-        link->open = 0;
-        link->fastest = 0;
-        link->stops = false;
-        for (uint32_t place = link->first; place != 0;
-             place = *neighbour(rates, place, true)) {
-            const struct sim_rate_flow *flow =
-                &rates->flows[(place - 1) / SIM_PATH_LINKS];
-            if (flow->affected == rates->solution)
-                link->open++;
-            else
-                used += flow->rate;
-        }
-        KITH_DEBUG_ASSERT(link->open > 0);
-        link->rest = link->capacity - used;
-        rates->heap[rates->heap_count++] =
-            (struct sim_rate_key){share_of(link), index};
-    }
-    for (uint32_t at = rates->heap_count / 2; at-- > 0;)
-        sift_down(rates, at);
-    for (uint32_t i = 0; i < rates->flows_affected.count; i++)
-        rates->flows[rates->flows_affected.items[i]].rate = -1; /* open */
+    const double share = link->open > 0 ? share_of(link) : INFINITY;
+    KITH_DEBUG_ASSERT(link->level >= 0);
+    return link->level > 0 && link->level < share ? link->level : share;
 }
 
-/* The link is full: its flows that are open stop at this rate. */
+static bool is_before(const struct sim_rates *rates, uint32_t a, uint32_t b)
+{
+    const double one = rates->links[a].key, other = rates->links[b].key;
+    KITH_DEBUG_ASSERT(one >= 0 && other >= 0);
+    return one != other ? one < other : a < b;
+}
+
+static void put(struct sim_rates *rates, uint32_t at, uint32_t link)
+{
+    KITH_DEBUG_ASSERT(at < rates->heap_count);
+    rates->heap[at] = link;
+    rates->links[link].place = at + 1;
+}
+
+/* From the hole at `at`, up or down, to where the link belongs. */
+static void sift(struct sim_rates *rates, uint32_t at, uint32_t link)
+{
+    const uint32_t *heap = rates->heap;
+    KITH_DEBUG_ASSERT(at < rates->heap_count);
+    for (; at > 0 && is_before(rates, link, heap[(at - 1) / 2]);
+         at = (at - 1) / 2)
+        put(rates, at, heap[(at - 1) / 2]);
+    for (uint32_t child; (child = 2 * at + 1) < rates->heap_count; at = child) {
+        if (child + 1 < rates->heap_count &&
+            is_before(rates, heap[child + 1], heap[child]))
+            child++;
+        if (!is_before(rates, heap[child], link))
+            break;
+        put(rates, at, heap[child]);
+    }
+    put(rates, at, link);
+}
+
+/* To where its key belongs, into the heap or out of it. */
+static void rank(struct sim_rates *rates, uint32_t index)
+{
+    struct sim_rate_link *link = &rates->links[index];
+    link->key = key_of(link);
+    if (!isinf(link->key)) {
+        if (link->place == 0)
+            rates->heap_count++;
+        sift(rates, link->place == 0 ? rates->heap_count - 1 : link->place - 1,
+             index);
+    } else if (link->place > 0) {
+        const uint32_t at = link->place - 1;
+        const uint32_t last = rates->heap[--rates->heap_count];
+        KITH_DEBUG_ASSERT(rates->heap[at] == index);
+        link->place = 0;
+        if (last != index)
+            sift(rates, at, last);
+    }
+}
+
+/* ---- filling */
+
+/* What the flows with a rate leave of it, and the rate of those that have their
+ * bottleneck here. */
+static void touch(struct sim_rates *rates, uint32_t index)
+{
+    struct sim_rate_link *link = &rates->links[index];
+    KITH_DEBUG_ASSERT(link->touched != rates->solution);
+    link->touched = rates->solution;
+    link->rest = link->capacity;
+    link->level = 0;
+    link->open = 0;
+    for (uint32_t place = link->first; place != 0;
+         place = *neighbour(rates, place, true)) {
+        const struct sim_rate_flow *flow =
+            &rates->flows[(place - 1) / SIM_PATH_LINKS];
+        if (flow->rate < 0) {
+            link->open++;
+            continue;
+        }
+        link->rest -= flow->rate;
+        if (flow->bottleneck == index && flow->affected != rates->solution &&
+            flow->rate > link->level)
+            link->level = flow->rate;
+    }
+    rank(rates, index);
+}
+
+/* The flow's rate will be another one, if not lower than what is being filled.
+ * False: no memory. */
+static bool open_flow(struct sim_rates *rates, uint32_t index)
+{
+    struct sim_rate_flow *flow = &rates->flows[index];
+    KITH_DEBUG_ASSERT(flow->affected != rates->solution);
+    flow->affected = rates->solution;
+    flow->old_rate = flow->rate;
+    flow->rate = -1;
+    for (unsigned k = 0; k < flow->links; k++) {
+        struct sim_rate_link *link = &rates->links[flow->link[k]];
+        if (link->touched != rates->solution) {
+            touch(rates, flow->link[k]);
+            continue;
+        }
+        link->rest += flow->old_rate;
+        link->open++;
+        rank(rates, flow->link[k]);
+    }
+    return list_add(&rates->flows_affected, index);
+}
+
+/* The flows on this link that have kept their rates so far and are faster than
+ * `rate`, or have their bottleneck here where it is negative. */
+static bool open_on(struct sim_rates *rates, uint32_t index, double rate,
+                    uint32_t *opened)
+{
+    *opened = 0;
+    for (uint32_t place = rates->links[index].first; place != 0;
+         place = *neighbour(rates, place, true)) {
+        const uint32_t at = (place - 1) / SIM_PATH_LINKS;
+        const struct sim_rate_flow *flow = &rates->flows[at];
+        if (flow->affected == rates->solution ||
+            !(rate >= 0 ? flow->rate > rate : flow->bottleneck == index))
+            continue;
+        ++*opened;
+        if (!open_flow(rates, at))
+            return false;
+    }
+    return true;
+}
+
+/* The link is full: its open flows stop at this rate. Others' shares can only
+ * grow by that: their keys are put right when they are looked at. */
 static void stop_at(struct sim_rates *rates, uint32_t index, double rate)
 {
     KITH_DEBUG_ASSERT(rate >= 0);
@@ -270,52 +294,68 @@ static void stop_at(struct sim_rates *rates, uint32_t index, double rate)
         flow->rate = rate;
         flow->bottleneck = index;
         for (unsigned k = 0; k < flow->links; k++) {
-            struct sim_rate_link *link = &rates->links[flow->link[k]];
-            link->rest -= rate;
-            link->fastest = rate;
-            link->open--;
+            rates->links[flow->link[k]].rest -= rate;
+            rates->links[flow->link[k]].open--;
         }
     }
-    rates->links[index].stops = true;
 }
 
-static void fill(struct sim_rates *rates)
+/* The next link, at its rate: either it was full there before, and is so still
+ * or its flows go on; or its open flows get no more, unless faster ones give.
+ */
+static bool fill_link(struct sim_rates *rates, uint32_t index)
 {
-    begin_filling(rates);
-    while (rates->heap_count > 0) {
-        struct sim_rate_key *top = &rates->heap[0];
-        const struct sim_rate_link *link = &rates->links[top->link];
-        const double share = link->open > 0 ? share_of(link) : top->share;
-        if (link->open > 0 && share > top->share) {
-            top->share = share;
-            sift_down(rates, 0);
-            continue;
-        }
-        if (link->open > 0)
-            stop_at(rates, top->link, top->share);
-        *top = rates->heap[--rates->heap_count];
-        if (rates->heap_count > 0)
-            sift_down(rates, 0);
+    struct sim_rate_link *link = &rates->links[index];
+    const double rate = link->key;
+    uint32_t opened = 0;
+    if (rate < key_of(link)) {
+        rank(rates, index);
+        return true;
     }
+    if (link->level > 0 && rate == link->level) {
+        link->level = 0;
+        if (link->rest - link->open * rate >
+                SIM_RATE_TOLERANCE * link->capacity &&
+            !open_on(rates, index, -1, &opened))
+            return false;
+    } else {
+        if (!open_on(rates, index, rate * (1 + SIM_RATE_TOLERANCE), &opened))
+            return false;
+        if (opened == 0)
+            stop_at(rates, index, rate);
+    }
+    rank(rates, index);
+    return true;
+}
+
+/* Flows that came have no rate. */
+static bool open_new(struct sim_rates *rates, uint32_t link)
+{
+    KITH_DEBUG_ASSERT(rates->links[link].touched == rates->solution);
+    for (uint32_t place = rates->links[link].first; place != 0;
+         place = *neighbour(rates, place, true)) {
+        const uint32_t flow = (place - 1) / SIM_PATH_LINKS;
+        if (rates->flows[flow].rate == 0 && !open_flow(rates, flow))
+            return false;
+    }
+    return true;
 }
 
 enum kith_err sim_rates_solve(struct sim_rates *rates)
 {
     bool done = !rates->out_of_memory;
-    rates->flows_affected.count = rates->links_affected.count = 0;
+    rates->flows_affected.count = rates->heap_count = 0;
     rates->solution++;
     KITH_ASSERT(rates->solution != 0);
     for (uint32_t i = 0; i < rates->seeds.count; i++) {
-        rates->links[rates->seeds.items[i]].changed = false;
-        done = done && affect_on(rates, rates->seeds.items[i], true);
+        const uint32_t link = rates->seeds.items[i];
+        rates->links[link].changed = false;
+        if (rates->links[link].touched != rates->solution)
+            touch(rates, link);
+        done = done && open_new(rates, link);
     }
     rates->seeds.count = 0;
-    for (uint32_t before = 0; done && rates->flows_affected.count > before;) {
-        before = rates->flows_affected.count;
-        fill(rates);
-        const uint32_t links = rates->links_affected.count;
-        for (uint32_t i = 0; done && i < links; i++)
-            done = affect_on(rates, rates->links_affected.items[i], false);
-    }
+    while (done && rates->heap_count > 0)
+        done = fill_link(rates, rates->heap[0]);
     return done ? KITH_OK : KITH_ENOMEM;
 }

@@ -7,16 +7,20 @@
  *            rates grow at the same speed, and those that cross a link which
  *            becomes full stop there
  *
- * After flows have come or gone, those are computed anew whose bottleneck may
- * have changed, the others keep their rates. First the flows on the links
- * concerned share what the others leave; then whoever of the others has no
- * bottleneck any more joins them, until nobody does.
+ * After flows have come or gone, those alone are computed anew whose rates may
+ * change. Filling goes through rates in ascending order, so a flow keeps its
+ * rate until filling comes to a link on its path that
+ *
+ *   gets full below it   the flow is faster there than who stops: it gives
+ *   was its bottleneck   and is not full any more at its rate: it takes more
+ *
+ * and is open from then on: it stops at a link as the others do.
  *
  * Source  Bertsekas, Gallager, "Data Networks", 1992, 6.5.2; who is affected:
  *         Ros-Giralt et al., "On the bottleneck structure of congestion-
  *         controlled networks", SIGMETRICS 2020.
- * Cost    O(1) for a flow alone on its links; else O(n log n) a round, n flows
- *         and links affected, rounds as far as a change travels.
+ * Cost    O(1) for a flow alone on its links; else the flows on the links that
+ *         are touched, and O(log n) for each that is affected.
  * Order   a function of the order of calls: no pointer, no hash.
  * Test    unit/test_max_min.c: another algorithm's rates, 1e-9. */
 #ifndef KITH_SIM_MAX_MIN_H
@@ -35,29 +39,25 @@
 
 struct sim_rate_link {
     double capacity; /* > 0, bytes a nanosecond */
-    /* Of the round: what flows that are not affected leave, less what has been
-     * given; the fastest flow that is. */
-    double rest, fastest;
-    uint32_t first;    /* chain of its flows: 1 + place */
-    uint32_t open;     /* of the round: flows without a rate yet */
-    uint32_t affected; /* the solution in which it was last */
-    bool changed;      /* flows have come or gone since the last solution */
-    bool stops;        /* of the round: flows stopped here, at `fastest` */
+    uint32_t first;  /* chain of its flows: 1 + place */
+    bool changed;    /* flows have come or gone since the last solution */
+    /* Of the solution in which it was touched last: */
+    uint32_t touched;
+    double rest;    /* what flows with a rate leave */
+    uint32_t open;  /* flows without */
+    double level;   /* rate of those that have their bottleneck here; 0: none */
+    double key;     /* the rate at which it is looked at */
+    uint32_t place; /* in the heap: 1 + index; 0: not there */
 };
 
 struct sim_rate_flow {
-    double rate;     /* 0: until the next solution */
+    double rate;     /* 0: until the next solution; -1: open, within one */
     double old_rate; /* before the solution that last affected it */
     uint32_t link[SIM_PATH_LINKS];
     uint32_t next[SIM_PATH_LINKS], previous[SIM_PATH_LINKS]; /* 1 + place */
     uint32_t bottleneck;
     uint32_t affected;
     uint8_t links; /* on its path; 0: the flow is none */
-};
-
-struct sim_rate_key { /* a link that will be full at this rate of its flows */
-    double share;
-    uint32_t link;
 };
 
 /* Grows by doubling: a list that is worked off. */
@@ -69,11 +69,11 @@ struct sim_rate_list {
 struct sim_rates {
     struct sim_rate_link *links; /* (link_count) */
     struct sim_rate_flow *flows; /* (flow_capacity), by their owner's numbers */
-    struct sim_rate_key *heap;   /* (link_count), by share, then link */
+    uint32_t *heap;              /* (link_count) links, by key, then number */
     uint32_t link_count, flow_capacity, heap_count;
     uint32_t solution;
     bool out_of_memory;
-    struct sim_rate_list seeds, links_affected, flows_affected;
+    struct sim_rate_list seeds, flows_affected;
 };
 
 KITH_MUST_CHECK enum kith_err sim_rates_open(struct sim_rates *rates,
