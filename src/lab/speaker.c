@@ -13,16 +13,18 @@
 #include "src/lab/process.h"
 #include "src/lab/records.h"
 
-/* Records kept while the pipe is full: 2 MiB. */
+/* Records kept while the pipe is full: 2 MiB; of a run that is recorded, whose
+ * journal is worth nothing with a gap, up to 128 MiB. */
 #define QUEUE_RECORDS 4096u
+#define QUEUE_RECORDED (64 * QUEUE_RECORDS)
 /* How long a record that must arrive waits for room. */
 #define MUST_WAIT_MS 5000
 
 struct kith_speaker {
     const struct kith_lab_place *place;
     struct kith_listener listener;
-    struct lab_record *queue; /* (QUEUE_RECORDS) ring */
-    uint32_t first, count;
+    struct lab_record *queue; /* (capacity) ring */
+    uint32_t capacity, first, count;
     uint64_t dropped;
     uint32_t part;    /* of the journal: the next one */
     kith_ns start_ns; /* the common instant; 0: not yet told */
@@ -33,9 +35,28 @@ static void flush_queue(struct kith_speaker *speaker, int wait_ms)
     while (speaker->count > 0 &&
            kith_lab_record_send(speaker->place->rows_fd,
                                 &speaker->queue[speaker->first], wait_ms)) {
-        speaker->first = (speaker->first + 1) % QUEUE_RECORDS;
+        speaker->first = (speaker->first + 1) % speaker->capacity;
         speaker->count--;
     }
+}
+
+/* false: it is full, and stays as large as it is. */
+static bool has_room(struct kith_speaker *speaker)
+{
+    const uint32_t old = speaker->capacity;
+    if (speaker->count < old)
+        return true;
+    if (!speaker->place->records || old >= QUEUE_RECORDED)
+        return false;
+    struct lab_record *queue =
+        realloc(speaker->queue, 2 * (size_t)old * sizeof *queue);
+    if (queue == NULL)
+        return false;
+    /* What stood before the first one follows the last one now. */
+    memcpy(queue + old, queue, speaker->first * sizeof *queue);
+    speaker->queue = queue;
+    speaker->capacity = 2 * old;
+    return true;
 }
 
 static void speak(struct kith_speaker *speaker, struct lab_record *record,
@@ -50,11 +71,11 @@ static void speak(struct kith_speaker *speaker, struct lab_record *record,
         kith_lab_record_send(speaker->place->rows_fd, record,
                              must_arrive ? MUST_WAIT_MS : 0))
         return;
-    if (speaker->count == QUEUE_RECORDS) {
+    if (!has_room(speaker)) {
         speaker->dropped++;
         return;
     }
-    speaker->queue[(speaker->first + speaker->count++) % QUEUE_RECORDS] =
+    speaker->queue[(speaker->first + speaker->count++) % speaker->capacity] =
         *record;
 }
 
@@ -240,7 +261,8 @@ enum kith_err kith_speaker_open(const struct kith_lab_place *place,
     struct kith_speaker *speaker = calloc(1, sizeof *speaker);
     if (speaker == NULL)
         return KITH_ENOMEM;
-    speaker->queue = calloc(QUEUE_RECORDS, sizeof *speaker->queue);
+    speaker->capacity = QUEUE_RECORDS;
+    speaker->queue = calloc(speaker->capacity, sizeof *speaker->queue);
     if (speaker->queue == NULL) {
         free(speaker);
         return KITH_ENOMEM;
