@@ -25,6 +25,7 @@ HOLDS = {
     "ipsec_mb": "AES-GCM by ipsec-mb",
     "peer": "one real peer: sockets and threads",
     "sim": "the same node in virtual time",
+    "plan": "closed forms of speed and memory",
     "keys": "keys and certificates on disk",
     "rundb": "run databases, recordings, sweeps",
     "worker": "the queue that owns a peer's vectors",

@@ -119,6 +119,8 @@ UNIT = \
   tests/unit/test_peer_file \
   tests/unit/test_piece_patience \
   tests/unit/test_pieces \
+  tests/unit/test_plan \
+  tests/unit/test_plan_batch \
   tests/unit/test_pool \
   tests/unit/test_products \
   tests/unit/test_replicas \

@@ -27,7 +27,7 @@ check() {
 }
 
 archives="libkith_base.a libkith_wire.a libkith_core.a libkith_gossip.a libkith_model.a
-    libkith_session.a"
+    libkith_plan.a libkith_session.a"
 [ -f libkith_libcrypto.a ] && archives="$archives libkith_libcrypto.a"
 for archive in $archives; do
     check "$archive" >"$scratch/breaches" ||

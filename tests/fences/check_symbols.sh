@@ -1,5 +1,5 @@
 #!/bin/sh
-# Goal: base, wire, core, plug-ins and session reach for nothing but what their
+# Goal: base, wire, core, plug-ins, plan and session reach for nothing but what their
 # allow-list names: no clock, heap, file, thread or rand.
 # Method: nm -u of each archive, less what the floors define themselves, against
 # tests/fences/FLOOR.allow. A name in the list that nobody uses is no breach.
@@ -35,6 +35,7 @@ check libkith_core.a "$fences/core.allow" \
     libkith_gossip.a libkith_wire.a libkith_base.a || fail "core"
 check libkith_gossip.a "$fences/plugins.allow" \
     libkith_backend.a libkith_wire.a libkith_base.a || fail "gossip"
+check libkith_plan.a "$fences/plan.allow" libkith_base.a || fail "plan"
 check libkith_model.a "$fences/plugins.allow" \
     libkith_backend.a libkith_base.a || fail "model"
 check libkith_session.a "$fences/session.allow" \

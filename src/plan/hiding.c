@@ -1,0 +1,44 @@
+/* G1 to G3: does an exchange hide behind the steps between two of them?
+ *
+ * Lemma 2's question turned round: in gossip every peer is a server, of its own
+ * neighbours alone. Test: unit/test_plan.c. */
+#include <math.h>
+
+#include "plan_range.h"
+
+static enum kith_err check(const struct kith_plan_exchange *exchange,
+                           char *error)
+{
+    const struct plan_range ranges[] = {
+        PLAN_BYTES("model_bytes", exchange->model_bytes),
+        {"share", exchange->share, 0, KITH_PLAN_COUNT_MAX, true},
+        {"fan_out", exchange->fan_out, 0, KITH_PLAN_COUNT_MAX, false},
+        PLAN_BYTES("up", exchange->up),
+        PLAN_BYTES("down", exchange->down),
+        {"latency_s", exchange->latency_s, 0, KITH_PLAN_SECONDS_MAX, false},
+        {"codec_s", exchange->codec_s, 0, KITH_PLAN_SECONDS_MAX, false},
+        PLAN_SECONDS("step_s", exchange->step_s),
+        {"interval", exchange->interval, 1, KITH_PLAN_COUNT_MAX, false},
+        {"overlap", exchange->overlap, 0, 1, false}};
+    return PLAN_CHECK(ranges, error);
+}
+
+enum kith_err kith_plan_hiding(const struct kith_plan_exchange *exchange,
+                               struct kith_plan_hiding *out, char *error)
+{
+    const enum kith_err err = check(exchange, error);
+    if (err != KITH_OK)
+        return err;
+    const double message_s = exchange->share * exchange->model_bytes /
+                             fmin(exchange->up, exchange->down);
+    const double steps_s = exchange->interval * exchange->step_s;
+    out->exchange_s =
+        exchange->latency_s + exchange->fan_out * message_s + exchange->codec_s;
+    out->interval = kith_plan_whole_up(out->exchange_s / exchange->step_s);
+    out->step_s = exchange->step_s +
+                  fmax(0, out->exchange_s - exchange->overlap * steps_s) /
+                      exchange->interval;
+    out->efficiency = exchange->step_s / out->step_s;
+    out->fan_out = kith_plan_whole_down(steps_s / message_s);
+    return KITH_OK;
+}

@@ -1,0 +1,51 @@
+/* Lemma 1: S(G) = G (1 + R) / (1 + G R), and what it says backwards.
+ *
+ * Source: Zou et al., Lemma 1. Test: unit/test_plan.c (T2.1). */
+#include <math.h>
+
+#include "plan_range.h"
+
+#define RATIO_MAX 1e9
+
+enum kith_err kith_plan_speedup(double workers, double ratio,
+                                struct kith_plan_speedup *out, char *error)
+{
+    const struct plan_range ranges[] = {
+        {"workers", workers, 1, KITH_PLAN_COUNT_MAX, false},
+        {"ratio", ratio, 0, RATIO_MAX, false}};
+    const enum kith_err err = PLAN_CHECK(ranges, error);
+    if (err != KITH_OK)
+        return err;
+    out->efficiency = (1 + ratio) / (1 + workers * ratio);
+    out->speedup = workers * out->efficiency;
+    out->limit = ratio > 0 ? 1 + 1 / ratio : (double)INFINITY;
+    return KITH_OK;
+}
+
+enum kith_err kith_plan_workers(double alpha, double ratio, double *workers,
+                                char *error)
+{
+    const struct plan_range ranges[] = {{"alpha", alpha, 0, 1, true},
+                                        {"ratio", ratio, 0, RATIO_MAX, true}};
+    const enum kith_err err = PLAN_CHECK(ranges, error);
+    if (err != KITH_OK)
+        return err;
+    *workers = (1 + ratio - alpha) / (alpha * ratio);
+    return KITH_OK;
+}
+
+enum kith_err kith_plan_ratio(double alpha, double workers, double *ratio,
+                              char *error)
+{
+    const struct plan_range alphas[] = {{"alpha", alpha, 0, 1, true}};
+    enum kith_err err = PLAN_CHECK(alphas, error);
+    if (err != KITH_OK)
+        return err;
+    const struct plan_range counts[] = {
+        {"workers", workers, 1 / alpha, KITH_PLAN_COUNT_MAX, true}};
+    err = PLAN_CHECK(counts, error);
+    if (err != KITH_OK)
+        return err;
+    *ratio = (1 - alpha) / (alpha * workers - 1);
+    return KITH_OK;
+}
