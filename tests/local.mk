@@ -87,6 +87,7 @@ UNIT = \
   tests/unit/test_liveness \
   tests/unit/test_loader \
   tests/unit/test_log_limit \
+  tests/unit/test_machine \
   tests/unit/test_manifest \
   tests/unit/test_max_min \
   tests/unit/test_member \

@@ -13,6 +13,7 @@ libkith_experiment_a_SOURCES = \
   src/experiment/key_table.h \
   src/experiment/link_law.c \
   src/experiment/load.c \
+  src/experiment/machine_file.c \
   src/experiment/names_file.c \
   src/experiment/peer_file.c \
   src/experiment/read_file.h \

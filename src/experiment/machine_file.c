@@ -1,0 +1,192 @@
+/* A machine's file: kith/machine.h has its form. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "kith/experiment.h"
+#include "kith/machine.h"
+#include "kith/text.h"
+#include "read_file.h"
+#include "schema.h"
+#include "yaml_tree.h"
+
+#define AT(field)                                                              \
+    .offset = offsetof(struct kith_machine, field),                            \
+    .size = sizeof(((struct kith_machine *)0)->field)
+
+static const struct key machine_keys[] = {
+    {"model", KEY_NAME, KEY_REQUIRED, AT(model),
+     .help = "what was trained: kith list models"},
+    {"values", KEY_U64, KEY_REQUIRED, AT(values), .low = 1,
+     .high = KITH_PARAMETERS_MAX, .help = "its parameters"},
+    {"cores", KEY_U32, KEY_REQUIRED, AT(cores), .low = 1, .high = 4096,
+     .help = "that a process may use"},
+    {"steps", KEY_CUSTOM, KEY_REQUIRED,
+     .allowed = "a list such as [{batch: 16, threads: 1, time: 61us}]",
+     .help = "medians of training steps"},
+    {"example", KEY_U64, AT(example_bytes), .low = 0, .high = 1e15,
+     .initial = "0", .help = "bytes of memory an example of a batch takes"},
+    {"suites", KEY_CUSTOM,
+     .allowed = "a list such as [{suite: AESGCM, seal: 5GB, open: 6GB}]",
+     .help = "what a core seals and opens per second"},
+    {"socket", KEY_RATE, .allowed = "a rate such as 5GB", AT(socket_bits),
+     .help = "what a core sends and receives per second"},
+    {"merge", KEY_RATE, .allowed = "a rate such as 5GB", AT(merge_bits),
+     .help = "bytes of models that a core merges per second"},
+    {"handshake", KEY_TIME, AT(handshake_ns), .low = 0, .high = 60,
+     .initial = "0s", .help = "processor time of both ends"},
+    {.path = NULL},
+};
+
+static const char *const step_words = "{batch: 16, threads: 1, time: 61us}",
+                         *const suite_words =
+                             "{suite: AESGCM, seal: 5GB, open: 6GB}";
+
+/* The scalar `key` of a mapping of three, or NULL. */
+static const char *text_of(const struct tree *tree,
+                           const struct tree_item *item, const char *key)
+{
+    const struct tree_item *child = kith_yaml_child(tree, item, key);
+    return item->kind == TREE_MAP && item->count == 3 && child != NULL &&
+                   child->kind == TREE_SCALAR
+               ? child->text
+               : NULL;
+}
+
+static bool is_count(const char *text, uint64_t most, uint32_t *out)
+{
+    uint64_t value = 0;
+    if (text == NULL || kith_text_u64(text, &value) != KITH_OK || value < 1 ||
+        value > most)
+        return false;
+    *out = (uint32_t)value;
+    return true;
+}
+
+/* Longer than a step ever is. */
+#define STEP_NS_MAX (INT64_C(1000000) * 1000000000)
+
+static enum kith_err read_step(const struct tree *tree,
+                               const struct tree_item *item,
+                               struct kith_machine *machine)
+{
+    struct kith_machine_step *step = &machine->steps[machine->step_count++];
+    const char *time = text_of(tree, item, "time");
+    if (is_count(text_of(tree, item, "batch"), UINT32_MAX, &step->batch) &&
+        is_count(text_of(tree, item, "threads"), 4096, &step->threads) &&
+        time != NULL && kith_text_time(time, &step->time_ns) == KITH_OK &&
+        step->time_ns > 0 && step->time_ns <= STEP_NS_MAX)
+        return KITH_OK;
+    return kith_yaml_refuse_value(tree, item, "steps",
+                                  "%s with whole numbers from 1 and a time "
+                                  "above 0",
+                                  step_words);
+}
+
+static enum kith_err read_suite(const struct tree *tree,
+                                const struct tree_item *item,
+                                struct kith_machine *machine)
+{
+    struct kith_machine_suite *suite = &machine->suites[machine->suite_count++];
+    const char *name = text_of(tree, item, "suite");
+    const char *seal = text_of(tree, item, "seal");
+    const char *open = text_of(tree, item, "open");
+    if (name != NULL && seal != NULL && open != NULL &&
+        kith_text_copy(suite->name, sizeof suite->name, name) &&
+        kith_text_rate(seal, &suite->seal_bits) == KITH_OK &&
+        kith_text_rate(open, &suite->open_bits) == KITH_OK)
+        return KITH_OK;
+    return kith_yaml_refuse_value(tree, item, "suites",
+                                  "%s with two rates above 0", suite_words);
+}
+
+typedef enum kith_err read_entry(const struct tree *tree,
+                                 const struct tree_item *item,
+                                 struct kith_machine *machine);
+
+/* A list of at most `most` entries, where it is given. */
+static enum kith_err read_list(const struct tree *tree, const char *key,
+                               uint32_t most, read_entry *read,
+                               struct kith_machine *machine)
+{
+    const struct tree_item *list = kith_yaml_find(tree, key);
+    if (list == NULL)
+        return KITH_OK;
+    if (list->kind != TREE_LIST || list->count == 0 || list->count > most)
+        return kith_yaml_refuse_value(
+            tree, list, key, "a list of 1 to %u entries", (unsigned)most);
+    const struct tree_item *item = kith_yaml_first(tree, list);
+    for (; item != NULL; item = kith_yaml_next(tree, item)) {
+        const enum kith_err err = read(tree, item, machine);
+        if (err != KITH_OK)
+            return err;
+    }
+    return KITH_OK;
+}
+
+enum kith_err kith_machine_parse(const char *name, const char *text,
+                                 size_t size, struct kith_machine *machine,
+                                 char *error)
+{
+    struct tree tree;
+    memset(machine, 0, sizeof *machine);
+    enum kith_err err = kith_yaml_open(&tree, name, text, size, error);
+    if (err == KITH_OK)
+        err = kith_schema_read(machine_keys, &tree, machine);
+    if (err == KITH_OK)
+        err = read_list(&tree, "steps", KITH_MACHINE_STEPS_MAX, read_step,
+                        machine);
+    if (err == KITH_OK)
+        err = read_list(&tree, "suites", KITH_MACHINE_SUITES_MAX, read_suite,
+                        machine);
+    kith_yaml_close(&tree);
+    return err;
+}
+
+enum kith_err kith_machine_load(const char *path, struct kith_machine *machine,
+                                char *error)
+{
+    char *text;
+    size_t size;
+    enum kith_err err = kith_experiment_read_file(path, &text, &size, error);
+    if (err != KITH_OK)
+        return err;
+    err = kith_machine_parse(path, text, size, machine, error);
+    free(text);
+    return err;
+}
+
+/* The measurement nearest to the batch, but for `other`; NULL: none. */
+static const struct kith_machine_step *
+nearest(const struct kith_machine *machine, uint32_t batch, uint32_t threads,
+        const struct kith_machine_step *other)
+{
+    const struct kith_machine_step *best = NULL;
+    for (uint32_t i = 0; i < machine->step_count; i++) {
+        const struct kith_machine_step *step = &machine->steps[i];
+        if (step->threads != threads ||
+            (other != NULL && step->batch == other->batch))
+            continue;
+        if (best == NULL || fabs((double)step->batch - batch) <
+                                fabs((double)best->batch - batch))
+            best = step;
+    }
+    return best;
+}
+
+double kith_machine_step_s(const struct kith_machine *machine, uint32_t batch,
+                           uint32_t threads)
+{
+    const struct kith_machine_step *a = nearest(machine, batch, threads, NULL);
+    KITH_ASSERT(machine->step_count <= KITH_MACHINE_STEPS_MAX);
+    if (a == NULL)
+        return (double)NAN;
+    const double time_s = 1e-9 * (double)a->time_ns;
+    const struct kith_machine_step *b = nearest(machine, batch, threads, a);
+    if (b == NULL)
+        return time_s * batch / a->batch;
+    const double slope =
+        (1e-9 * (double)b->time_ns - time_s) / ((double)b->batch - a->batch);
+    return fmax(1e-9, time_s + slope * ((double)batch - a->batch));
+}
