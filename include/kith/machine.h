@@ -18,6 +18,7 @@
 #ifndef KITH_MACHINE_H
 #define KITH_MACHINE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "kith/err.h"
