@@ -75,7 +75,10 @@ KITH_MUST_CHECK enum kith_err kith_plan_servers(double model_bytes,
  *   alpha = T_C / (T_C + max(0, T_X - o tau T_C) / tau)
  *   f    <= tau T_C B / (c S_p)         most neighbours that interval hides
  *
- * Unlike Lemma 1's it does not fall with the number of peers. */
+ * Unlike Lemma 1's it does not fall with the number of peers. T_X is of lines
+ * that never wait. Where all send at once, each to its neighbours in turn, the
+ * last of f messages begins f - 1 of them late and finds at most f - 1 others
+ * before it at its receiver: no more than 2 f - 1 messages pass in all. */
 struct kith_plan_exchange {
     double model_bytes; /* S_p */
     double share;       /* c: a message beside the model */
@@ -93,6 +96,7 @@ struct kith_plan_hiding {
     double efficiency; /* alpha at the given tau */
     double step_s;     /* T_C / alpha: a step, with what is not hidden */
     double fan_out;    /* most f of the given tau, whole; may be 0 */
+    double exchange_most_s, step_most_s; /* with 2 f - 1 messages */
 };
 KITH_MUST_CHECK enum kith_err
 kith_plan_hiding(const struct kith_plan_exchange *exchange,

@@ -23,6 +23,16 @@ static enum kith_err check(const struct kith_plan_exchange *exchange,
     return PLAN_CHECK(ranges, error);
 }
 
+/* T_C / alpha of an exchange that takes so long. */
+static double step_of(const struct kith_plan_exchange *exchange,
+                      double exchange_s)
+{
+    const double hidden_s =
+        exchange->overlap * exchange->interval * exchange->step_s;
+    return exchange->step_s +
+           fmax(0, exchange_s - hidden_s) / exchange->interval;
+}
+
 enum kith_err kith_plan_hiding(const struct kith_plan_exchange *exchange,
                                struct kith_plan_hiding *out, char *error)
 {
@@ -31,14 +41,15 @@ enum kith_err kith_plan_hiding(const struct kith_plan_exchange *exchange,
         return err;
     const double message_s = exchange->share * exchange->model_bytes /
                              fmin(exchange->up, exchange->down);
-    const double steps_s = exchange->interval * exchange->step_s;
-    out->exchange_s =
-        exchange->latency_s + exchange->fan_out * message_s + exchange->codec_s;
+    const double fixed_s = exchange->latency_s + exchange->codec_s;
+    const double fan_out = exchange->fan_out;
+    out->exchange_s = fixed_s + fan_out * message_s;
+    out->exchange_most_s = fixed_s + fmax(fan_out, 2 * fan_out - 1) * message_s;
     out->interval = kith_plan_whole_up(out->exchange_s / exchange->step_s);
-    out->step_s = exchange->step_s +
-                  fmax(0, out->exchange_s - exchange->overlap * steps_s) /
-                      exchange->interval;
+    out->step_s = step_of(exchange, out->exchange_s);
+    out->step_most_s = step_of(exchange, out->exchange_most_s);
     out->efficiency = exchange->step_s / out->step_s;
-    out->fan_out = kith_plan_whole_down(steps_s / message_s);
+    out->fan_out =
+        kith_plan_whole_down(exchange->interval * exchange->step_s / message_s);
     return KITH_OK;
 }

@@ -134,6 +134,46 @@ static void test_hiding(void **state)
     exchange.overlap = 0;
     assert_int_equal(kith_plan_hiding(&exchange, &found, error), KITH_OK);
     is("G2 alpha, nothing overlaps", 20.0 / 40, found.efficiency, 1e-12);
+    is("three messages at most, ms", 85, 1e3 * found.exchange_most_s, 1e-9);
+    is("step at most, ms", 20 + 85.0 / 3, 1e3 * found.step_most_s, 1e-9);
+}
+
+/* Messages' times until the last one is there, where everybody sends to its
+ * neighbours in turn and lines take what comes first. */
+static double lines_of(const char *name, uint32_t peers, double *degree)
+{
+    struct kith_topology topology;
+    double free_at[64] = {0}, last = 0;
+    kith_id ids[KITH_DEGREE_MAX];
+    assert_true(peers <= 64);
+    assert_int_equal(
+        kith_topology_open(kith_topology_find(name), peers, &topology),
+        KITH_OK);
+    *degree = kith_topology_degree(&topology, 0);
+    for (uint32_t turn = 0; turn < (uint32_t)*degree; turn++)
+        for (kith_id i = 0; i < peers; i++) {
+            assert_int_equal(
+                kith_topology_neighbours(&topology, i, 0, ids, NULL),
+                (uint32_t)*degree);
+            double *const line = &free_at[ids[turn]];
+            *line = fmax(*line, turn) + 1;
+            last = fmax(last, *line);
+        }
+    return last;
+}
+
+static void test_lines(void **state)
+{
+    static const char *const graphs[] = {"ring", "torus", "hypercube",
+                                         "exponential", "complete"};
+    (void)state;
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+        double degree;
+        const double took = lines_of(graphs[i], 16, &degree);
+        printf("  %-12s f %g: between %g and %g messages, found %g\n",
+               graphs[i], degree, degree, 2 * degree - 1, took);
+        assert_true(took >= degree && took <= 2 * degree - 1);
+    }
 }
 
 /* The closed forms against the graphs that runs use. */
@@ -285,6 +325,7 @@ int main(void)
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_servers),
         cmocka_unit_test(test_hiding),
+        cmocka_unit_test(test_lines),
         cmocka_unit_test(test_mixing),
         cmocka_unit_test(test_joins_and_memory),
         cmocka_unit_test(test_gamma),
