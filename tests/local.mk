@@ -266,6 +266,7 @@ INTEGRATION = \
   tests/integration/test_cli_manual.sh \
   tests/integration/test_cli_memory.sh \
   tests/integration/test_cli_model.sh \
+  tests/integration/test_cli_plan.sh \
   tests/integration/test_cli_progress.sh \
   tests/integration/test_cli_refuses.sh \
   tests/integration/test_cli_runs.sh \

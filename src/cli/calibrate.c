@@ -9,21 +9,17 @@
 #include "kith/backend.h"
 #include "kith/worker.h"
 
-static int measure(const struct cli_arguments *arguments,
-                   const struct kith_experiment *experiment, kith_ns *step_ns)
+int kith_cli_measure_step(const struct cli_arguments *arguments,
+                          const struct kith_experiment *experiment,
+                          const struct kith_examples *train, uint32_t threads,
+                          kith_ns *step_ns)
 {
-    struct kith_dataset dataset = {.close = NULL};
-    bool has;
     char error[KITH_DATA_ERROR_BYTES] = "";
-    const int code =
-        kith_cli_dataset_open(arguments, experiment, &dataset, &has);
-    if (code != KITH_EXIT_OK)
-        return code;
-    kith_backend_threads(1);
+    kith_backend_threads(threads);
     const struct kith_worker_config config = {
         .task = kith_experiment_task(experiment, NULL),
         .backend = experiment->backend,
-        .train = has ? &dataset.train : NULL,
+        .train = train,
         .steps = KITH_MEASURED_STEPS,
         .peers = experiment->peers,
         .ahead = true,
@@ -34,8 +30,21 @@ static int measure(const struct cli_arguments *arguments,
         *step_ns = kith_worker_median_step(worker);
         kith_worker_close(worker);
     }
-    kith_dataset_close(&dataset);
     return kith_cli_check(arguments, err, error);
+}
+
+static int measure(const struct cli_arguments *arguments,
+                   const struct kith_experiment *experiment, kith_ns *step_ns)
+{
+    struct kith_dataset dataset = {.close = NULL};
+    bool has;
+    int code = kith_cli_dataset_open(arguments, experiment, &dataset, &has);
+    if (code != KITH_EXIT_OK)
+        return code;
+    code = kith_cli_measure_step(arguments, experiment,
+                                 has ? &dataset.train : NULL, 1, step_ns);
+    kith_dataset_close(&dataset);
+    return code;
 }
 
 /* Where a top-level line "compute:" begins, or NULL. */

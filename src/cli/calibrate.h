@@ -17,5 +17,11 @@ int kith_cli_calibrate_compute(const struct cli_arguments *arguments,
 /* The same where `arguments` ask for it; a run that goes on (--resume) has its
  * choice in its checkpoint: KITH_EXIT_USAGE. */
 int kith_cli_calibrate_if(const struct cli_arguments *arguments, bool lab);
+/* The median step of the experiment's peer, with so many threads. train: NULL
+ * where its model needs no data. 0, or an exit code. */
+int kith_cli_measure_step(const struct cli_arguments *arguments,
+                          const struct kith_experiment *experiment,
+                          const struct kith_examples *train, uint32_t threads,
+                          kith_ns *step_ns);
 
 #endif

@@ -81,7 +81,9 @@
     X(TARGET_LOSS, "--target-loss", "X",                                       \
       "time to target is to this test loss [target_loss of the file]")         \
     X(TARGET, "--target", "WHAT=X",                                            \
-      "time, steps and bytes are to this, as accuracy=0.85 or loss=0.5")       \
+      "time, steps and bytes are to this, as accuracy=0.85 or loss=0.5; "      \
+      "plan: "                                                                 \
+      "efficiency=0.9")                                                        \
     X(BASELINE, "--baseline", "SETTING",                                       \
       "differences from it, paired over seeds: KEY=VALUE or a cell's name")    \
     X(TABLE, "--table", "COLUMNS",                                             \
@@ -112,6 +114,12 @@
     X(RUN, "--run", "K", "this one run of the search alone, here")             \
     X(LAB, "--lab", NULL, "real processes in place of simulations")            \
     X(KEEP, "--keep", "FILE", "write the run's experiment, for kith sim")      \
+    X(MEASURE, "--measure", NULL,                                              \
+      "measure this machine and write it into the file of --machine")          \
+    X(MACHINE, "--machine", "FILE",                                            \
+      "what kith plan --measure wrote [--measure: machine.yaml; else none]")   \
+    X(MEMORY, "--memory", "SIZE",                                              \
+      "of a peer, such as 4GB: the batch must fit it")                         \
     X(YES, "--yes", NULL, "ask nothing: 4 peers, drawn data, adpsgd")          \
     X(HELP, "--help", NULL, "print this")
 
@@ -121,6 +129,7 @@ enum cli_option {
 #undef KITH_X
         CLI_OPTION_COUNT
 };
+_Static_assert(CLI_OPTION_COUNT <= 64, "a bit each in cli_command.options");
 #define CLI_BIT(name) (UINT64_C(1) << CLI_##name)
 
 #define CLI_WORDS_MAX 64u
@@ -277,11 +286,19 @@ cli_command_run kith_cli_train, kith_cli_eval, kith_cli_sample, kith_cli_export;
 cli_command_run kith_cli_sim, kith_cli_swarm, kith_cli_lab, kith_cli_peer,
     kith_cli_keys;
 cli_command_run kith_cli_doctor, kith_cli_report, kith_cli_list;
-cli_command_run kith_cli_completion, kith_cli_init;
+cli_command_run kith_cli_completion, kith_cli_init, kith_cli_plan;
 /* command_topology.c: kith list topology NAME PEERS. */
 cli_command_run kith_cli_list_topology;
 /* list_exchanges.c: kith list exchanges [ALGORITHM]. */
 cli_command_run kith_cli_list_exchanges;
+/* Bytes of its messages: where some rounds carry slices, the mean of a period.
+ */
+double kith_cli_message_bytes(const struct kith_node_config *config);
+/* What exchanges take of the peer with the most neighbours. */
+KITH_MUST_CHECK enum kith_err
+kith_cli_exchange_memory(const struct kith_experiment *experiment,
+                         const struct kith_node_config *config,
+                         struct kith_worker_memory *memory);
 /* list_balance.c: kith list balance MODEL|FILE.yaml [PEERS]. */
 cli_command_run kith_cli_list_balance;
 /* list_manifest.c: kith list manifest PATH FILE. */

@@ -99,8 +99,7 @@ static const char *words_of(const char *error)
     return error;
 }
 
-/* Where some rounds carry slices, the mean of a period. */
-static double message_bytes(const struct kith_node_config *config)
+double kith_cli_message_bytes(const struct kith_node_config *config)
 {
     const enum kith_pattern pattern = config->algorithm->pattern;
     const uint64_t period = config->period > 1 ? config->period : 1;
@@ -110,10 +109,9 @@ static double message_bytes(const struct kith_node_config *config)
     return sum / (double)period;
 }
 
-/* Of the peer with the most neighbours. */
-static enum kith_err measure(const struct kith_experiment *experiment,
-                             const struct kith_node_config *config,
-                             struct kith_worker_memory *memory)
+enum kith_err kith_cli_exchange_memory(const struct kith_experiment *experiment,
+                                       const struct kith_node_config *config,
+                                       struct kith_worker_memory *memory)
 {
     struct kith_worker_config worker = {
         .task = kith_experiment_task(experiment, NULL),
@@ -155,11 +153,11 @@ static enum kith_err measure_cell(const struct kith_experiment *experiment,
     enum kith_err err =
         kith_experiment_node_config(experiment, 1, &topology, &config);
     if (err == KITH_OK)
-        err = measure(experiment, &config, &memory);
+        err = kith_cli_exchange_memory(experiment, &config, &memory);
     if (err != KITH_OK)
         return err;
     set_common(entry, experiment, &config, &memory);
-    const double bytes = message_bytes(&config);
+    const double bytes = kith_cli_message_bytes(&config);
     const double model = (double)config.model_bytes;
     kith_json_set_real(cell, "message_bytes", bytes);
     kith_json_set_real(cell, "message_share", bytes / model);

@@ -4,6 +4,8 @@ libkith_cli_a_CPPFLAGS = $(AM_CPPFLAGS) -DKITH_DATA_DIR='"$(pkgdatadir)"'
 libkith_cli_a_SOURCES = \
   src/cli/calibrate.c \
   src/cli/calibrate.h \
+  src/cli/channel_cost.c \
+  src/cli/channel_cost.h \
   src/cli/checkpoint_open.c \
   src/cli/checkpoint_open.h \
   src/cli/cli.h \
@@ -16,6 +18,7 @@ libkith_cli_a_SOURCES = \
   src/cli/command_lab.c \
   src/cli/command_list.c \
   src/cli/command_peer.c \
+  src/cli/command_plan.c \
   src/cli/command_replay.c \
   src/cli/command_report.c \
   src/cli/command_sample.c \
@@ -35,6 +38,10 @@ libkith_cli_a_SOURCES = \
   src/cli/options.c \
   src/cli/peer_open.c \
   src/cli/peer_open.h \
+  src/cli/plan_command.h \
+  src/cli/plan_facts.c \
+  src/cli/plan_figures.c \
+  src/cli/plan_measure.c \
   src/cli/resume.c \
   src/cli/run_open.c \
   src/cli/suite_speed.c \

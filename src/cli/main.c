@@ -261,6 +261,28 @@ static const struct cli_command commands[] = {
             CLI_BIT(JSON) | CLI_BIT(SET) | CLI_BIT(BATCH) | CLI_BIT(PYTHON),
     },
     {
+        COMMAND(plan, 1, 1),
+        .summary = "say what an experiment will take, before it is run",
+        .usage = "EXPERIMENT.yaml [--measure] [--machine FILE] "
+                 "[--target efficiency=A]\n"
+                 "                 [--memory SIZE] [--set KEY=VALUE] [--json]",
+        .details =
+            "--measure finds what a step, a message and a merge cost this "
+            "machine, once, and\nwrites a file; with it, or with compute.step "
+            "and network.rate of the experiment,\nclosed forms say how many "
+            "workers, servers and neighbours an efficiency allows\n[0.9], the "
+            "interval that hides an exchange, how fast the graph mixes, what "
+            "memory is\ntaken, and one kith sim that checks the "
+            "prediction.\n\n"
+            "Example: kith plan examples/digits.yaml --measure --machine "
+            "here.yaml\n"
+            "         kith plan examples/digits.yaml --machine here.yaml "
+            "--set network.rate=1Gbit",
+        .options = CLI_BIT(MEASURE) | CLI_BIT(MACHINE) | CLI_BIT(TARGET) |
+                   CLI_BIT(MEMORY) | CLI_BIT(SEED) | CLI_BIT(SET) |
+                   CLI_BIT(JSON),
+    },
+    {
         COMMAND(init, 0, 1),
         .summary = "write an experiment file, from three questions",
         .usage = "[FILE.yaml] [--yes]",

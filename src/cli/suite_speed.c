@@ -21,7 +21,7 @@ struct best {
     double seal, open;
 };
 
-static double cpu_s(void)
+double kith_cli_cpu_s(void)
 {
     struct timespec now = {0, 0};
     (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -33,13 +33,13 @@ static double measure(const struct kith_aead *aead, enum kith_suite suite,
                       bool opens, uint8_t *memory)
 {
     const double bytes = (double)BATCH_RECORDS * KITH_BULK_BYTES;
-    const double begin = cpu_s();
+    const double begin = kith_cli_cpu_s();
     double before = begin, fastest_s = 0;
     for (unsigned i = 0; i < BATCHES_MIN || before - begin < SPAN_S; i++) {
         if (kith_aead_trial(aead, suite, opens, memory, BATCH_RECORDS) !=
             KITH_OK)
             return 0;
-        const double after = cpu_s(), batch_s = after - before;
+        const double after = kith_cli_cpu_s(), batch_s = after - before;
         if (batch_s > 0 && (fastest_s <= 0 || batch_s < fastest_s))
             fastest_s = batch_s;
         before = after;
@@ -111,6 +111,19 @@ static void conclude(enum kith_suite policy, const struct best *bests)
         printf("this machine cannot be a peer of it: it has no provider of "
                "%s\n",
                kith_suite_word(policy));
+}
+
+bool kith_cli_suite_best(enum kith_suite suite, double *seal_gb_s,
+                         double *open_gb_s)
+{
+    const struct kith_aead *aead = kith_aead_best(suite);
+    uint8_t *memory = aead == NULL ? NULL : malloc(KITH_AEAD_TRIAL_BYTES);
+    if (memory == NULL)
+        return false;
+    *seal_gb_s = measure(aead, suite, false, memory);
+    *open_gb_s = measure(aead, suite, true, memory);
+    free(memory);
+    return *seal_gb_s > 0 && *open_gb_s > 0;
 }
 
 void kith_cli_suite_speed(enum kith_suite policy, json_t *rows)

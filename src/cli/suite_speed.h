@@ -2,6 +2,8 @@
 #ifndef KITH_CLI_SUITE_SPEED_H
 #define KITH_CLI_SUITE_SPEED_H
 
+#include <stdbool.h>
+
 #include "kith/session.h"
 
 typedef struct json_t json_t;
@@ -12,5 +14,11 @@ typedef struct json_t json_t;
  * prints a table to standard output; then which suite a cluster with this
  * policy (KITH_SUITE_ANY: none) uses, and what speaks for another one. */
 void kith_cli_suite_speed(enum kith_suite policy, json_t *rows);
+/* Of the provider that peers take, GB/s of one core; false: none has the suite
+ * here. */
+bool kith_cli_suite_best(enum kith_suite suite, double *seal_gb_s,
+                         double *open_gb_s);
+/* Seconds that this thread has had of a processor. */
+double kith_cli_cpu_s(void);
 
 #endif

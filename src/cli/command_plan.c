@@ -1,0 +1,213 @@
+/* kith plan: what an experiment will take, by closed forms, from what this
+ * machine was measured to be. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "kith/json.h"
+#include "kith/text.h"
+#include "plan_command.h"
+
+#define EFFICIENCY 0.9
+
+/* --target efficiency=A, --memory SIZE. */
+static int read_wishes(const struct cli_arguments *arguments,
+                       struct plan_facts *facts)
+{
+    static const char key[] = "efficiency=";
+    const char *target = arguments->values[CLI_TARGET];
+    const char *memory = arguments->values[CLI_MEMORY];
+    uint64_t bits = 0;
+    facts->efficiency = EFFICIENCY;
+    if (target != NULL && (strncmp(target, key, sizeof key - 1) != 0 ||
+                           kith_text_double(target + sizeof key - 1,
+                                            &facts->efficiency) != KITH_OK ||
+                           !(facts->efficiency > 0 && facts->efficiency <= 1)))
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--target: found \"%.60s\"; allowed: efficiency=A,"
+                             " above 0 and up to 1",
+                             target);
+    if (memory != NULL && kith_text_rate(memory, &bits) != KITH_OK)
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--memory: found \"%.60s\"; allowed: a size with "
+                             "its unit, such as 4GB",
+                             memory);
+    facts->memory_bytes = (double)bits / 8;
+    return KITH_EXIT_OK;
+}
+
+/* ---- Printing */
+
+static void show_value(const struct plan_figure *figure, char *text,
+                       size_t size)
+{
+    static const char *const prefixes[] = {"", "k", "M", "G", "T", "P"};
+    double value = figure->value;
+    unsigned k = 0;
+    switch (figure->unit) {
+    case PLAN_SECONDS:
+        if (value > 0) {
+            kith_text_from_time((kith_ns)(1e9 * value), text, size);
+            return;
+        }
+        (void)snprintf(text, size, "0 s");
+        return;
+    case PLAN_BYTES:
+    case PLAN_RATE:
+        while (value >= 1000 && k < 5) {
+            value /= 1000;
+            k++;
+        }
+        (void)snprintf(text, size, "%.4g %sB%s", value, prefixes[k],
+                       figure->unit == PLAN_RATE ? "/s" : "");
+        return;
+    case PLAN_SHARE:
+        (void)snprintf(text, size, "%.1f %%", 100 * value);
+        return;
+    case PLAN_COUNT:
+    case PLAN_PLAIN:
+        break;
+    }
+    (void)snprintf(text, size, "%.4g", value);
+}
+
+/* Words in lines of 80 columns, the later ones under the first. */
+#define COLUMNS 80
+static void print_words(unsigned indent, const char *words)
+{
+    unsigned at = indent;
+    for (const char *word = words; *word != '\0';) {
+        const size_t length = strcspn(word, " ");
+        if (at > indent && at + 1 + length > COLUMNS) {
+            printf("\n%*s", (int)indent, "");
+            at = indent;
+        } else if (at > indent) {
+            putchar(' ');
+            at++;
+        }
+        printf("%.*s", (int)length, word);
+        at += (unsigned)length;
+        word += length + strspn(word + length, " ");
+    }
+    putchar('\n');
+}
+
+static void print_text(const struct plan_facts *facts,
+                       const struct plan_answer *answer, const char *check)
+{
+    printf("%s: what it will take\n\n", facts->experiment->name);
+    for (unsigned i = 0; i < answer->count; i++) {
+        char name[32], value[32];
+        kith_text_copy(name, sizeof name, answer->figures[i].name);
+        for (char *c = name; *c != '\0'; c++)
+            *c = *c == '_' ? ' ' : *c;
+        show_value(&answer->figures[i], value, sizeof value);
+        printf("  %-18s %11s  ", name, value);
+        print_words(34, answer->figures[i].why);
+    }
+    for (unsigned i = 0; i < facts->note_count; i++) {
+        printf("%s  - ", i == 0 ? "\nassumed:\n" : "");
+        print_words(4, facts->notes[i]);
+    }
+    printf("\ncheck it (step = virtual_s x peers / steps):\n  %s\n", check);
+}
+
+static void print_json(const struct plan_facts *facts,
+                       const struct plan_answer *answer, const char *check)
+{
+    static const char *const units[] = {
+        [PLAN_COUNT] = "",  [PLAN_SHARE] = "",   [PLAN_SECONDS] = "s",
+        [PLAN_BYTES] = "B", [PLAN_RATE] = "B/s", [PLAN_PLAIN] = ""};
+    json_t *figures = json_object(), *notes = json_array();
+    for (unsigned i = 0; i < answer->count; i++) {
+        const struct plan_figure *figure = &answer->figures[i];
+        json_t *entry = json_object();
+        kith_json_set_real(entry, "value", figure->value);
+        kith_json_set_text(entry, "unit", units[figure->unit]);
+        kith_json_set_text(entry, "why", figure->why);
+        (void)json_object_set_new(figures, figure->name, entry);
+    }
+    for (unsigned i = 0; i < facts->note_count; i++)
+        (void)json_array_append_new(notes, kith_json_text(facts->notes[i]));
+    kith_json_print(
+        json_pack("{s:o, s:o, s:o, s:o, s:o}", "experiment",
+                  kith_json_text(facts->experiment->name), "target_efficiency",
+                  kith_json_real(facts->efficiency), "figures", figures,
+                  "assumed", notes, "check", kith_json_text(check)),
+        9);
+}
+
+/* ---- The run that checks it */
+
+#define CHECK_BYTES 4096u
+
+/* The same facts as keys: what is measured takes a core's time. */
+static void write_check(const struct cli_arguments *arguments,
+                        const struct plan_facts *facts, char *text)
+{
+    size_t at =
+        kith_text_add(text, CHECK_BYTES, 0, "kith sim %s", arguments->words[0]);
+    for (unsigned i = 0; i < arguments->set_count; i++)
+        at = kith_text_add(text, CHECK_BYTES, at, " --set '%s'",
+                           arguments->sets[i]);
+    at = kith_text_add(text, CHECK_BYTES, at, " --set compute.step=%.0fns",
+                       1e9 * facts->exchange.step_s);
+    if (facts->machine != NULL && facts->wire_bytes_s > 0 &&
+        facts->merge_bytes_s > 0)
+        at = kith_text_add(
+            text, CHECK_BYTES, at,
+            " --set 'hosts={cores: 2, peers: 1, wire: %.0fkB, merge: %.0fkB}'",
+            1e-3 * facts->wire_bytes_s, 1e-3 * facts->merge_bytes_s);
+    (void)kith_text_add(text, CHECK_BYTES, at, " --rows none --json");
+}
+
+static int print_plan(const struct cli_arguments *arguments,
+                      const struct kith_experiment *experiment,
+                      const struct kith_machine *machine,
+                      struct plan_facts *facts)
+{
+    struct plan_answer answer;
+    char check[CHECK_BYTES];
+    int code = kith_cli_plan_facts(arguments, experiment, machine, facts);
+    if (code == KITH_EXIT_OK)
+        code = kith_cli_plan_figures(arguments, facts, &answer);
+    if (code != KITH_EXIT_OK)
+        return code;
+    write_check(arguments, facts, check);
+    if (kith_cli_given(arguments, CLI_JSON))
+        print_json(facts, &answer, check);
+    else
+        print_text(facts, &answer, check);
+    return kith_cli_flush(arguments, KITH_EXIT_OK);
+}
+
+int kith_cli_plan(const struct cli_arguments *arguments)
+{
+    const char *path = arguments->values[CLI_MACHINE];
+    const bool measures = kith_cli_given(arguments, CLI_MEASURE);
+    struct kith_experiment experiment;
+    struct kith_machine machine;
+    struct plan_facts facts = {.note_count = 0};
+    char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
+    int code = read_wishes(arguments, &facts);
+    if (code == KITH_EXIT_OK)
+        code = kith_cli_experiment_open(arguments, arguments->words[0],
+                                        &experiment);
+    if (code != KITH_EXIT_OK)
+        return code;
+    if (measures && path == NULL)
+        path = "machine.yaml";
+    if (measures)
+        code = kith_cli_plan_measure(arguments, &experiment, path);
+    if (code == KITH_EXIT_OK && path != NULL &&
+        kith_machine_load(path, &machine, error) != KITH_OK)
+        code = kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%s", error);
+    if (code == KITH_EXIT_OK)
+        code = print_plan(arguments, &experiment,
+                          path == NULL ? NULL : &machine, &facts);
+    kith_experiment_close(&experiment);
+    return code;
+}

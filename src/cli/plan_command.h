@@ -1,0 +1,71 @@
+/* What the parts of kith plan share. */
+#ifndef KITH_SRC_CLI_PLAN_COMMAND_H
+#define KITH_SRC_CLI_PLAN_COMMAND_H
+
+#include "cli.h"
+#include "kith/machine.h"
+#include "kith/plan.h"
+
+/* Measures this machine with the experiment's model and writes `path`; a file
+ * that is there and no machine's stays. 0, or an exit code. plan_measure.c */
+int kith_cli_plan_measure(const struct cli_arguments *arguments,
+                          struct kith_experiment *experiment, const char *path);
+/* Bytes of memory that one more example of a batch takes; 0: the model has no
+ * network. KITH_ENOMEM and the like. plan_measure.c */
+KITH_MUST_CHECK enum kith_err
+kith_cli_example_bytes(const struct kith_experiment *experiment,
+                       uint64_t *bytes, char *error);
+
+#define PLAN_NOTES_MAX 8u
+
+/* What is known before anything is computed. */
+struct plan_facts {
+    const struct kith_experiment *experiment;
+    const struct kith_machine *machine; /* NULL: none was named */
+    double efficiency;                  /* wanted */
+    double memory_bytes;                /* of a peer; 0: not given */
+    struct kith_plan_exchange exchange;
+    double message_bytes, merge_bytes_s, wire_bytes_s; /* 0: free */
+    double sent;     /* messages of a peer in an interval, mean */
+    bool is_waiting; /* a step waits for an exchange that is late */
+    struct kith_worker_memory held;
+    double example_bytes;
+    const char *step_from, *rate_from; /* words */
+    /* What is missing or assumed, and what to do about it. */
+    char notes[PLAN_NOTES_MAX][256];
+    unsigned note_count;
+};
+/* 0, or an exit code with the error printed. plan_facts.c */
+int kith_cli_plan_facts(const struct cli_arguments *arguments,
+                        const struct kith_experiment *experiment,
+                        const struct kith_machine *machine,
+                        struct plan_facts *facts);
+void kith_cli_plan_note(struct plan_facts *facts, const char *format, ...)
+    KITH_PRINTF(2, 3);
+
+/* One line of the answer. */
+enum plan_unit {
+    PLAN_COUNT,
+    PLAN_SHARE,
+    PLAN_SECONDS,
+    PLAN_BYTES,
+    PLAN_RATE,
+    PLAN_PLAIN
+};
+struct plan_figure {
+    const char *name; /* with '_', as a key of JSON */
+    double value;     /* NaN: does not apply */
+    enum plan_unit unit;
+    char why[160];
+};
+#define PLAN_FIGURES_MAX 40u
+struct plan_answer {
+    struct plan_figure figures[PLAN_FIGURES_MAX];
+    unsigned count;
+    double step_s; /* predicted, of a peer */
+};
+/* The closed forms of the facts. 0, or an exit code. plan_figures.c */
+int kith_cli_plan_figures(const struct cli_arguments *arguments,
+                          struct plan_facts *facts, struct plan_answer *answer);
+
+#endif

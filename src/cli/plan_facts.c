@@ -1,0 +1,257 @@
+/* What kith plan knows of an experiment and a machine: bytes from the node's
+ * own configuration, times from the machine's file or the experiment's keys. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kith/node.h"
+#include "kith/session.h"
+#include "kith/text.h"
+#include "plan_command.h"
+
+void kith_cli_plan_note(struct plan_facts *facts, const char *format, ...)
+{
+    va_list list;
+    if (facts->note_count == PLAN_NOTES_MAX)
+        return;
+    va_start(list, format);
+    (void)vsnprintf(facts->notes[facts->note_count++], sizeof facts->notes[0],
+                    format, list);
+    va_end(list);
+}
+
+/* Messages that a peer sends in a round: the most, and the mean. A look at so
+ * many peers and rounds says it. */
+#define PEERS_SEEN 1024u
+#define ROUNDS_SEEN 64u
+
+static void round_messages(const struct kith_topology *topology, double *most,
+                           double *mean)
+{
+    kith_id ids[KITH_DEGREE_MAX];
+    const uint64_t period = kith_topology_period(topology);
+    const uint64_t rounds =
+        period == 0 || period > ROUNDS_SEEN ? ROUNDS_SEEN : period;
+    const uint32_t peers =
+        topology->peers < PEERS_SEEN ? topology->peers : PEERS_SEEN;
+    *most = *mean = 0;
+    for (kith_id i = 0; i < peers; i++)
+        for (uint64_t round = 0; round < rounds; round++) {
+            const double count =
+                kith_topology_neighbours(topology, i, round, ids, NULL);
+            *most = fmax(*most, count);
+            *mean += count / (double)peers / (double)rounds;
+        }
+}
+
+/* How often a message crosses before an exchange is over, in round trips: swap
+ * and push REQUEST, ACCEPT, MODEL, ACK; a round on both sides MODEL, READY,
+ * ACK; one that only casts MODEL, ACK. */
+static double round_trips(const struct kith_experiment *experiment)
+{
+    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
+    if (algorithm->pattern != KITH_PATTERN_ROUND)
+        return 2;
+    return algorithm->flags & KITH_SPLITS_MASS ||
+                   experiment->gossip.topology->directed
+               ? 1
+               : 1.5;
+}
+
+static void take_pattern(const struct kith_topology *topology,
+                         struct plan_facts *facts)
+{
+    const struct kith_experiment *experiment = facts->experiment;
+    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
+    const double chance =
+        experiment->gossip.chance > 0 ? experiment->gossip.chance : 1;
+    struct kith_plan_exchange *exchange = &facts->exchange;
+    const double trip_s = 2e-9 * (double)(experiment->network.link.latency_ns +
+                                          experiment->network.link.jitter_ns);
+    /* Who asks is asked as often. */
+    exchange->fan_out = algorithm->pattern == KITH_PATTERN_SWAP ? 2 : 1;
+    facts->sent = exchange->fan_out;
+    if (algorithm->pattern == KITH_PATTERN_ROUND)
+        round_messages(topology, &exchange->fan_out, &facts->sent);
+    facts->sent *= chance;
+    exchange->latency_s = round_trips(experiment) * trip_s;
+    exchange->interval = experiment->gossip.every;
+    exchange->overlap = algorithm->wait == KITH_WAIT_STRICT ? 0 : 1;
+    facts->is_waiting = algorithm->wait != KITH_WAIT_NO;
+}
+
+static int take_bytes(const struct cli_arguments *arguments,
+                      struct plan_facts *facts)
+{
+    const struct kith_experiment *experiment = facts->experiment;
+    struct kith_topology topology;
+    struct kith_node_config config;
+    char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
+    uint64_t example_bytes = 0;
+    enum kith_err err =
+        kith_experiment_node_config(experiment, 1, &topology, &config);
+    if (err == KITH_OK)
+        err = kith_cli_exchange_memory(experiment, &config, &facts->held);
+    if (err != KITH_OK)
+        return kith_cli_check(arguments, err, kith_err_text(err));
+    facts->exchange.model_bytes = (double)config.model_bytes;
+    facts->message_bytes = kith_cli_message_bytes(&config);
+    facts->exchange.share = facts->message_bytes / facts->exchange.model_bytes;
+    take_pattern(&topology, facts);
+    if (facts->machine != NULL && facts->machine->example_bytes > 0) {
+        facts->example_bytes = (double)facts->machine->example_bytes;
+        return KITH_EXIT_OK;
+    }
+    err = kith_cli_example_bytes(experiment, &example_bytes, error);
+    facts->example_bytes = (double)example_bytes;
+    return kith_cli_check(arguments, err, error);
+}
+
+/* The machine's median, no shorter than the file's compute.step. */
+static int take_step(const struct cli_arguments *arguments,
+                     struct plan_facts *facts)
+{
+    const struct kith_experiment *experiment = facts->experiment;
+    const struct kith_machine *machine = facts->machine;
+    const double pace_s = 1e-9 * (double)experiment->compute.step_ns;
+    double step_s = (double)NAN;
+    if (machine != NULL)
+        step_s = kith_machine_step_s(machine, experiment->train.batch, 1);
+    if (machine != NULL && isnan(step_s))
+        return kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT,
+                             "--machine: steps has none with threads: 1; "
+                             "measure again: kith plan EXPERIMENT.yaml "
+                             "--measure");
+    facts->step_from = "the machine's median of one thread";
+    if (isnan(step_s) || pace_s > step_s) {
+        step_s = pace_s;
+        facts->step_from = "compute.step of the file";
+    }
+    if (!(step_s > 0))
+        return kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT,
+                             "how long a step takes is not known: measure it "
+                             "with --measure, name --machine FILE, or give "
+                             "compute.step");
+    facts->exchange.step_s = step_s;
+    return KITH_EXIT_OK;
+}
+
+/* What the experiment's suite costs; auto: the fastest that needs no policy. */
+static const struct kith_machine_suite *
+suite_of(const struct kith_experiment *experiment,
+         const struct kith_machine *machine)
+{
+    const struct kith_machine_suite *best = NULL;
+    for (uint32_t i = 0; i < machine->suite_count; i++) {
+        const struct kith_machine_suite *suite = &machine->suites[i];
+        enum kith_suite kind;
+        if (strcmp(experiment->network.suite, suite->name) == 0)
+            return suite;
+        if (strcmp(experiment->network.suite, "auto") == 0 &&
+            kith_suite_find(suite->name, strlen(suite->name), &kind) &&
+            !kith_suite_facts(kind)->unaudited &&
+            (best == NULL || suite->seal_bits > best->seal_bits))
+            best = suite;
+    }
+    return best;
+}
+
+/* Bytes per second of a core that seals and sends, or receives and opens: the
+ * socket's rate was of both ends. */
+static void take_codec(struct plan_facts *facts)
+{
+    const struct kith_machine *machine = facts->machine;
+    struct kith_plan_exchange *exchange = &facts->exchange;
+    exchange->codec_s = 0;
+    if (machine == NULL) {
+        kith_cli_plan_note(facts, "sealing, sockets and merges take no time "
+                                  "here: name --machine FILE, or --measure");
+        return;
+    }
+    const struct kith_machine_suite *suite =
+        suite_of(facts->experiment, machine);
+    double byte_s = 0;
+    if (suite != NULL)
+        byte_s += 4 / (double)suite->seal_bits + 4 / (double)suite->open_bits;
+    else
+        kith_cli_plan_note(facts,
+                           "suites of --machine has no %s: sealing takes no "
+                           "time here",
+                           facts->experiment->network.suite);
+    if (machine->socket_bits > 0)
+        byte_s += 4 / (double)machine->socket_bits;
+    facts->wire_bytes_s = byte_s > 0 ? 1 / byte_s : 0;
+    facts->merge_bytes_s = (double)machine->merge_bits / 8;
+    exchange->codec_s =
+        exchange->fan_out * (2 * facts->message_bytes * byte_s +
+                             (facts->merge_bytes_s > 0
+                                  ? exchange->model_bytes / facts->merge_bytes_s
+                                  : 0));
+}
+
+static void take_network(struct plan_facts *facts)
+{
+    const struct kith_experiment *experiment = facts->experiment;
+    double rate = (double)experiment->network.link.rate_bits / 8;
+    facts->rate_from = "network.rate of the file";
+    if (rate <= 0) {
+        rate = KITH_PLAN_BYTES_MAX;
+        facts->rate_from = "not given: no limit";
+        kith_cli_plan_note(facts, "network.rate is not given: bytes take no "
+                                  "time on a link; --set network.rate=1Gbit");
+    }
+    if (experiment->network.link.latency_ns == 0)
+        kith_cli_plan_note(facts,
+                           "network.latency is not given: 0; --set "
+                           "network.latency=1ms, half of what ping says");
+    facts->exchange.up = facts->exchange.down = rate;
+}
+
+static int check_machine(const struct cli_arguments *arguments,
+                         const struct plan_facts *facts)
+{
+    const struct kith_machine *machine = facts->machine;
+    const struct kith_experiment *experiment = facts->experiment;
+    if (machine == NULL)
+        return KITH_EXIT_OK;
+    const struct kith_model_size size =
+        kith_model_size_of(experiment->model, &experiment->model_config);
+    if (size.dim == machine->values &&
+        strcmp(machine->model, experiment->model->name) == 0)
+        return KITH_EXIT_OK;
+    return kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT,
+                         "%.300s is of a model %s of %llu values, the "
+                         "experiment's is %s of %zu: measure again with "
+                         "--measure, or into another --machine FILE",
+                         arguments->values[CLI_MACHINE] == NULL
+                             ? "machine.yaml"
+                             : arguments->values[CLI_MACHINE],
+                         machine->model, (unsigned long long)machine->values,
+                         experiment->model->name, size.dim);
+}
+
+int kith_cli_plan_facts(const struct cli_arguments *arguments,
+                        const struct kith_experiment *experiment,
+                        const struct kith_machine *machine,
+                        struct plan_facts *facts)
+{
+    facts->experiment = experiment;
+    facts->machine = machine;
+    if (experiment->central.present ||
+        experiment->gossip.algorithm->pattern == KITH_PATTERN_NONE)
+        return kith_cli_fail(
+            arguments, KITH_EXIT_EXPERIMENT,
+            "nothing is gossiped in this experiment; kith plan is of "
+            "gossip.algorithm: kith list algorithms has those that exchange");
+    int code = check_machine(arguments, facts);
+    if (code == KITH_EXIT_OK)
+        code = take_bytes(arguments, facts);
+    if (code == KITH_EXIT_OK)
+        code = take_step(arguments, facts);
+    if (code != KITH_EXIT_OK)
+        return code;
+    take_network(facts);
+    take_codec(facts);
+    return KITH_EXIT_OK;
+}

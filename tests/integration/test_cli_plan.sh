@@ -1,0 +1,101 @@
+#!/bin/sh
+# Goal: kith plan measures a machine, predicts what kith sim then finds, and
+# names what is missing or wrong.
+# Method: the digits and a quadratic whose step and links are given; the command
+# that the plan prints; wrong command lines and files.
+# shellcheck source=tests/integration/lab.sh
+. "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
+cd "$scratch" || exit 99
+
+"$kith" plan "$top/examples/digits.yaml" --measure --machine here.yaml >out \
+    2>err || fail "measure: exit $?: $(cat err)"
+grep -q "measured this machine, written into here.yaml" err || fail "no word"
+for key in model values cores steps example suites socket merge handshake; do
+    grep -q "^$key:" here.yaml || fail "here.yaml has no $key"
+done
+grep -q "^values: 2410" here.yaml || fail "$(cat here.yaml)"
+grep -q "network.rate is not given" out || fail "nothing is said of the network"
+"$kith" plan "$top/examples/digits.yaml" --machine here.yaml >again ||
+    fail "exit $?"
+diff out again >&2 || fail "the same file, another plan"
+
+cat >t.yaml <<'YAML'
+name: t
+peers: 16
+seed: 1
+stop: {steps: 40}
+model: {kind: quadratic, dim: 25000}
+gossip: {algorithm: dpsgd-atc, topology: one-peer-exponential}
+compute: {step: 10ms}
+network: {latency: 1ms, rate: 80Mbit}
+evaluate: end
+YAML
+"$kith" plan t.yaml >out || fail "t.yaml: exit $?"
+awk 'length($0) > 80 && !/kith sim/ { print; wide = 1 } END { exit wide }' \
+    out >&2 || fail "wider than 80 columns"
+"$kith" plan t.yaml --target efficiency=0.8 --json >plan.json || fail "exit $?"
+sed -n 's/^  \(kith sim .*\)/\1/p' out >check
+[ "$(wc -l <check)" -eq 1 ] || fail "not one command: $(cat check)"
+sed -i "s|^kith|'$kith'|" check
+sh check >sim.json || fail "what it prints does not run: $(cat check)"
+python3 - <<'PY' || fail "prediction and simulation"
+import json
+plan, sim = json.load(open("plan.json")), json.load(open("sim.json"))
+figure = {name: f["value"] for name, f in plan["figures"].items()}
+step = sim["virtual_s"] * sim["peers"] / sim["steps"]
+sent = sim["bytes"]["sent"] / sim["steps"]
+print(f"step: predicted {figure['step']:.6f}, simulated {step:.6f} s; "
+      f"bytes: {figure['bytes_per_step']:.0f}, {sent:.0f}")
+assert abs(step / figure["step"] - 1) < .05
+assert abs(sent / figure["bytes_per_step"] - 1) < .02
+assert figure["message"] == figure["model"] == 100000
+assert abs(figure["exchange"] - .012) < 1e-12, figure["exchange"]
+assert figure["interval"] == 2 and figure["fan_out_max"] == 1
+# T_O = 2 ms + 20 ms of 16 * 10 ms; G = (1 + R - .8) / (.8 R).
+assert abs(figure["overhead_ratio"] - .022 / .16) < 1e-9
+assert figure["workers_max"] == 3 and figure["servers"] == 32
+assert plan["target_efficiency"] == .8 and "step_most" not in figure
+assert all(f["why"] for f in plan["figures"].values())
+PY
+
+"$kith" plan t.yaml --set gossip.algorithm=choco --set gossip.topology=ring \
+    --set gossip.compressor=top-k >out || fail "choco: exit $?"
+grep -q "gamma  *0.05012 " out || fail "no gamma: $(cat out)"
+
+# refused STATUS WORDS ARGUMENTS...
+refused() {
+    status=$1
+    words=$2
+    shift 2
+    "$kith" plan "$@" >out 2>err
+    found=$?
+    [ "$found" -eq "$status" ] || fail "kith plan $*: exit $found"
+    grep -qF -- "$words" err || fail "kith plan $*: $(cat err)"
+    [ -s out ] && fail "kith plan $*: prints a plan"
+}
+refused 2 'did you mean "--machine"?' t.yaml --machin here.yaml
+refused 2 "found 0 arguments" --measure
+refused 2 "efficiency=A, above 0 and up to 1" t.yaml --target efficiency=1.5
+refused 2 "efficiency=A, above 0 and up to 1" t.yaml --target efficiency=nan
+refused 2 "efficiency=A" t.yaml --target loss=1
+refused 2 "such as 4GB" t.yaml --memory 4
+refused 3 "none.yaml" t.yaml --machine none.yaml
+refused 3 "is of a model mlp of 2410 values" t.yaml --machine here.yaml
+refused 3 "measure it with --measure" t.yaml --set compute.step=0s
+refused 3 "nothing is gossiped" t.yaml --set gossip.algorithm=local
+echo "model: [" >bad.yaml
+refused 3 "bad.yaml:" t.yaml --machine bad.yaml
+sed 's/threads: 1/threads: 7/' here.yaml >threads.yaml
+refused 3 "steps has none with threads: 1" "$top/examples/digits.yaml" \
+    --machine threads.yaml
+refused 8 "no batch fits" "$top/examples/digits.yaml" --machine here.yaml \
+    --memory 1kB
+cp t.yaml kept.yaml
+refused 5 "is no machine's file" t.yaml --measure --machine kept.yaml
+diff t.yaml kept.yaml || fail "an experiment was written over"
+refused 5 "none/here.yaml" "$top/examples/digits.yaml" --measure \
+    --machine none/here.yaml
+refused 4 "nowhere" "$top/examples/digits.yaml" --measure --machine new.yaml \
+    --set data.path=nowhere
+[ ! -e new.yaml ] || fail "a file of nothing"
+finish
