@@ -349,7 +349,7 @@ LONG = \
   tests/long/accept_wires.sh \
   tests/long/accept_unpaced.sh tests/long/accept_wheel.sh \
   tests/long/accept_wires_live.sh \
-  tests/long/accept_follow.sh tests/long/accept_hosts.sh \
+  tests/long/accept_follow.sh tests/long/accept_hosts.sh tests/long/accept_plan.sh \
   tests/long/accept_mixing.sh \
   tests/long/accept_overlap.sh tests/long/accept_page.sh \
   tests/long/accept_worlds.sh \
@@ -384,7 +384,8 @@ EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integr
   tests/integration/test_cli_progress.py \
   tests/long/accept.py \
   tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py \
-  tests/long/accept_hosts.py tests/long/accept_mixing.py tests/long/accept_page.py tests/long/accept_worlds.py \
+  tests/long/accept_hosts.py tests/long/accept_mixing.py tests/long/accept_page.py \
+  tests/long/accept_plan.py tests/long/accept_worlds.py \
   tests/long/papers.py tests/long/soak.py \
   tests/long/accept_choco.py tests/long/theory_table.py \
   tests/long/accept_quality.py tests/long/accept_taxonomy.py \
