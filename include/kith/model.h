@@ -210,6 +210,11 @@ kith_graph_open(const struct kith_model *model,
                 const struct kith_graph_options *options,
                 struct kith_graph **network, char *error);
 void kith_graph_close(struct kith_graph *network);
+/* What kith_graph_bytes() would be, without taking them.
+ * Test: unit/test_model.c */
+KITH_MUST_CHECK enum kith_err kith_graph_measure(
+    const struct kith_model *model, const struct kith_model_config *config,
+    const struct kith_graph_options *options, size_t *bytes, char *error);
 const struct kith_layout *kith_graph_layout(const struct kith_graph *n);
 /* Bytes of its activations on the backend. */
 size_t kith_graph_bytes(const struct kith_graph *network);

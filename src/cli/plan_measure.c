@@ -27,19 +27,16 @@ enum kith_err kith_cli_example_bytes(const struct kith_experiment *experiment,
     if (experiment->model->build == NULL)
         return KITH_OK;
     for (size_t i = 0; i < 2; i++) {
-        struct kith_graph *graph;
         const struct kith_graph_options options = {
             .backend = experiment->backend,
             .rows = (i + 1) * experiment->train.batch,
             .training = true,
             .recompute = experiment->train.recompute};
         const enum kith_err err =
-            kith_graph_open(experiment->model, &experiment->model_config,
-                            &options, &graph, error);
+            kith_graph_measure(experiment->model, &experiment->model_config,
+                               &options, &sizes[i], error);
         if (err != KITH_OK)
             return err;
-        sizes[i] = kith_graph_bytes(graph);
-        kith_graph_close(graph);
     }
     *bytes = (sizes[1] - sizes[0]) / experiment->train.batch;
     return KITH_OK;

@@ -176,6 +176,11 @@ static inline void bench_open(struct bench *bench, const struct model_case *one,
     if (kith_graph_open(model, &one->config, &options, &bench->network,
                         error) != KITH_OK)
         fail_msg("%s: %s", one->label, error);
+    size_t bytes;
+    assert_int_equal(
+        kith_graph_measure(model, &one->config, &options, &bytes, error),
+        KITH_OK);
+    assert_true(bytes == kith_graph_bytes(bench->network));
     bench->layout = kith_graph_layout(bench->network);
     assert_int_equal(bench->layout->dim, size.dim);
     assert_int_equal(bench->layout->trained, size.trained);

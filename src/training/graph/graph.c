@@ -187,10 +187,11 @@ static enum kith_err take_wide(struct kith_graph *network, char *error)
     return KITH_OK;
 }
 
-enum kith_err kith_graph_open(const struct kith_model *model,
-                              const struct kith_model_config *config,
-                              const struct kith_graph_options *options,
-                              struct kith_graph **out, char *error)
+/* All but memory for activations. */
+static enum kith_err plan_graph(const struct kith_model *model,
+                                const struct kith_model_config *config,
+                                const struct kith_graph_options *options,
+                                struct kith_graph **out, char *error)
 {
     *out = NULL;
     KITH_ASSERT(options->rows > 0);
@@ -212,7 +213,40 @@ enum kith_err kith_graph_open(const struct kith_model *model,
     network->options = *options;
     err = model->build != NULL ? open_net(network, error)
                                : open_vector(network, error);
-    if (err == KITH_OK && network->bytes > 0) {
+    if (err != KITH_OK) {
+        kith_graph_close(network);
+        return err;
+    }
+    *out = network;
+    return KITH_OK;
+}
+
+enum kith_err kith_graph_measure(const struct kith_model *model,
+                                 const struct kith_model_config *config,
+                                 const struct kith_graph_options *options,
+                                 size_t *bytes, char *error)
+{
+    struct kith_graph *network;
+    const enum kith_err err =
+        plan_graph(model, config, options, &network, error);
+    if (err != KITH_OK)
+        return err;
+    *bytes = network->bytes;
+    kith_graph_close(network);
+    return KITH_OK;
+}
+
+enum kith_err kith_graph_open(const struct kith_model *model,
+                              const struct kith_model_config *config,
+                              const struct kith_graph_options *options,
+                              struct kith_graph **out, char *error)
+{
+    struct kith_graph *network;
+    *out = NULL;
+    enum kith_err err = plan_graph(model, config, options, &network, error);
+    if (err != KITH_OK)
+        return err;
+    if (network->bytes > 0) {
         network->arena = options->backend->alloc(network->bytes, false);
         if (network->arena == NULL) {
             (void)snprintf(error, KITH_MODEL_ERROR_BYTES,
