@@ -68,6 +68,11 @@ static void show_value(const struct plan_figure *figure, char *text,
         (void)snprintf(text, size, "%.1f %%", 100 * value);
         return;
     case PLAN_COUNT:
+        if (value < 1e9) {
+            (void)snprintf(text, size, "%.10g", value);
+            return;
+        }
+        break;
     case PLAN_PLAIN:
         break;
     }

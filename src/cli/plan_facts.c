@@ -21,11 +21,12 @@ void kith_cli_plan_note(struct plan_facts *facts, const char *format, ...)
     va_end(list);
 }
 
-/* Messages that a peer sends in a round: the most, and the mean. A look at so
- * many peers and rounds says it. */
+/* A look at so many peers and rounds says what a round is. */
 #define PEERS_SEEN 1024u
 #define ROUNDS_SEEN 64u
 
+/* Messages of a mean round: of the peer that sends most, for whom the others
+ * wait, and of a mean one. */
 static void round_messages(const struct kith_topology *topology, double *most,
                            double *mean)
 {
@@ -36,13 +37,16 @@ static void round_messages(const struct kith_topology *topology, double *most,
     const uint32_t peers =
         topology->peers < PEERS_SEEN ? topology->peers : PEERS_SEEN;
     *most = *mean = 0;
-    for (kith_id i = 0; i < peers; i++)
-        for (uint64_t round = 0; round < rounds; round++) {
-            const double count =
+    for (uint64_t round = 0; round < rounds; round++) {
+        uint32_t largest = 0;
+        for (kith_id i = 0; i < peers; i++) {
+            const uint32_t count =
                 kith_topology_neighbours(topology, i, round, ids, NULL);
-            *most = fmax(*most, count);
-            *mean += count / (double)peers / (double)rounds;
+            largest = count > largest ? count : largest;
+            *mean += (double)count / (double)peers / (double)rounds;
         }
+        *most += (double)largest / (double)rounds;
+    }
 }
 
 /* How often a message crosses before an exchange is over, in round trips: swap
@@ -59,7 +63,7 @@ static double round_trips(const struct kith_experiment *experiment)
                : 1.5;
 }
 
-static void take_pattern(const struct kith_topology *topology,
+static void take_pattern(const struct kith_node_config *config,
                          struct plan_facts *facts)
 {
     const struct kith_experiment *experiment = facts->experiment;
@@ -73,9 +77,12 @@ static void take_pattern(const struct kith_topology *topology,
     exchange->fan_out = algorithm->pattern == KITH_PATTERN_SWAP ? 2 : 1;
     facts->sent = exchange->fan_out;
     if (algorithm->pattern == KITH_PATTERN_ROUND)
-        round_messages(topology, &exchange->fan_out, &facts->sent);
-    facts->sent *= chance;
-    exchange->latency_s = round_trips(experiment) * trip_s;
+        round_messages(config->topology, &exchange->fan_out, &facts->sent);
+    /* Its rounds come one after another and are one exchange together. */
+    facts->phases = config->phases > 1 ? config->phases : 1;
+    exchange->fan_out *= facts->phases;
+    facts->sent *= facts->phases * chance;
+    exchange->latency_s = facts->phases * round_trips(experiment) * trip_s;
     exchange->interval = experiment->gossip.every;
     exchange->overlap = algorithm->wait == KITH_WAIT_STRICT ? 0 : 1;
     facts->is_waiting = algorithm->wait != KITH_WAIT_NO;
@@ -98,7 +105,7 @@ static int take_bytes(const struct cli_arguments *arguments,
     facts->exchange.model_bytes = (double)config.model_bytes;
     facts->message_bytes = kith_cli_message_bytes(&config);
     facts->exchange.share = facts->message_bytes / facts->exchange.model_bytes;
-    take_pattern(&topology, facts);
+    take_pattern(&config, facts);
     if (facts->machine != NULL && facts->machine->example_bytes > 0) {
         facts->example_bytes = (double)facts->machine->example_bytes;
         return KITH_EXIT_OK;
