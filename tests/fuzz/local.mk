@@ -17,6 +17,7 @@ FUZZERS = \
   tests/fuzz/fuzz_http \
   tests/fuzz/fuzz_idx \
   tests/fuzz/fuzz_journal \
+  tests/fuzz/fuzz_machine \
   tests/fuzz/fuzz_manifest \
   tests/fuzz/fuzz_member \
   tests/fuzz/fuzz_names \
@@ -48,6 +49,7 @@ tests_fuzz_fuzz_handshake_SOURCES = tests/fuzz/fuzz_handshake.c $(SESSIONS)
 tests_fuzz_fuzz_http_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_idx_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_journal_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_machine_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_manifest_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_member_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_member_SOURCES = tests/fuzz/fuzz_member.c $(VICTIM)
