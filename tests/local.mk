@@ -79,6 +79,7 @@ UNIT = \
   tests/unit/test_lab_place \
   tests/unit/test_lab_process \
   tests/unit/test_lab_rows \
+  tests/unit/test_lab_speaker \
   tests/unit/test_lars_parts \
   tests/unit/test_lars_site \
   tests/unit/test_layer_schedule \
