@@ -50,8 +50,9 @@ static void round_messages(const struct kith_topology *topology, double *most,
 }
 
 /* How often a message crosses before an exchange is over, in round trips: swap
- * and push REQUEST, ACCEPT, MODEL, ACK; a round on both sides MODEL, READY,
- * ACK; one that only casts MODEL, ACK. */
+ * and push REQUEST, ACCEPT, MODEL, ACK; a round that only casts MODEL, ACK; one
+ * on both sides MODEL, READY for the lower rank and ACK, too, for the higher
+ * one, two and a half in the mean. */
 static double round_trips(const struct kith_experiment *experiment)
 {
     const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
@@ -60,7 +61,7 @@ static double round_trips(const struct kith_experiment *experiment)
     return algorithm->flags & KITH_SPLITS_MASS ||
                    experiment->gossip.topology->directed
                ? 1
-               : 1.5;
+               : 1.25;
 }
 
 static void take_pattern(const struct kith_node_config *config,
