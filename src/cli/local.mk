@@ -38,6 +38,7 @@ libkith_cli_a_SOURCES = \
   src/cli/options.c \
   src/cli/peer_open.c \
   src/cli/peer_open.h \
+  src/cli/plan_batch.c \
   src/cli/plan_command.h \
   src/cli/plan_facts.c \
   src/cli/plan_figures.c \

@@ -44,6 +44,16 @@ int kith_cli_plan_facts(const struct cli_arguments *arguments,
 void kith_cli_plan_note(struct plan_facts *facts, const char *format, ...)
     KITH_PRINTF(2, 3);
 
+/* The best of the machine's batches. KITH_ENOMEM, or what
+ * kith_plan_minibatch() says; facts->machine is there. plan_batch.c */
+struct plan_batch {
+    uint32_t batch, threads;
+    double step_s;
+};
+KITH_MUST_CHECK enum kith_err
+kith_cli_plan_batch(const struct plan_facts *facts, struct plan_batch *out,
+                    char *error);
+
 /* One line of the answer. */
 enum plan_unit {
     PLAN_COUNT,
