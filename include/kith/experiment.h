@@ -261,9 +261,10 @@ enum kith_world {
     KITH_WORLD_TRAIN,
     KITH_WORLD_SIM,
     KITH_WORLD_LAB,
-    KITH_WORLD_PEER,       /* a real peer, built in */
-    KITH_WORLD_PROGRAM,    /* a real peer, of a program's (kith/kith.h) */
-    KITH_WORLD_PROGRAM_SIM /* a program's own peers in virtual time */
+    KITH_WORLD_PEER,        /* a real peer, built in */
+    KITH_WORLD_PROGRAM,     /* a real peer, of a program's (kith/kith.h) */
+    KITH_WORLD_PROGRAM_SIM, /* a program's own peers in virtual time */
+    KITH_WORLD_VISIT        /* a look at real peers of either kind (doctor) */
 };
 const char *kith_world_name(enum kith_world world);
 KITH_MUST_CHECK enum kith_err

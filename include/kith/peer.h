@@ -251,7 +251,7 @@ struct kith_doctor_options {
     const struct kith_trust *trust;
     kith_id self;
     const struct kith_member *members; /* (experiment->peers) */
-    size_t dim;                        /* of the model: what HELLO compares */
+    size_t dim; /* of the model, for HELLO; a program's is not compared */
     struct kith_peer_limits limits;
     void *user;
     void (*on_check)(void *user, const struct kith_doctor_check *check);

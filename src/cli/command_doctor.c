@@ -56,7 +56,7 @@ int kith_cli_doctor(const struct cli_arguments *arguments)
     struct kith_member_file member;
     char error[KITH_PEER_ERROR_BYTES] = "";
     uint32_t failures = 0;
-    const int code = kith_cli_member_open(&member, arguments);
+    const int code = kith_cli_member_open(&member, KITH_WORLD_VISIT, arguments);
     if (code != KITH_EXIT_OK)
         return code;
     struct examination all = {

@@ -117,7 +117,8 @@ const char *kith_world_name(enum kith_world world)
     static const char *const names[] = {
         [KITH_WORLD_TRAIN] = "train",  [KITH_WORLD_SIM] = "sim",
         [KITH_WORLD_LAB] = "lab",      [KITH_WORLD_PEER] = "peer",
-        [KITH_WORLD_PROGRAM] = "peer", [KITH_WORLD_PROGRAM_SIM] = "sim"};
+        [KITH_WORLD_PROGRAM] = "peer", [KITH_WORLD_PROGRAM_SIM] = "sim",
+        [KITH_WORLD_VISIT] = "doctor"};
     return names[world];
 }
 
@@ -137,7 +138,8 @@ kith_experiment_check_world(const struct kith_experiment *experiment,
     const bool is_program =
         world == KITH_WORLD_PROGRAM || world == KITH_WORLD_PROGRAM_SIM;
     const bool is_lab = world == KITH_WORLD_LAB || world == KITH_WORLD_PEER ||
-                        world == KITH_WORLD_PROGRAM;
+                        world == KITH_WORLD_PROGRAM ||
+                        world == KITH_WORLD_VISIT;
     const bool runs = world == KITH_WORLD_LAB && experiment->model->reports;
     const bool is_patient = experiment->stop.patience > 0;
     const bool evaluates_once =
@@ -146,7 +148,8 @@ kith_experiment_check_world(const struct kith_experiment *experiment,
     if (runs && experiment->run.command[0] == '\0')
         return REFUSE("model.run: not given; allowed: the command that kith "
                       "lab starts for each peer, such as \"python3 train.py\"");
-    if (is_program != experiment->model->reports && !runs)
+    if (is_program != experiment->model->reports && !runs &&
+        world != KITH_WORLD_VISIT)
         return is_program
                    ? REFUSE(
                          "model.kind: found %s, which kith trains itself, by "

@@ -56,6 +56,15 @@ rm -f "$scratch"/?/model/pair.save*
 loop 0 100000 && first=$pid
 loop 1 1000 && second=$pid
 until_line 1 "$second" "first step"
+# What a visitor cannot compare is left out; another experiment is not.
+sed 's/: 100000/: 9/' "$scratch/pair.yaml" >"$scratch/other.yaml"
+sed 's/pair/other/' "$scratch/1/peer.yaml" >"$scratch/1/other.yaml"
+"$kith" doctor "$scratch/1/peer.yaml" >"$scratch/said" &&
+    grep -q "model *ok *program, 1600 parameters" "$scratch/said" ||
+    fail "kith doctor: $(cat "$scratch/said")"
+expect 6 doctor "$scratch/1/other.yaml"
+grep -q "model *FAIL *the peer has another experiment" "$scratch/json" ||
+    fail "kith doctor of another experiment: $(cat "$scratch/json")"
 kill -KILL $(ps -o pid= --ppid "$first")
 wait "$second" || fail "the survivor: $(tail -n 3 "$scratch/1/err")"
 
