@@ -4,7 +4,7 @@ import contextlib
 import math
 
 from .peer import Peer
-from .vectors import collect
+from .vectors import collect, number
 
 
 class GroupPeer:
@@ -72,7 +72,7 @@ class GroupPeer:
     def step(self, loss=math.nan, *, samples=0):
         """A step of all ranks is done; loss, samples: of this one's part of the
         batch."""
-        sums = self._torch.tensor([float(loss), float(samples)],
+        sums = self._torch.tensor([number(loss), float(samples)],
                                   dtype=self._torch.float64)
         self._dist.all_reduce(sums, group=self._group)
 

@@ -13,7 +13,7 @@ import weakref
 from ._library import (ERROR_BYTES, FAILED, LATE, LOG, OVER, START, Error,
                        Options, encoded, lib)
 from .tree import Tree, is_tree
-from .vectors import Vectors
+from .vectors import Vectors, number
 
 _WAIT_MS = 100  # between two looks at Ctrl-C
 _open = weakref.WeakSet()
@@ -202,7 +202,7 @@ class Peer:
         for the rows of `kith lab`; of the averaged model where it has given
         this process that one, whose `over` is True from the start."""
         with self._call() as peer:
-            if lib().kith_report(peer, float(loss), float(accuracy)) != 0:
+            if lib().kith_report(peer, number(loss), number(accuracy)) != 0:
                 self._failed()
 
     def serve(self, seconds):

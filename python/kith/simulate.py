@@ -6,7 +6,7 @@ import math
 import sys
 
 from ._library import BUFFER, ERROR_BYTES, Error, encoded, lib
-from .vectors import collect
+from .vectors import collect, number
 
 _JSON_BYTES = 1 << 16
 _RANK, _USER = ctypes.c_uint32, ctypes.c_void_p
@@ -104,7 +104,7 @@ class _Virtual:
                 one.grad = None  # peers share the memory of gradients
         if loss is None:
             return math.nan
-        return loss.item() if hasattr(loss, "item") else float(loss)
+        return number(loss)
 
 
 class _Run:
@@ -161,9 +161,9 @@ class _Run:
             own = numpy.frombuffer(floats, "float32").copy()
         found = self.score(own)
         if isinstance(found, tuple):
-            loss[0], accuracy[0] = float(found[0]), float(found[1])
+            loss[0], accuracy[0] = number(found[0]), number(found[1])
         else:
-            loss[0] = float(found)
+            loss[0] = number(found)
         return 0
 
     def progress(self, share, virtual_s, wall_s):

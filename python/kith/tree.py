@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ._library import DTYPES, MEMORY_HOST, TRAINED, Error, Vector, lib
 from .dlpack import CPU, Place, library_of, make
+from .vectors import number
 
 
 def is_tree(params):
@@ -152,7 +153,7 @@ class Tree:
         if lib().kith_read_from(peer, addresses, len(places)) != 0:
             raise Error("this peer has failed: close() says why")
         self._tree, self._read = given, places
-        return float(loss)
+        return number(loss)
 
     def end(self, peer, _):
         """What step() returns."""

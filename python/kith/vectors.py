@@ -34,7 +34,7 @@ class Vectors:
         at = self._looked = (self._looked + 1) % len(self._given)
         self._check(at)
         try:
-            return float(loss if given is None else given)
+            return number(loss if given is None else given)
         except TypeError as error:
             raise TypeError(f"step(): found {type(given).__name__}; what this "
                             "peer was opened with is changed in place: "
@@ -62,6 +62,11 @@ class Vectors:
             raise Error(f"{self._names[at]} lies elsewhere than when this peer "
                         "was opened: .to(), .half() and the like come before "
                         "kith.Peer()")
+
+
+def number(loss):
+    """A loss that still has its graph is a number without PyTorch's warning."""
+    return float(loss.detach() if hasattr(loss, "detach") else loss)
 
 
 def collect(params, chosen=None):
