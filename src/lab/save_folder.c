@@ -82,10 +82,15 @@ static void remove_abandoned(const char *base)
 static enum kith_err open_named(struct kith_lab_folder *folder,
                                 const char *named, char *error)
 {
-    const size_t length = strlen(named);
-    int why = length + 64 < sizeof folder->path ? 0 : ENAMETOOLONG;
-    if (why == 0 && mkdir(named, 0700) != 0 && errno != EEXIST)
+    /* Whole, for the processes of model.run stand in another folder. */
+    char *whole = NULL;
+    int why = 0;
+    if ((mkdir(named, 0700) != 0 && errno != EEXIST) ||
+        (whole = realpath(named, NULL)) == NULL)
         why = errno;
+    /* Room for the names of saves below it. */
+    else if (strlen(whole) + 64 >= sizeof folder->path)
+        why = ENAMETOOLONG;
     if (why == 0) {
         folder->lock_fd = open(named, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         why = folder->lock_fd < 0 ? errno : 0;
@@ -93,16 +98,18 @@ static enum kith_err open_named(struct kith_lab_folder *folder,
     if (why == 0 && flock(folder->lock_fd, LOCK_EX | LOCK_NB) != 0 &&
         errno == EWOULDBLOCK) {
         close(folder->lock_fd);
+        free(whole);
         snprintf(error, KITH_LAB_ERROR_BYTES,
                  "the saves in %.300s belong to a kith lab that is running; "
                  "wait for it, or end it",
                  named);
         return KITH_EBUSY;
     }
-    if (why == 0) {
-        memcpy(folder->path, named, length + 1);
+    if (why == 0)
+        memcpy(folder->path, whole, strlen(whole) + 1);
+    free(whole);
+    if (why == 0)
         return KITH_OK;
-    }
     snprintf(error, KITH_LAB_ERROR_BYTES,
              "cannot make the folder %.300s for saves: %s; choose another with "
              "--save",

@@ -70,6 +70,12 @@ holds "$pauses <= 1" || fail "peer 1 spoke $pauses times while paused"
 grep -q "peer 1: own.py began" "${database%.db}.peer-1.out" ||
     fail "what peer 1 printed is not in ${database%.db}.peer-1.out"
 
+# The processes stand in the file's folder, the run where it was started.
+program "$run" 100 >"$scratch/own.yaml"
+mkdir "$scratch/else"
+(cd "$scratch/else" && timeout 60 "$kith" lab ../own.yaml >out 2>err) ||
+    fail "from another folder: $(tail -n 3 "$scratch/else/err")"
+
 # Programs that do not do their part. none_left: and nothing runs on.
 set=
 wrong() {
