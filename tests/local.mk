@@ -351,6 +351,8 @@ LONG = \
   tests/long/accept_unpaced.sh tests/long/accept_wheel.sh \
   tests/long/accept_wires_live.sh \
   tests/long/accept_follow.sh tests/long/accept_hosts.sh tests/long/accept_plan.sh \
+  tests/long/accept_follow.sh tests/long/accept_flows.sh \
+  tests/long/accept_hosts.sh \
   tests/long/accept_mixing.sh \
   tests/long/accept_overlap.sh tests/long/accept_page.sh \
   tests/long/accept_worlds.sh \
@@ -366,7 +368,8 @@ LONG = \
   tests/long/papers.sh \
   tests/long/soak.sh \
   tests/long/theory_table.sh
-LONG_BUILDS = $(PARITY) tests/long/message_cost
+LONG_BUILDS = $(PARITY) tests/long/flow_times tests/long/message_cost
+tests_long_flow_times_SOURCES = tests/long/flow_times.c
 tests_long_message_cost_SOURCES = tests/long/message_cost.c \
   bench/tensor_ways.h bench/plain.h
 EXTRA_DIST += tests/hostile/abuse.py tests/hostile/attacks.py \
@@ -387,6 +390,8 @@ EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integr
   tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py \
   tests/long/accept_hosts.py tests/long/accept_mixing.py tests/long/accept_page.py \
   tests/long/accept_plan.py tests/long/accept_worlds.py \
+  tests/long/accept_flows.py tests/long/flow_times_simgrid.cpp \
+  tests/long/accept_hosts.py tests/long/accept_mixing.py tests/long/accept_page.py tests/long/accept_worlds.py \
   tests/long/papers.py tests/long/soak.py \
   tests/long/accept_choco.py tests/long/theory_table.py \
   tests/long/accept_quality.py tests/long/accept_taxonomy.py \
