@@ -285,6 +285,8 @@ static bool is_due(const struct kith_thread *thread, uint64_t step)
            step + 1 >= thread->options.steps;
 }
 
+/* Whether the loop has handed it out or not: its examples count with it, so a
+ * row may have those of steps that are ahead. */
 static void count_step(struct kith_caller *caller)
 {
     caller->counts.steps++;

@@ -37,6 +37,8 @@ static void measure_cpu(struct kith_driver *driver, struct kith_peer_cpu *cpu)
 
 /* ---- speed */
 
+/* Of a loop of somebody's own as many more, or fewer, as it has said. A peer
+ * that goes on from a save knows the steps before it by their number alone. */
 static uint64_t samples_of(const struct kith_driver *driver, uint64_t steps)
 {
     const struct kith_peer_options *options = driver->options;
