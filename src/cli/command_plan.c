@@ -149,15 +149,29 @@ static void print_json(const struct plan_facts *facts,
 
 #define CHECK_BYTES 4096u
 
+/* In quotes of the shell, whatever it is. */
+static size_t add_quoted(char *text, size_t at, const char *word)
+{
+    at = kith_text_add(text, CHECK_BYTES, at, "'");
+    for (; *word != '\0'; word++)
+        at = *word == '\'' ? kith_text_add(text, CHECK_BYTES, at, "'\\''")
+                           : kith_text_add(text, CHECK_BYTES, at, "%c", *word);
+    return kith_text_add(text, CHECK_BYTES, at, "'");
+}
+
 /* The same facts as keys: what is measured takes a core's time. */
 static void write_check(const struct cli_arguments *arguments,
                         const struct plan_facts *facts, char *text)
 {
-    size_t at =
-        kith_text_add(text, CHECK_BYTES, 0, "kith sim %s", arguments->words[0]);
-    for (unsigned i = 0; i < arguments->set_count; i++)
-        at = kith_text_add(text, CHECK_BYTES, at, " --set '%s'",
-                           arguments->sets[i]);
+    size_t at = kith_text_add(text, CHECK_BYTES, 0, "kith sim ");
+    at = add_quoted(text, at, arguments->words[0]);
+    for (unsigned i = 0; i < arguments->set_count; i++) {
+        at = kith_text_add(text, CHECK_BYTES, at, " --set ");
+        at = add_quoted(text, at, arguments->sets[i]);
+    }
+    if (arguments->values[CLI_SEED] != NULL)
+        at = kith_text_add(text, CHECK_BYTES, at, " --seed %s",
+                           arguments->values[CLI_SEED]);
     at = kith_text_add(text, CHECK_BYTES, at, " --set compute.step=%.0fns",
                        1e9 * facts->exchange.step_s);
     if (facts->machine != NULL && facts->wire_bytes_s > 0 &&
@@ -166,7 +180,10 @@ static void write_check(const struct cli_arguments *arguments,
             text, CHECK_BYTES, at,
             " --set 'hosts={cores: 2, peers: 1, wire: %.0fkB, merge: %.0fkB}'",
             1e-3 * facts->wire_bytes_s, 1e-3 * facts->merge_bytes_s);
-    (void)kith_text_add(text, CHECK_BYTES, at, " --rows none --json");
+    at = kith_text_add(text, CHECK_BYTES, at, " --rows none --json");
+    if (at >= CHECK_BYTES - 1)
+        (void)kith_text_copy(text, CHECK_BYTES,
+                             "none: the settings are too long for one line");
 }
 
 static int print_plan(const struct cli_arguments *arguments,

@@ -246,7 +246,7 @@ int kith_cli_plan_facts(const struct cli_arguments *arguments,
 {
     facts->experiment = experiment;
     facts->machine = machine;
-    if (experiment->central.present ||
+    if (experiment->central.present || experiment->peers == 1 ||
         experiment->gossip.algorithm->pattern == KITH_PATTERN_NONE)
         return kith_cli_fail(
             arguments, KITH_EXIT_EXPERIMENT,

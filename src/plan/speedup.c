@@ -3,6 +3,7 @@
  * Source: Zou et al., Lemma 1. Test: unit/test_plan.c (T2.1). */
 #include <math.h>
 
+#include "kith/text.h"
 #include "plan_range.h"
 
 #define RATIO_MAX 1e9
@@ -46,6 +47,13 @@ enum kith_err kith_plan_ratio(double alpha, double workers, double *ratio,
     err = PLAN_CHECK(counts, error);
     if (err != KITH_OK)
         return err;
-    *ratio = (1 - alpha) / (alpha * workers - 1);
+    /* Rounding may leave nothing of a count just above 1 / alpha. */
+    const double found = (1 - alpha) / (alpha * workers - 1);
+    if (!(found >= 0 && found <= RATIO_MAX))
+        return kith_text_fail(
+            error, KITH_PLAN_ERROR_BYTES, KITH_EINVAL,
+            "workers: found %.17g; allowed: further above 1 / alpha, %g",
+            workers, 1 / alpha);
+    *ratio = found;
     return KITH_OK;
 }

@@ -19,6 +19,17 @@ grep -q "network.rate is not given" out || fail "nothing is said of the network"
     fail "exit $?"
 diff out again >&2 || fail "the same file, another plan"
 
+# The command is one of the shell's, whatever the file is called.
+mkdir "it's here"
+cp "$top/examples/digits.yaml" "it's here/"
+"$kith" plan "it's here/digits.yaml" --seed 9 >out ||
+    fail "a quote in a path: exit $?"
+sed -n 's/^  \(kith sim .*\)/\1/p' out | grep -q "'it'\\\\''s here/digits.yaml'.* --seed 9 " ||
+    fail "not quoted: $(tail -1 out)"
+"$kith" plan "$top/examples/digits.yaml" --set peers=1 >out 2>err &&
+    fail "a plan of one peer"
+grep -q "nothing is gossiped" err || fail "one peer: $(cat err)"
+
 cat >t.yaml <<'YAML'
 name: t
 peers: 16

@@ -272,6 +272,9 @@ static void test_refused(void **state)
     double out;
     (void)state;
     refused(kith_plan_ratio(0, 8, &out, error), "alpha");
+    const double alpha = 0.6624610241169868; /* alpha G rounds to 1 */
+    refused(kith_plan_ratio(alpha, nextafter(1 / alpha, 2), &out, error),
+            "workers");
     refused(kith_plan_ratio(1.01, 8, &out, error), "alpha");
     refused(kith_plan_ratio((double)NAN, 8, &out, error), "alpha");
     refused(kith_plan_ratio(0.5, 2, &out, error), "workers");
