@@ -1,7 +1,7 @@
 #!/bin/sh
 # Goal: T2.3: the step that kith plan predicts by G1 and G2 is the simulator's,
-# within 5 % where no line waits (f = 1), and between its two bounds where
-# neighbours' messages meet on lines (f = 2, 4).
+# within 5 % where flows share lines, and between its two bounds where messages
+# go over them one after another and meet there.
 # Method: accept_plan.py: messages of 1, 1/2, 1/4 of the model, 1, 2, 4
 # neighbours, every 1, 2, 4 steps, with and without overlap; KITH, OUT.
 top=${srcdir:-$(dirname "$0")/../..}
