@@ -85,6 +85,12 @@ static enum kith_err read_pairs(const struct tree *tree,
     return err;
 }
 
+void kith_names_close(struct kith_names *names)
+{
+    free(names->pairs);
+    memset(names, 0, sizeof *names);
+}
+
 enum kith_err kith_names_parse(const char *path, const char *text, size_t size,
                                struct kith_names *names, char *error)
 {

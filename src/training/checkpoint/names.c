@@ -192,9 +192,3 @@ enum kith_err kith_names_check(const struct kith_names *names,
             err = no_such(names, &names->pairs[i], layout, error);
     return err;
 }
-
-void kith_names_close(struct kith_names *names)
-{
-    free(names->pairs);
-    memset(names, 0, sizeof *names);
-}
