@@ -121,8 +121,8 @@ void sim_transmit(struct sim_world *world, uint32_t index, kith_ns at_ns)
         sim_uplink_take(world, packet->from, at_ns, packet->bytes, &left_ns);
     if (packet->flags & SIM_PACKET_CARRIES)
         sim_transfer_list(world, index, left_ns);
-    const kith_ns arrives_ns =
-        sim_link_arrival(world, index, leaves_ns, left_ns, left_ns - leaves_ns);
+    const kith_ns arrives_ns = sim_direction_arrival(
+        world, index, leaves_ns, left_ns, left_ns - leaves_ns);
     sim_schedule(world, packet->from, packet->to, arrives_ns,
                  world->network.access ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER,
                  index);
@@ -134,7 +134,7 @@ void sim_arrive(struct sim_world *world, uint32_t index)
 {
     struct sim_packet *packet = sim_packet_at(world, index);
     KITH_ASSERT(packet->to < world->machine_count);
-    if (!sim_link_is_clear(&world->links) && sim_link_stops(world, index))
+    if (!sim_links_are_clear(world) && sim_link_stops(world, index))
         return;
     packet->flags |= SIM_PACKET_HERE;
     kith_ns there_ns = sim_time(world);
@@ -249,7 +249,7 @@ static void deliver_central(struct sim_world *world, uint32_t index)
 void sim_deliver(struct sim_world *world, uint32_t index)
 {
     const struct sim_packet *packet = sim_packet_at(world, index);
-    if (!sim_link_is_clear(&world->links) && sim_link_stops(world, index))
+    if (!sim_links_are_clear(world) && sim_link_stops(world, index))
         return;
     KITH_ASSERT(packet->to < world->machine_count);
     if (world->peers[packet->to].state == SIM_PEER_PAUSED) {
@@ -346,7 +346,7 @@ static void post(struct sim_world *world, uint32_t index)
         packet->bytes = sim_message_bytes(&packet->message);
         sim_totals_moves(world, packet);
     }
-    sim_link_post(world, index);
+    sim_outbox_post(world, index);
 }
 
 /* Whatever has been cut off meanwhile has come in all the same; a link that was

@@ -124,7 +124,7 @@ void sim_schedule_run(struct sim_world *world, kith_ns at_ns,
  * outside. */
 static void step_run(struct sim_world *world, enum sim_run_event what)
 {
-    sim_link_flush(world);
+    sim_outbox_flush(world);
     switch (what) {
     case SIM_RUN_ATOM:
         sim_fault_due(world);
@@ -220,7 +220,7 @@ static void prefetch(struct sim_world *world)
 static void observe(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer == KITH_NOBODY || peer < world->machine_count);
-    sim_link_flush(world);
+    sim_outbox_flush(world);
     sim_ledger_check(world);
     if (world->options.observe) {
         sim_work_join_all(world);
@@ -232,11 +232,11 @@ static void observe(struct sim_world *world, kith_id peer)
  * before an event as late as that is taken, it must be under way. */
 static bool next_event(struct sim_world *world, struct sim_event *event)
 {
-    const kith_ns due_ns = sim_link_due_ns(
-        &world->links, world->experiment->network.link.latency_ns);
+    const kith_ns due_ns = sim_outbox_due_ns(
+        &world->outbox, world->experiment->network.link.latency_ns);
     if (due_ns != KITH_NEVER &&
         sim_queue_next_ns(&world->engine.queue) >= due_ns)
-        sim_link_flush(world);
+        sim_outbox_flush(world);
     return sim_queue_pop(&world->engine.queue, event);
 }
 
@@ -279,7 +279,7 @@ bool sim_loop(struct sim_world *world, bool *stalled)
         if (sim_points_is_due(world) && !world->engine.over)
             sim_points_take(world);
     }
-    sim_link_flush(world);
+    sim_outbox_flush(world);
     return !*stalled && sim_failure(world) == KITH_OK;
 }
 

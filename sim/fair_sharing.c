@@ -166,7 +166,7 @@ static void arrive(struct sim_world *world, uint32_t index)
     if (packet->kind != SIM_PACKET_CENTRAL) {
         if (packet->flags & SIM_PACKET_CARRIES)
             sim_transfer_list(world, index, now_ns);
-        there_ns = sim_link_arrival(world, index, began_ns, now_ns, 0);
+        there_ns = sim_direction_arrival(world, index, began_ns, now_ns, 0);
     }
     sim_schedule(world, packet->from, packet->to, there_ns, SIM_EVENT_DELIVER,
                  index);
@@ -180,7 +180,7 @@ static void go_on(struct sim_world *world, struct sharing_line *line)
     KITH_ASSERT(!line->flows);
     while (line->first != 0) {
         const uint32_t index = line->first;
-        if (sim_link_holds(world, index))
+        if (sim_direction_holds(world, index))
             return;
         const struct sim_packet *packet = sim_packet_at(world, index);
         if (packet->bytes > 0 && !(packet->flags & SIM_PACKET_CANCELLED)) {
@@ -247,32 +247,35 @@ void sim_sharing_cancel(struct sim_world *world, uint32_t index)
     pass(world, &sharing->lines[at]);
 }
 
-void sim_sharing_reset(struct sim_world *world, uint32_t link)
+/* Nothing flows there any more. NULL: nothing ever did. */
+static struct sharing_line *stop_line(struct sim_world *world, uint32_t at)
 {
     struct sim_sharing *sharing = world->sharing;
-    for (uint32_t at = 2 * link; at < 2 * link + 2; at++) {
-        if (at >= sharing->line_capacity)
-            return;
-        struct sharing_line *line = &sharing->lines[at];
-        if (line->flows)
-            end(world, line->first);
-        line->flows = false;
-        sim_packet_free_all(world, &line->first);
+    if (at >= sharing->line_capacity)
+        return NULL;
+    struct sharing_line *line = &sharing->lines[at];
+    KITH_ASSERT(!line->flows || line->first != 0);
+    if (line->flows)
+        end(world, line->first);
+    line->flows = false;
+    return line;
+}
+
+void sim_sharing_reset(struct sim_world *world, uint32_t link)
+{
+    for (unsigned side = 0; side < 2; side++) {
+        struct sharing_line *line = stop_line(world, 2 * link + side);
+        if (line != NULL)
+            sim_packet_free_all(world, &line->first);
     }
 }
 
 void sim_sharing_turn(struct sim_world *world, uint32_t link, unsigned side)
 {
-    struct sim_sharing *sharing = world->sharing;
-    const uint32_t at = 2 * link + side;
+    struct sharing_line *line = stop_line(world, 2 * link + side);
     KITH_ASSERT(side < 2);
-    if (at >= sharing->line_capacity)
-        return;
-    struct sharing_line *line = &sharing->lines[at];
-    if (line->flows)
-        end(world, line->first);
-    line->flows = false;
-    go_on(world, line);
+    if (line != NULL)
+        go_on(world, line);
 }
 
 /* ---- events */

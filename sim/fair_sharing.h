@@ -10,7 +10,7 @@
  *   cancelled   what has left by then is all that leaves of it
  *   reset       what the connection had to send is gone, at once
  *   cut         nothing leaves until it heals; what had left arrives, or
- *               stands at the cut (links.c)
+ *               stands at the cut (directions.c)
  *
  * Messages of a central method need no connection: each is a flow.
  * Test: unit/test_sim_flows.c */

@@ -1,8 +1,6 @@
 /* The map of links; see link_table.h. Linear probing at most half full. */
 #include "sim/link_table.h"
 
-#include <stdlib.h>
-
 #include "kith/assert.h"
 #include "sim/huge_pages.h"
 
@@ -26,7 +24,6 @@ void sim_link_table_close(struct sim_link_table *table)
 {
     sim_pages_free(table->links, table->capacity * sizeof *table->links);
     sim_pages_free(table->slots, (table->mask + 1) * sizeof *table->slots);
-    free(table->flows);
     *table = (struct sim_link_table){0};
 }
 
@@ -119,34 +116,4 @@ struct sim_link *sim_link_table_get(struct sim_link_table *table, kith_id a,
     *free_slot(table, hash) = (struct sim_slot){.link = *index + 1, .tag = tag};
     table->links[*index] = (struct sim_link){.end = {low, high}};
     return &table->links[*index];
-}
-
-/* Apart from the links, which most runs touch far more often: there they would
- * double a record. */
-struct sim_flows *sim_link_table_flows(struct sim_link_table *table,
-                                       struct sim_link *link,
-                                       const struct kith_link_terms *usual,
-                                       uint64_t seed)
-{
-    KITH_ASSERT(table->flow_count <= table->capacity);
-    if (link->flows == 0) {
-        if (table->flow_count == table->flow_capacity) {
-            const uint32_t capacity = table->capacity;
-            void *flows =
-                realloc(table->flows, capacity * sizeof *table->flows);
-            if (!flows)
-                return NULL;
-            table->flows = flows;
-            table->flow_capacity = capacity;
-        }
-        struct sim_flows *flows = &table->flows[table->flow_count++];
-        *flows = (struct sim_flows){0};
-        for (unsigned side = 0; side < 2; side++) {
-            kith_link_flow_init(&flows->flow[side], usual, seed,
-                                link->end[side], link->end[1 - side]);
-            flows->flow[side].messages = link->sent[side];
-        }
-        link->flows = table->flow_count;
-    }
-    return &table->flows[link->flows - 1];
 }

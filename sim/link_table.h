@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kith/assert.h"
 #include "kith/err.h"
-#include "kith/link_law.h"
 #include "kith/types.h"
 #include "sim/huge_pages.h"
 
@@ -27,7 +27,7 @@ struct sim_link {
     kith_id end[2];      /* ascending */
     kith_ns last_ns[2];  /* latest arrival: end[s] -> the other one */
     uint32_t sent[2];    /* messages of end[s]: which draw is next */
-    uint32_t flows;      /* 1 + index of its sim_flows; 0: as usual */
+    uint32_t pair;       /* 1 + index in sim_directions; 0: as usual */
     uint32_t waiting[2]; /* packets of end[s] until it is up: 1 + index */
     uint32_t next[2];    /* chain of end[s]'s links: 1 + index */
     uint32_t generation;
@@ -36,11 +36,12 @@ struct sim_link {
 };
 _Static_assert(sizeof(struct sim_link) == 64, "a cache line");
 
-/* Of a link that loses packets, or that a fault acts on. */
-struct sim_flows {
-    struct kith_link_flow flow[2]; /* end[s] -> the other one */
-    uint32_t stalled[2];           /* packets of end[s] until it heals */
-};
+/* Ends stand in ascending order, so a peer's side is one comparison. */
+SIM_INLINE unsigned sim_side_of(const struct sim_link *link, kith_id peer)
+{
+    KITH_DEBUG_ASSERT(link->end[0] == peer || link->end[1] == peer);
+    return link->end[1] == peer;
+}
 
 /* Links are told apart by 32 more bits of the hash, so that a search does not
  * touch the links of others: each would be a cache miss. */
@@ -54,8 +55,6 @@ struct sim_link_table {
     uint32_t count, capacity;
     struct sim_slot *slots; /* (mask + 1) */
     uint64_t mask;
-    struct sim_flows *flows; /* (flow_capacity) of some links */
-    uint32_t flow_count, flow_capacity;
 };
 
 KITH_MUST_CHECK enum kith_err sim_link_table_open(struct sim_link_table *table);
@@ -67,13 +66,6 @@ const struct sim_link *sim_link_table_find(const struct sim_link_table *table,
 /* The link of this pair, made if need be: *made says so. NULL: no memory. */
 struct sim_link *sim_link_table_get(struct sim_link_table *table, kith_id a,
                                     kith_id b, uint32_t *index, bool *made);
-
-/* The link's flows, of these terms and this seed when they are made now. NULL:
- * no memory. */
-struct sim_flows *sim_link_table_flows(struct sim_link_table *table,
-                                       struct sim_link *link,
-                                       const struct kith_link_terms *usual,
-                                       uint64_t seed);
 
 /* To fetch in advance: the hash of a pair, where its search starts, and where
  * that will most likely end. */

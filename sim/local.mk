@@ -8,6 +8,8 @@ libkith_sim_a_SOURCES = \
   sim/losses.h \
   sim/delivery.c \
   sim/delivery.h \
+  sim/directions.c \
+  sim/directions.h \
   sim/dishonest.c \
   sim/dishonest.h \
   sim/dump.c \
@@ -38,6 +40,8 @@ libkith_sim_a_SOURCES = \
   sim/model_copies.h \
   sim/nodes.c \
   sim/nodes.h \
+  sim/outbox.c \
+  sim/outbox.h \
   sim/packets.c \
   sim/packets.h \
   sim/sim_peer.h \

@@ -217,7 +217,7 @@ static inline void step_node(struct sim_world *world, kith_id id,
     for (uint32_t i = 0; i < effects->send_count; i++)
         sim_send(world, id, &effects->sends[i]);
     for (uint32_t i = 0; i < effects->dial_count; i++)
-        sim_link_dial(world, id, effects->dials[i]);
+        sim_outbox_dial(world, id, effects->dials[i]);
     if (effects->has_work)
         sim_work_start(world, id, &effects->work);
     timer_set(world, id, effects->deadline_ns);

@@ -211,7 +211,7 @@ void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots)
     KITH_ASSERT(from < world->peer_count);
     if (!world->packets.transfers)
         return;
-    sim_link_flush(world);
+    sim_outbox_flush(world);
     for (uint32_t slot = KITH_SLOT_INITIATED_SENT; slot <= KITH_SLOT_ROUND_SENT;
          slot += 2) {
         uint32_t *head = &world->packets.transfers[from][slot / 2];

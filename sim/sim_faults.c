@@ -5,9 +5,9 @@
  *            first model, and adopts its first neighbour's
  *   pause    what happens to the peer is held, its work stands still
  *   slow     training steps cost `factor` times as much
- *   link     terms change between two sides (links.c); what is cut stalls, in
- *            order, until it heals
- *   lie      what the peer sends is not its model: kith/lie.h */
+ *   link     terms change between two sides (directions.c); what is cut stalls,
+ * in order, until it heals lie      what the peer sends is not its model:
+ * kith/lie.h */
 #include "sim/sim_faults.h"
 
 #include <string.h>
@@ -293,7 +293,7 @@ static void execute(struct sim_world *world, const struct kith_atom *atom)
         begin_lie(state_of(world, atom->peer), kith_atom_lie(atom));
         break;
     case KITH_EFFECT_LINK:
-        sim_link_act(world, atom);
+        sim_directions_act(world, atom);
         break;
     }
 }

@@ -67,6 +67,7 @@ static const struct part {
     {sim_sharing_open, sim_sharing_close},
     {sim_hosts_open, NULL},
     {sim_links_open, sim_links_close},
+    {sim_directions_open, sim_directions_close},
     {sim_ledger_open, sim_ledger_close},
     {sim_watch_open, sim_watch_close},
     {sim_totals_open, NULL},

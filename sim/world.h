@@ -10,7 +10,9 @@
  *   fair_sharing.c   the same lines, shared by all that is under way at once
  *   packets.c        what is under way
  *   hosts.c          cores that peers share
+ *   outbox.c         what has just been sent, until its link is at hand
  *   links.c          connections: dial, handshake, up, dead
+ *   directions.c     when what leaves over them arrives; loss, cuts
  *   full_channel.c   wire `full`: real sessions at both ends
  *   model_copies.c   vectors under way
  *   work_pool.c      work items on a pool of threads
@@ -35,6 +37,7 @@
 
 #include "sim/points.h"
 #include "sim/delivery.h"
+#include "sim/directions.h"
 #include "sim/dishonest.h"
 #include "sim/dump.h"
 #include "sim/engine.h"
@@ -45,6 +48,7 @@
 #include "sim/links.h"
 #include "sim/model_copies.h"
 #include "sim/nodes.h"
+#include "sim/outbox.h"
 #include "sim/packets.h"
 #include "sim/sim_peer.h"
 #include "sim/peer_totals.h"
@@ -75,7 +79,9 @@ struct sim_world {
     struct sim_nodes nodes;
     struct sim_packets packets;
     struct sim_network network;
+    struct sim_outbox outbox;
     struct sim_links links;
+    struct sim_directions directions;
     struct sim_copies copies;
     struct sim_faults faults;
     struct sim_trace trace;
@@ -156,6 +162,33 @@ SIM_INLINE void sim_nodes_fetch(const struct sim_world *world, kith_id peer)
     for (size_t line = 0; line < SIM_NODE_LINES && world->nodes.stride > 0;
          line++)
         sim_fetch(node + line * 64);
+}
+
+static inline const struct sim_link_table *
+sim_link_table_of(const struct sim_world *world)
+{
+    return &world->links.table;
+}
+
+static inline uint32_t sim_link_count(const struct sim_world *world)
+{
+    return world->links.table.count;
+}
+
+/* Records may move when the table grows: a link is named by its index, and
+ * looked up again after each call that may dial. */
+static inline struct sim_link *sim_link_at(const struct sim_world *world,
+                                           uint32_t link)
+{
+    KITH_DEBUG_ASSERT(link < world->links.table.count);
+    return &world->links.table.links[link];
+}
+
+/* Nothing was ever broken or is cut: no packet can be stopped, which spares a
+ * cache miss for each. */
+static inline bool sim_links_are_clear(const struct sim_world *world)
+{
+    return world->links.resets == 0 && world->directions.cuts == 0;
 }
 
 static inline struct sim_packet *sim_packet_at(const struct sim_world *world,

@@ -14,6 +14,8 @@ network delivery
 hosts hosts
 sharing fair_sharing
 links links
+directions directions
+outbox outbox
 copies model_copies
 faults sim_faults
 trace trace
@@ -57,7 +59,7 @@ check() {
 owner=
 check "$top" >"$scratch/found" || fail "$(cat "$scratch/found")"
 
-for sin in 'world->links.cuts++;' 'world->work->count = 2;' \
+for sin in 'world->links.resets++;' 'world->work->count = 2;' \
     'world->engine.clock.now_ns = 5;' 'clock->now_ns = 0;'; do
     rm -rf "$scratch/tree"
     mkdir -p "$scratch/tree/sim/central"
@@ -65,7 +67,7 @@ for sin in 'world->links.cuts++;' 'world->work->count = 2;' \
     echo "$sin" >"$scratch/tree/sim/planted.c"
     canary check "$scratch/tree"
 done
-echo 'world->links.cuts++;' >"$scratch/tree/sim/links.c"
+echo 'world->links.resets++;' >"$scratch/tree/sim/links.c"
 echo 'sim_time(world);' >"$scratch/tree/sim/planted.c"
 (check "$scratch/tree") || fail "innocent lines were accused"
 finish
