@@ -103,7 +103,9 @@ static int add_gossip(struct planning *all)
     all->answer->step_s = facts->is_waiting ? hiding.step_s : exchange->step_s;
     add(all, "exchange", hiding.exchange_s, PLAN_SECONDS,
         "T_X, G1: of %g messages, where no line waits", exchange->fan_out);
-    if (exchange->fan_out > 1 && facts->phases <= 1)
+    const bool meets = facts->phases <= 1 &&
+                       facts->experiment->network.sharing == KITH_SHARING_QUEUE;
+    if (exchange->fan_out > 1 && meets)
         add(all, "exchange_most", hiding.exchange_most_s, PLAN_SECONDS,
             "where they meet on lines: of 2 f - 1 messages");
     add(all, "interval", hiding.interval, PLAN_COUNT,
@@ -118,8 +120,7 @@ static int add_gossip(struct planning *all)
         add(all, "exchanges_done", done, PLAN_SHARE,
             "of those due: one after another, others are skipped");
     add(all, "step", all->answer->step_s, PLAN_SECONDS, "predicted, of a peer");
-    if (facts->is_waiting && facts->phases <= 1 &&
-        hiding.step_most_s > hiding.step_s)
+    if (facts->is_waiting && meets && hiding.step_most_s > hiding.step_s)
         add(all, "step_most", hiding.step_most_s, PLAN_SECONDS,
             "predicted at most, where messages meet on lines");
     add(all, "bytes_per_step",
