@@ -241,8 +241,8 @@ static bool is_of_program(const struct diagnosis *diagnosis)
     return kith_experiment_hash(&experiment) == theirs->experiment_hash;
 }
 
-/* The peer has answered HELLO by hanging up: all before it went well, and is
- * said to have, so that what is left to compare is the two files. Of a loop of
+/* The peer's HELLO is of something else: all before it went well, and is said
+ * to have, so that what is left to compare is the two files. Of a loop of
  * somebody's own the reason would name sizes that the visitor does not know. */
 static bool explain_mismatch(const struct diagnosis *diagnosis,
                              const char *reason)
