@@ -257,8 +257,9 @@ void sim_deliver(struct sim_world *world, uint32_t index)
         return;
     }
     if (packet->kind == SIM_PACKET_MESSAGE &&
-        !(packet->flags & SIM_PACKET_OPENED) && sim_host_hears(world)) {
-        sim_host_speak(world, packet->to, index);
+        !(packet->flags & SIM_PACKET_OPENED) &&
+        sim_host_charges_messages(world)) {
+        sim_host_message(world, packet->to, index);
         return;
     }
     if (world->totals)
@@ -351,7 +352,7 @@ static void post(struct sim_world *world, uint32_t index)
 
 /* Whatever has been cut off meanwhile has come in all the same; a link that was
  * reset has not. */
-void sim_spoken(struct sim_world *world, kith_id peer, uint32_t index)
+void sim_message_handled(struct sim_world *world, kith_id peer, uint32_t index)
 {
     struct sim_packet *packet = sim_packet_at(world, index);
     KITH_ASSERT(packet->kind == SIM_PACKET_MESSAGE);
@@ -374,14 +375,14 @@ static void speak(struct sim_world *world, kith_id from,
     if (index == 0)
         return;
     sim_timeline_sent(world, index);
-    if (!sim_host_hears(world)) {
+    if (!sim_host_charges_messages(world)) {
         post(world, index);
         return;
     }
     if (sim_packet_at(world, index)->flags & SIM_PACKET_CARRIES)
         sim_transfer_list(world, index, KITH_NEVER);
     sim_link_bind(world, index);
-    sim_host_speak(world, from, index);
+    sim_host_message(world, from, index);
 }
 
 void sim_send(struct sim_world *world, kith_id from,

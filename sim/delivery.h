@@ -36,7 +36,8 @@ void sim_release(struct sim_world *world, kith_id by, uint32_t packet);
 void sim_arrive(struct sim_world *world, uint32_t packet);
 /* The peer has taken the time that the message takes: to send it, or to open
  * it. */
-void sim_spoken(struct sim_world *world, kith_id peer, uint32_t packet);
+void sim_message_handled(struct sim_world *world, kith_id peer,
+                         uint32_t packet);
 void sim_deliver(struct sim_world *world, uint32_t packet);
 /* Bytes that moved without a packet: a stage of a central exchange. */
 void sim_network_count(struct sim_world *world, kith_id from, kith_id to,

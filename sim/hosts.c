@@ -238,7 +238,7 @@ static void end_work(struct sim_world *world, kith_id peer)
 
 /* ---- messages */
 
-bool sim_host_hears(const struct sim_world *world)
+bool sim_host_charges_messages(const struct sim_world *world)
 {
     const struct kith_experiment *experiment = world->experiment;
     return world->hosts && (experiment->hosts.message_ns > 0 ||
@@ -248,14 +248,14 @@ bool sim_host_hears(const struct sim_world *world)
 static kith_ns message_time(const struct sim_world *world, uint32_t packet)
 {
     const struct kith_experiment *experiment = world->experiment;
-    KITH_DEBUG_ASSERT(sim_host_hears(world));
+    KITH_DEBUG_ASSERT(sim_host_charges_messages(world));
     return experiment->hosts.message_ns +
            kith_line_time(
                sim_message_bytes(&sim_packet_at(world, packet)->message),
                experiment->hosts.wire_bits);
 }
 
-void sim_host_speak(struct sim_world *world, kith_id peer, uint32_t packet)
+void sim_host_message(struct sim_world *world, kith_id peer, uint32_t packet)
 {
     struct host_peer *at = &world->hosts->at[peer];
     KITH_ASSERT(peer < world->peer_count);
@@ -276,7 +276,7 @@ static void end_speech(struct sim_world *world, kith_id peer)
     KITH_ASSERT(packet != 0 && (at->first == 0) == (packet == at->last));
     if (at->first != 0)
         begin(world, peer, THREAD_SPEAKS, message_time(world, at->first));
-    sim_spoken(world, peer, packet);
+    sim_message_handled(world, peer, packet);
 }
 
 /* ---- events */

@@ -35,10 +35,10 @@ kith_ns sim_host_step_time(const struct sim_world *world, kith_id peer,
                            kith_ns step_ns);
 kith_ns sim_host_merge_time(const struct sim_world *world);
 /* Do messages take processor time? */
-bool sim_host_hears(const struct sim_world *world);
+bool sim_host_charges_messages(const struct sim_world *world);
 /* A message of the peer's that is to be sent, or that has come to it: it goes
  * on by sim_host_spoken() once its thread has done what it takes. */
-void sim_host_speak(struct sim_world *world, kith_id peer, uint32_t packet);
+void sim_host_message(struct sim_world *world, kith_id peer, uint32_t packet);
 /* Its process has ended: what it had to do is not done. */
 void sim_host_crash(struct sim_world *world, kith_id peer);
 /* SIM_EVENT_HOST: a job of this peer's host may have ended. */
