@@ -63,11 +63,8 @@ enum kith_turn kith_caller_wait(struct kith_caller *caller,
 enum kith_turn kith_caller_step(struct kith_caller *caller, double loss,
                                 kith_ns patience_ns);
 /* Steps that come are of `more` examples more than the experiment's
- * train.batch, until the next such call; and of how many more all steps so far
- * were, by any thread: up to as many steps as the caller is ahead may be in it
- * too early. */
+ * train.batch, until the next such call. */
 void kith_caller_samples(struct kith_caller *caller, int64_t more);
-int64_t kith_caller_more_samples(const struct kith_caller *caller);
 /* The caller will not come for a while: ends what is under way, up to
  * `patience_ns`, then KITH_TURN_TRAIN, or OVER where its share is done. From
  * then on the node answers who asks

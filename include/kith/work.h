@@ -162,6 +162,7 @@ struct kith_work_result {
     uint32_t needs;    /* TRAIN, of a gradient in buckets: the next item needs
                           so many of the last gradient's to have been shared */
     double loss;       /* TRAIN: mean loss of the batch */
+    int64_t more;      /* TRAIN: its examples, less the experiment's batch */
     uint32_t passes;   /* over whole vectors that exchanges made since the item
                           before, of this process alone: a copy, pack or unpack
                           is one, and so is each call of an algorithm's make,

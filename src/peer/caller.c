@@ -6,7 +6,6 @@
 #include "caller_seat.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "kith/assert.h"
@@ -34,10 +33,12 @@ struct kith_caller {
                        */
     /* Guarded by the thread's lock: losses of steps that the caller has done
      * and the loop has not handed out yet, a ring. */
-    double ahead[KITH_CALLER_AHEAD];
+    struct {
+        double loss;
+        int64_t more;
+    } ahead[KITH_CALLER_AHEAD];
     uint32_t ahead_first, ahead_count;
-    int64_t more;             /* examples of a step than the file says */
-    atomic_llong more_in_all; /* of all steps; the loop reads it for a row */
+    int64_t more; /* examples of a step than the file says */
     struct kith_caller_counts counts; /* .steps: of all that were done */
 };
 
@@ -142,12 +143,14 @@ bool kith_caller_ready(struct kith_caller *caller)
 
 /* Holds the thread's lock, whose item is TRAIN: that step, which the caller's
  * loop has carried out. A loss that is not known says nothing of the model. */
-static void train_done(struct kith_caller *caller, double loss)
+static void train_done(struct kith_caller *caller, double loss, int64_t more)
 {
     struct kith_thread *thread = caller->thread;
     kith_worker_end_step(thread->options.worker, thread->work.step);
-    thread->result = (struct kith_work_result){
-        .kind = KITH_WORK_TRAIN, .loss = loss, .finite = !isinf(loss)};
+    thread->result = (struct kith_work_result){.kind = KITH_WORK_TRAIN,
+                                               .loss = loss,
+                                               .more = isinf(loss) ? 0 : more,
+                                               .finite = !isinf(loss)};
     caller->is_begun = false;
     kith_thread_item_done(thread);
 }
@@ -168,13 +171,14 @@ void kith_caller_submitted(struct kith_caller *caller)
     if (caller->ahead_count == 0 ||
         caller->thread->work.kind != KITH_WORK_TRAIN)
         return;
-    const double loss = caller->ahead[caller->ahead_first];
+    const double loss = caller->ahead[caller->ahead_first].loss;
+    const int64_t more = caller->ahead[caller->ahead_first].more;
     if (!caller->is_begun)
         kith_worker_begin_step(caller->thread->options.worker,
                                caller->thread->work.step);
     caller->ahead_first = (caller->ahead_first + 1) % KITH_CALLER_AHEAD;
     caller->ahead_count--;
-    train_done(caller, loss);
+    train_done(caller, loss, more);
 }
 
 /* Holds the thread's lock, and gives it back meanwhile. */
@@ -285,23 +289,16 @@ static bool is_due(const struct kith_thread *thread, uint64_t step)
            step + 1 >= thread->options.steps;
 }
 
-/* Whether the loop has handed it out or not: its examples count with it, so a
- * row may have those of steps that are ahead. */
-static void count_step(struct kith_caller *caller)
-{
-    caller->counts.steps++;
-    atomic_fetch_add(&caller->more_in_all, caller->more);
-}
-
 /* A step that has not been handed out yet. */
 static void note(struct kith_caller *caller, double loss)
 {
     const uint32_t at = caller->ahead_first + caller->ahead_count;
     if (caller->ahead_count == KITH_CALLER_AHEAD)
         return; /* as many came too late, one after another */
-    caller->ahead[at % KITH_CALLER_AHEAD] = loss;
+    caller->ahead[at % KITH_CALLER_AHEAD].loss = loss;
+    caller->ahead[at % KITH_CALLER_AHEAD].more = caller->more;
     caller->ahead_count++;
-    count_step(caller);
+    caller->counts.steps++;
     caller->counts.step++;
 }
 
@@ -350,8 +347,8 @@ static enum kith_turn step_done(struct kith_caller *caller, double loss,
         kith_worker_begin_step(thread->options.worker, thread->work.step);
     const bool due = is_due(thread, thread->work.step);
     caller->counts.step = caller->step = thread->work.step + 1;
-    count_step(caller);
-    train_done(caller, loss);
+    caller->counts.steps++;
+    train_done(caller, loss, caller->more);
     return due ? until_train(caller, patience_ns) : KITH_TURN_TRAIN;
 }
 
@@ -503,11 +500,6 @@ void kith_caller_samples(struct kith_caller *caller, int64_t more)
     uv_mutex_lock(&caller->seat);
     caller->more = more;
     uv_mutex_unlock(&caller->seat);
-}
-
-int64_t kith_caller_more_samples(const struct kith_caller *caller)
-{
-    return atomic_load(&caller->more_in_all);
 }
 
 struct kith_caller_counts kith_caller_counts(const struct kith_caller *caller)

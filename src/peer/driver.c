@@ -231,8 +231,10 @@ void kith_driver_worked(void *arg, const struct kith_work_result *result)
     struct kith_event event = {
         .kind = KITH_EVENT_WORK_DONE, .from = KITH_NOBODY, .result = result};
     KITH_NET_SCOPE(&driver->transport.net);
-    if (result->kind == KITH_WORK_TRAIN)
+    if (result->kind == KITH_WORK_TRAIN) {
         driver->trained_ns = kith_driver_now(driver);
+        driver->more_samples += result->more; /* as the node counts it */
+    }
     if (result->kind == KITH_WORK_TRAIN && isfinite(result->loss) &&
         result->finite && !result->is_part) {
         driver->loss_sum += result->loss;

@@ -92,7 +92,8 @@ struct kith_driver {
     double loss_sum; /* of the steps since the last row */
     uint64_t loss_count;
     double last_loss;
-    double cpu_zero_s; /* the process's before the run */
+    int64_t more_samples; /* of all steps, than their number says */
+    double cpu_zero_s;    /* the process's before the run */
 
     bool pauses; /* its caller */
     bool has_save;

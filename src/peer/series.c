@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "kith/caller.h"
+#include "kith/assert.h"
 #include "driver.h"
 
 double kith_process_cpu(void)
@@ -37,16 +37,15 @@ static void measure_cpu(struct kith_driver *driver, struct kith_peer_cpu *cpu)
 
 /* ---- speed */
 
-/* Of a loop of somebody's own as many more, or fewer, as it has said. A peer
- * that goes on from a save knows the steps before it by their number alone. */
+/* Of a loop of somebody's own as many as its steps have said: never fewer than
+ * at an earlier step. A peer that goes on from a save knows the steps before it
+ * by their number alone. */
 static uint64_t samples_of(const struct kith_driver *driver, uint64_t steps)
 {
-    const struct kith_peer_options *options = driver->options;
-    const uint64_t usual = steps * options->experiment->train.batch;
-    if (options->caller == NULL)
-        return usual;
-    const int64_t more = kith_caller_more_samples(options->caller);
-    return more < 0 && usual < (uint64_t)-more ? 0 : usual + (uint64_t)more;
+    const uint64_t usual = steps * driver->options->experiment->train.batch;
+    KITH_ASSERT(driver->more_samples >= 0 ||
+                usual >= (uint64_t)-driver->more_samples);
+    return usual + (uint64_t)driver->more_samples;
 }
 
 void kith_rows_start(struct kith_driver *driver)

@@ -13,7 +13,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "kith/caller.h"
 #include "kith/assert.h"
 #include "kith/worker.h"
 #include "src/protocol/session/aead.h"
@@ -30,13 +29,6 @@ uint64_t uv_hrtime(void)
 }
 
 /* ---- in the place of the training thread */
-
-/* Nobody's own loop runs here. */
-int64_t kith_caller_more_samples(const struct kith_caller *caller)
-{
-    (void)caller;
-    return 0;
-}
 
 enum kith_err kith_thread_start(struct kith_thread *thread, uv_loop_t *loop,
                                 const struct kith_thread_options *options)

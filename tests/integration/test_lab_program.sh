@@ -122,6 +122,26 @@ samples=$(sql "$(json database)" "SELECT group_concat(samples) FROM (SELECT
 expect=4600,4900,5200,5500 # 100 steps of train.batch, 16, and 300 of its own
 [ "$samples" = "$expect" ] || fail "samples: $samples, not $expect"
 
+# Far fewer than train.batch, in steps that the loop is ahead of its peer with,
+# and a row at every third: what the rows count never falls.
+cat >"$scratch/few.py" <<'PYTHON'
+import numpy as np
+import kith
+peer, step = kith.Peer(np.zeros(10, np.float32)), 0
+while not peer.over:
+    peer.step(0.1, samples=1)
+    step += 1
+    if step % 3 == 0:
+        peer.report(0.5)
+peer.close()
+PYTHON
+program "$python few.py" 3000 | sed -e '/^compute/d' \
+    -e 's/every: 2}/every: 1000}\ntrain: {batch: 60000}/' >"$scratch/few.yaml"
+lab 0 "$scratch/few.yaml"
+samples=$(sql "$(json database)" "SELECT group_concat(samples) FROM (SELECT
+    max(samples) AS samples FROM series WHERE peer IS NOT NULL GROUP BY peer)")
+[ "$samples" = 3000,3000,3000,3000 ] || fail "samples of one: $samples"
+
 # Halves that nothing but exchanges changes: the sum over all peers is that at
 # the start, and what rounding lost by each peer's books.
 cat >"$scratch/halves.py" <<'PYTHON'
