@@ -149,7 +149,7 @@ static void train_done(struct kith_caller *caller, double loss, int64_t more)
     kith_worker_end_step(thread->options.worker, thread->work.step);
     thread->result = (struct kith_work_result){.kind = KITH_WORK_TRAIN,
                                                .loss = loss,
-                                               .more = isinf(loss) ? 0 : more,
+                                               .more = more,
                                                .finite = !isinf(loss)};
     caller->is_begun = false;
     kith_thread_item_done(thread);

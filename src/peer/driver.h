@@ -99,8 +99,10 @@ struct kith_driver {
     bool has_save;
     uint64_t save_step; /* of the save */
     double peak; /* FLOP/s, of the checkpoint or the experiment; 0: unknown */
-    struct kith_meter meter, whole; /* since the last row; of the run */
-    kith_ns trained_ns;             /* when the last step ended */
+    struct kith_meter meter, whole; /* since looked_ns; of the run */
+    kith_ns looked_ns;
+    struct kith_speed speed; /* then */
+    kith_ns trained_ns;      /* when the last step ended */
     struct kith_overlap overlap;
     struct {
         bool begun;

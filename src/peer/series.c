@@ -131,6 +131,28 @@ static void measure_speed(struct kith_driver *driver, struct kith_meter *meter,
         speed->exchange_overlap = (double)driver->overlap.both_ns / exchange_ns;
 }
 
+/* A row that comes soon after another, as an evaluation's, is over too little
+ * time for a rate: it repeats the last ones, and the next row's are over both.
+ */
+static void add_speed(struct kith_driver *driver, uint64_t steps,
+                      struct kith_row *row)
+{
+    struct kith_meter meter = driver->meter;
+    const struct kith_speed last = driver->speed;
+    measure_speed(driver, &meter, steps, row->time_ns, &row->speed);
+    if (!(last.samples_per_s > 0) ||
+        row->time_ns - driver->looked_ns >= driver->options->row_ns / 2) {
+        driver->meter = meter;
+        driver->looked_ns = row->time_ns;
+        driver->speed = row->speed;
+        return;
+    }
+    row->speed.samples_per_s = last.samples_per_s;
+    row->speed.tokens_per_s = last.tokens_per_s;
+    row->speed.flop_per_s = last.flop_per_s;
+    row->speed.mfu = last.mfu;
+}
+
 static void make_row(struct kith_driver *driver, struct kith_row *row)
 {
     const struct kith_transport *transport = &driver->transport;
@@ -165,8 +187,7 @@ static void make_row(struct kith_driver *driver, struct kith_row *row)
     row->cpu_other_s = cpu->other_s + cpu->merge_s;
     add_staleness(driver, row);
     add_use(driver, row);
-    measure_speed(driver, &driver->meter, counters.steps, row->time_ns,
-                  &row->speed);
+    add_speed(driver, counters.steps, row);
     /* Of the run: from its start to the last step, not what came after. */
     struct kith_meter whole = driver->whole;
     measure_speed(driver, &whole, counters.steps, driver->trained_ns,

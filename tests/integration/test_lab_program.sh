@@ -141,6 +141,12 @@ lab 0 "$scratch/few.yaml"
 samples=$(sql "$(json database)" "SELECT group_concat(samples) FROM (SELECT
     max(samples) AS samples FROM series WHERE peer IS NOT NULL GROUP BY peer)")
 [ "$samples" = 3000,3000,3000,3000 ] || fail "samples of one: $samples"
+# Many rows; rates are over a quarter of a second at least.
+rates=$(sql "$(json database)" "SELECT max(rates - 4 * duration), min(number)
+    FROM (SELECT count(DISTINCT samples_per_s) AS rates, count(*) AS number,
+        max(time_s) AS duration FROM series
+    WHERE peer IS NOT NULL GROUP BY peer)")
+holds "${rates% *} <= 2 and ${rates#* } > 10" || fail "rates, rows: $rates"
 
 # Halves that nothing but exchanges changes: the sum over all peers is that at
 # the start, and what rounding lost by each peer's books.
