@@ -30,7 +30,10 @@ struct job {
 
 struct sim_work {
     struct job *jobs; /* (peers) */
-    bool opened;      /* all of them, once: what opens now starts over */
+    /* What steps need while they run, of each thread; none: of each peer. */
+    struct kith_worker *lenders[SIM_THREADS_MAX];
+    struct kith_shares shares; /* whose examples are whose; or nothing */
+    bool opened; /* all of them, once: what opens now starts over */
     pthread_mutex_t lock;
     pthread_cond_t queued, done;
     struct job *first, *last; /* the queue */
@@ -63,15 +66,22 @@ static void queue_drop(struct sim_work *pool, struct job *job)
     *(job->next ? &job->next->previous : &pool->last) = job->previous;
 }
 
+static void run(struct sim_work *pool, struct job *job, unsigned thread)
+{
+    if (pool->lenders[thread])
+        kith_worker_borrow(job->worker, pool->lenders[thread]);
+    kith_worker_run(job->worker, &job->work, &job->result);
+    pool->items[thread]++;
+}
+
 /* Under the lock, which is given up while the item runs. */
 static void run_item(struct sim_work *pool, struct job *job, unsigned thread)
 {
     KITH_ASSERT(thread < pool->count);
     queue_drop(pool, job);
     job->state = JOB_RUNNING;
-    pool->items[thread]++;
     pthread_mutex_unlock(&pool->lock);
-    kith_worker_run(job->worker, &job->work, &job->result);
+    run(pool, job, thread);
     pthread_mutex_lock(&pool->lock);
     job->state = JOB_DONE;
 }
@@ -153,12 +163,12 @@ static void empty_inboxes(struct sim_world *world, kith_id peer, bool first)
 
 /* Those that start over are told that they are alone: memory for all at once
  * was taken at the beginning. */
-enum kith_err sim_worker_open(struct sim_world *world, kith_id self,
-                              struct kith_worker **worker)
+static struct kith_worker_config config_of(const struct sim_world *world,
+                                           kith_id self)
 {
     KITH_ASSERT(self < world->peer_count);
     const struct kith_node_config *config = sim_node_config(world);
-    const struct kith_worker_config options = {
+    return (struct kith_worker_config){
         .task = kith_experiment_task(world->experiment, NULL),
         .backend = world->experiment->backend,
         .train = world->options.dataset ? &world->options.dataset->train : NULL,
@@ -170,12 +180,48 @@ enum kith_err sim_worker_open(struct sim_world *world, kith_id self,
         /* Those that start over find room where they stood. */
         .together = world->work->opened ? 1 : world->peer_count,
         .trainer = world->options.trainer,
+        .shares = world->work->shares.rows ? &world->work->shares : NULL,
     };
+}
+
+static enum kith_err open_worker(struct sim_world *world,
+                                 const struct kith_worker_config *config,
+                                 struct kith_worker **worker)
+{
     char text[KITH_DATA_ERROR_BYTES] = "";
-    const enum kith_err err = kith_worker_open(&options, worker, text);
+    const enum kith_err err = kith_worker_open(config, worker, text);
     return err == KITH_OK ? err
-                          : sim_fail(world, err, "peer %u: %s", self,
+                          : sim_fail(world, err, "peer %u: %s", config->self,
                                      text[0] ? text : kith_err_text(err));
+}
+
+enum kith_err sim_worker_open(struct sim_world *world, kith_id self,
+                              struct kith_worker **worker)
+{
+    const struct kith_worker_config config = config_of(world, self);
+    return open_worker(world, &config, worker);
+}
+
+/* What all have in common: whose examples are whose, and memory for the steps
+ * that run at a time. A central method's gradients stand for longer. A split
+ * that cannot be is each worker's own to refuse. */
+static enum kith_err open_common(struct sim_world *world)
+{
+    struct sim_work *pool = world->work;
+    const struct kith_dataset *dataset = world->options.dataset;
+    struct kith_worker_config config = config_of(world, 0);
+    enum kith_err err = KITH_OK;
+    if (dataset && config.task.model->input != KITH_INPUT_NONE &&
+        kith_split_shares(config.task.split, &dataset->train, config.task.seed,
+                          config.peers, &pool->shares) == KITH_ENOMEM)
+        return sim_fail(world, KITH_ENOMEM,
+                        "no memory for whose rows are whose");
+    if (world->central || !kith_worker_may_borrow(&config))
+        return KITH_OK;
+    config = config_of(world, 0);
+    for (unsigned i = 0; i < pool->count && err == KITH_OK; i++)
+        err = open_worker(world, &config, &pool->lenders[i]);
+    return err;
 }
 
 /* A peer's vectors are made anew from the seed; what it goes on from is written
@@ -184,8 +230,10 @@ enum kith_err sim_job_open(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
     KITH_ASSERT(world->work->jobs[peer].worker == NULL);
+    struct kith_worker_config config = config_of(world, peer);
+    config.lender = world->work->lenders[0];
     const enum kith_err err =
-        sim_worker_open(world, peer, &world->work->jobs[peer].worker);
+        open_worker(world, &config, &world->work->jobs[peer].worker);
     if (err == KITH_OK)
         empty_inboxes(world, peer, true);
     return err;
@@ -240,11 +288,11 @@ enum kith_err sim_work_open(struct sim_world *world)
     pool->jobs = sim_alloc(world, world->peer_count, sizeof *pool->jobs);
     if (!pool->jobs)
         return KITH_ENOMEM;
-    for (kith_id peer = 0; peer < world->peer_count; peer++) {
-        const enum kith_err err = sim_job_open(world, peer);
-        if (err != KITH_OK)
-            return err;
-    }
+    enum kith_err err = open_common(world);
+    for (kith_id peer = 0; peer < world->peer_count && err == KITH_OK; peer++)
+        err = sim_job_open(world, peer);
+    if (err != KITH_OK)
+        return err;
     pool->opened = true;
     return threads_start(world, pool);
 }
@@ -262,6 +310,9 @@ void sim_work_close(struct sim_world *world)
         pool->jobs[peer].state = JOB_FREE;
         sim_job_close(world, peer);
     }
+    for (unsigned i = 0; i < pool->count; i++)
+        kith_worker_close(pool->lenders[i]);
+    kith_shares_free(&pool->shares);
 }
 
 /* ---- items */
@@ -320,10 +371,9 @@ static void start_item(struct sim_world *world, kith_id peer,
     }
     if (pool->count == 1) {
         sim_ledger_before(world, peer);
-        kith_worker_run(job->worker, &job->work, &job->result);
+        run(pool, job, 0);
         sim_ledger_after(world, peer, &job->work);
         job->state = JOB_DONE;
-        pool->items[0]++;
         return;
     }
     pthread_mutex_lock(&pool->lock);

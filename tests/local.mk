@@ -14,6 +14,7 @@ UNIT = \
   tests/unit/test_balance \
   tests/unit/test_baseline \
   tests/unit/test_bf16 \
+  tests/unit/test_borrowing \
   tests/unit/test_buckets \
   tests/unit/test_buffers \
   tests/unit/test_central_exchange \

@@ -198,12 +198,22 @@ struct kith_split {
 KITH_MUST_CHECK enum kith_err kith_split_parse(const char *text,
                                                struct kith_split *split);
 
-/* Which training examples belong to `peer` of `peers`: same answer on every
- * peer of a seed (stream SPLIT). Every peer gets at least one; every example
- * goes to exactly one peer (classes(k): where k * peers < classes, examples of
- * unused classes are left out). *rows is malloc'd, ascending, the caller frees
- * it. KITH_EINVAL: fewer examples than peers, k above the classes there are, or
- * a split by class of tokens. */
+/* Which training examples belong to whom of `peers`: same answer on every peer
+ * of a seed (stream SPLIT). Every peer gets at least one; every example goes to
+ * exactly one peer (classes(k): where k * peers < classes, examples of unused
+ * classes are left out). KITH_EINVAL: fewer examples than peers, k above the
+ * classes there are, or a split by class of tokens. O(examples + classes peers)
+ * time. Test: unit/test_split.c */
+struct kith_shares {
+    uint32_t *rows; /* peer 0's, ascending, then peer 1's, ... */
+    size_t *first;  /* (peers + 1) of each peer's in rows */
+};
+KITH_MUST_CHECK enum kith_err kith_split_shares(const struct kith_split *split,
+                                                const struct kith_examples *set,
+                                                uint64_t seed, uint32_t peers,
+                                                struct kith_shares *shares);
+void kith_shares_free(struct kith_shares *shares);
+/* Those of `peer` alone: *rows is malloc'd, the caller frees it. */
 KITH_MUST_CHECK enum kith_err kith_split_rows(const struct kith_split *split,
                                               const struct kith_examples *set,
                                               uint64_t seed, uint32_t peers,

@@ -31,6 +31,8 @@ struct kith_loader_config {
     bool shuffle; /* false: in order, for evaluation; the last batch of an
                      epoch is then short, and no batch spans two epochs */
     bool ahead;
+    /* kith_loader_borrow() of it from the start; NULL: batches of its own. */
+    const struct kith_loader *lender;
 };
 
 struct kith_loader;
@@ -42,6 +44,12 @@ void kith_loader_close(struct kith_loader *loader);
 /* The next batch: inputs, labels and rows are set, on the backend (labels and
  * tokens too), valid until the call after next. */
 void kith_loader_next(struct kith_loader *loader, struct kith_batch *batch);
+/* From now on its batches stand in that other one's memory, which has no thread
+ * either, takes batches of as many of the same examples, and is closed after
+ * it: they are valid until either gives the next one but one.
+ * Test: unit/test_loader.c */
+void kith_loader_borrow(struct kith_loader *loader,
+                        const struct kith_loader *lender);
 /* NULL: all is well. Else a line that names the mapped file which cannot be
  * read any more, or not as it was, and for good: batches are zeros from there
  * on, so ask before what came of one is kept. Any thread. */

@@ -111,6 +111,10 @@ struct kith_worker_config {
     uint32_t edges_max; /* most neighbours of a `round`; 0 for others */
     uint32_t together;  /* workers like this that the process opens; 0: one */
     uint32_t peers;     /* for the split */
+    const struct kith_shares *shares; /* of it; NULL: found for this one */
+    /* One of the same task and peers that runs no item itself:
+     * kith_worker_borrow of it from the start. NULL: nothing is borrowed. */
+    struct kith_worker *lender;
     bool keeps; /* a vector of the last good model whatever training says: there
                    is no save to go back to */
     bool ahead; /* a thread of its own prepares the next batch; same batches */
@@ -131,6 +135,18 @@ KITH_MUST_CHECK enum kith_err
 kith_worker_open(const struct kith_worker_config *config,
                  struct kith_worker **worker, char *error);
 void kith_worker_close(struct kith_worker *worker);
+/* Workers that run one at a time may share what a TRAIN needs and no later item
+ * looks for: the network with a batch's activations, the batch, the gradient,
+ * z, the optimiser's scratch. Each thread has a lender; a worker that was
+ * opened with one borrows anew before an item, from that of the thread which
+ * runs it. The lender is closed last.
+ * May a task's workers? Not where later items look for it (gradients that are
+ * shared, a guard that asks about the last batch), where training is another's,
+ * nor on a device, whose work goes on when an item has run.
+ * Test: unit/test_borrowing.c */
+bool kith_worker_may_borrow(const struct kith_worker_config *config);
+void kith_worker_borrow(struct kith_worker *worker,
+                        const struct kith_worker *lender);
 /* Layers whose norms were found here, of LARS in parts; 0 where there are none.
  */
 uint64_t kith_worker_norms_found(const struct kith_worker *worker);

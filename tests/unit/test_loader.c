@@ -176,6 +176,44 @@ static void expect_same(struct kith_loader *a, struct kith_loader *b, int steps)
 }
 
 /* From any place of one loader another goes on with the same batches. */
+/* Two that take turns in another one's memory, or in that of a third, give what
+ * they would give alone. */
+static void test_borrow(void **state)
+{
+    (void)state;
+    struct kith_loader_config config = configure("cpu");
+    struct kith_loader *lenders[2] = {open_loader(&config),
+                                      open_loader(&config)};
+    struct kith_loader *alone[2], *guests[2];
+    for (unsigned i = 0; i < 2; i++) {
+        config.entity = 3 + i;
+        config.lender = NULL;
+        alone[i] = open_loader(&config);
+        config.lender = lenders[0];
+        guests[i] = open_loader(&config);
+    }
+    const void *lent = NULL;
+    for (unsigned step = 0; step < 20; step++) {
+        struct kith_loader *guest = guests[step % 2];
+        kith_loader_borrow(guest, lenders[step / 3 % 2]);
+        const struct kith_batch a = next(alone[step % 2]), b = next(guest);
+        assert_int_equal(a.rows, b.rows);
+        assert_memory_equal(a.inputs, b.inputs,
+                            a.rows * FEATURES * sizeof(float));
+        assert_memory_equal(a.labels, b.labels, a.rows * sizeof *a.labels);
+        if (step == 0)
+            lent = b.inputs; /* the other one's first, too */
+        if (step == 1)
+            assert_ptr_equal(b.inputs, lent);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        kith_loader_close(guests[i]);
+        kith_loader_close(alone[i]);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        kith_loader_close(lenders[i]);
+}
+
 static void test_seek(void **state)
 {
     (void)state;
@@ -486,6 +524,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_stays_valid),
+        cmocka_unit_test(test_borrow),
         cmocka_unit_test(test_seek),
         cmocka_unit_test(test_in_order),
         cmocka_unit_test(test_augment),

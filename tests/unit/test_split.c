@@ -27,7 +27,11 @@ static void divide(const char *text, uint64_t seed, uint32_t peers,
 {
     struct kith_split split;
     static uint8_t owners[ROWS];
+    struct kith_shares shares;
     assert_int_equal(kith_split_parse(text, &split), KITH_OK);
+    assert_int_equal(kith_split_shares(&split, &set, seed, peers, &shares),
+                     KITH_OK);
+    assert_int_equal(shares.first[0], 0);
     memset(held, 0, sizeof held);
     memset(owners, 0, sizeof owners);
     for (uint32_t peer = 0; peer < peers; peer++) {
@@ -37,6 +41,10 @@ static void divide(const char *text, uint64_t seed, uint32_t peers,
             kith_split_rows(&split, &set, seed, peers, peer, &rows, &count),
             KITH_OK);
         assert_true(count > 0);
+        /* One's own are a part of what says all. */
+        assert_int_equal(shares.first[peer + 1] - shares.first[peer], count);
+        assert_memory_equal(shares.rows + shares.first[peer], rows,
+                            count * sizeof *rows);
         for (size_t i = 0; i < count; i++) {
             assert_true(rows[i] < ROWS);
             assert_true(i == 0 || rows[i - 1] < rows[i]);
@@ -45,6 +53,7 @@ static void divide(const char *text, uint64_t seed, uint32_t peers,
         }
         free(rows);
     }
+    kith_shares_free(&shares);
     for (size_t i = 0; i < ROWS; i++)
         assert_true(owners[i] == 1 || (!complete && owners[i] == 0));
 }

@@ -451,6 +451,10 @@ static enum kith_err take_memory(struct kith_loader *loader, char *error)
     loader->scratch = malloc(loader->examples->features * sizeof(float));
     loader->order = malloc(loader->row_count * sizeof *loader->order);
     bool ok = loader->scratch != NULL && loader->order != NULL;
+    if (ok && loader->config.lender != NULL) {
+        kith_loader_borrow(loader, loader->config.lender);
+        return KITH_OK;
+    }
     for (unsigned i = 0; i < loader->slot_count && ok; i++)
         ok = take_slot(loader, &loader->slots[i], true) &&
              (!device || take_slot(loader, &loader->given[i], false));
@@ -529,6 +533,23 @@ enum kith_err kith_loader_open(const struct kith_loader_config *config,
     return KITH_OK;
 }
 
+void kith_loader_borrow(struct kith_loader *loader,
+                        const struct kith_loader *lender)
+{
+    KITH_ASSERT(loader->config.lender != NULL && lender->config.lender == NULL);
+    KITH_ASSERT(loader->slot_count == SLOTS_KEPT &&
+                lender->slot_count == SLOTS_KEPT);
+    KITH_ASSERT(loader->config.backend == lender->config.backend &&
+                loader->config.batch == lender->config.batch &&
+                loader->examples == lender->examples);
+    for (unsigned i = 0; i < SLOTS_KEPT; i++) {
+        loader->slots[i].inputs = lender->slots[i].inputs;
+        loader->slots[i].labels = lender->slots[i].labels;
+        loader->given[i].inputs = lender->given[i].inputs;
+        loader->given[i].labels = lender->given[i].labels;
+    }
+}
+
 void kith_loader_close(struct kith_loader *loader)
 {
     if (loader == NULL)
@@ -544,7 +565,9 @@ void kith_loader_close(struct kith_loader *loader)
         (void)pthread_mutex_destroy(&loader->mutex);
     }
     const struct kith_backend *backend = loader->config.backend;
-    for (unsigned i = 0; i < 2 * loader->slot_count; i++) {
+    const unsigned own =
+        loader->config.lender == NULL ? 2 * loader->slot_count : 0;
+    for (unsigned i = 0; i < own; i++) {
         const struct slot *slot = i < loader->slot_count
                                       ? &loader->slots[i]
                                       : &loader->given[i - loader->slot_count];

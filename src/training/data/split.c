@@ -251,38 +251,85 @@ static enum kith_err split_run(const struct split_job *job)
     return err == KITH_OK ? feed_the_empty(job) : err;
 }
 
-enum kith_err kith_split_rows(const struct kith_split *split,
-                              const struct kith_examples *set, uint64_t seed,
-                              uint32_t peers, uint32_t peer, uint32_t **rows,
-                              size_t *count)
+/* Rows by their owner, ascending: counted, then dealt out. */
+static void sort_rows(const struct split_job *job, struct kith_shares *shares)
 {
-    *rows = NULL;
-    *count = 0;
-    if (peers == 0 || peers > KITH_PEERS_MAX || peer >= peers ||
-        set->count < peers || set->count >= NOBODY)
+    size_t *first = shares->first;
+    for (size_t i = 0; i < job->set->count; i++)
+        if (job->owner[i] != NOBODY)
+            first[job->owner[i] + 1]++;
+    for (uint32_t peer = 0; peer < job->peers; peer++)
+        first[peer + 1] += first[peer];
+    for (size_t i = 0; i < job->set->count; i++)
+        if (job->owner[i] != NOBODY)
+            shares->rows[first[job->owner[i]]++] = (uint32_t)i;
+    /* Each has moved on to where the next one began. */
+    memmove(first + 1, first, job->peers * sizeof *first);
+    first[0] = 0;
+}
+
+enum kith_err kith_split_shares(const struct kith_split *split,
+                                const struct kith_examples *set, uint64_t seed,
+                                uint32_t peers, struct kith_shares *shares)
+{
+    *shares = (struct kith_shares){NULL, NULL};
+    if (peers == 0 || peers > KITH_PEERS_MAX || set->count < peers ||
+        set->count >= NOBODY)
         return KITH_EINVAL;
     /* A window of text has no class. */
     if (split->kind != KITH_SPLIT_IID && set->labels == NULL)
         return KITH_EINVAL;
+    shares->rows = malloc(set->count * sizeof(uint32_t));
+    shares->first = calloc((size_t)peers + 1, sizeof(size_t));
     struct split_job job = {.split = split,
                             .set = set,
                             .seed = seed,
                             .peers = peers,
                             .owner = malloc(set->count * sizeof(uint32_t)),
-                            .rows = malloc(set->count * sizeof(uint32_t)),
+                            .rows = shares->rows,
                             .shares = malloc(peers * sizeof(double))};
     enum kith_err err = KITH_ENOMEM;
-    if (job.owner != NULL && job.rows != NULL && job.shares != NULL)
+    if (job.owner != NULL && job.rows != NULL && job.shares != NULL &&
+        shares->first != NULL)
         err = split_run(&job);
-    if (err == KITH_OK) {
-        for (size_t i = 0; i < set->count; i++)
-            if (job.owner[i] == peer)
-                job.rows[(*count)++] = (uint32_t)i;
-        *rows = job.rows;
-        job.rows = NULL;
-    }
+    if (err == KITH_OK)
+        sort_rows(&job, shares);
+    else
+        kith_shares_free(shares);
     free(job.owner);
-    free(job.rows);
     free(job.shares);
+    return err;
+}
+
+void kith_shares_free(struct kith_shares *shares)
+{
+    free(shares->rows);
+    free(shares->first);
+    *shares = (struct kith_shares){NULL, NULL};
+}
+
+enum kith_err kith_split_rows(const struct kith_split *split,
+                              const struct kith_examples *set, uint64_t seed,
+                              uint32_t peers, uint32_t peer, uint32_t **rows,
+                              size_t *count)
+{
+    struct kith_shares shares;
+    *rows = NULL;
+    *count = 0;
+    if (peer >= peers)
+        return KITH_EINVAL;
+    enum kith_err err = kith_split_shares(split, set, seed, peers, &shares);
+    if (err != KITH_OK)
+        return err;
+    const size_t first = shares.first[peer];
+    const size_t bytes = (shares.first[peer + 1] - first) * sizeof **rows;
+    *rows = malloc(bytes);
+    if (*rows != NULL) {
+        memcpy(*rows, shares.rows + first, bytes);
+        *count = bytes / sizeof **rows;
+    } else {
+        err = KITH_ENOMEM;
+    }
+    kith_shares_free(&shares);
     return err;
 }

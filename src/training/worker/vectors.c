@@ -160,6 +160,20 @@ static void carve_slots(struct kith_worker *worker, struct carver *shared,
     }
 }
 
+/* What a TRAIN needs while it runs, and no item after it. */
+static void carve_passing(struct kith_worker *worker, struct carver *carver)
+{
+    const struct kith_optimiser *optimiser = worker->task.training->optimiser;
+    const size_t element = worker->backend->element_bytes;
+    worker->gradient = carve(carver, worker->layout->trained * element);
+    if (worker->algorithm->factor != NULL &&
+        !(worker->algorithm->flags & KITH_STEPS_AT_Z))
+        worker->at = carve(carver, worker->dim * element);
+    if (optimiser->scratch != NULL)
+        worker->scratch =
+            carve(carver, optimiser->scratch(worker->layout, worker->backend));
+}
+
 /* What the host shares, and what the backend may keep to itself. */
 static void carve_all(struct kith_worker *worker, struct carver *shared,
                       struct carver *carver)
@@ -172,20 +186,15 @@ static void carve_all(struct kith_worker *worker, struct carver *shared,
     carve_own(worker, shared, carver);
     if (!kith_model_learns(worker->model))
         return;
-    worker->gradient = carve(carver, trained);
+    if (!worker->borrows)
+        carve_passing(worker, carver);
     worker->recovery.is_on = worker->algorithm->pattern != KITH_PATTERN_NONE &&
                              element < sizeof(double);
     if (worker->recovery.is_on && worker->keeps)
         worker->recovery.good = carve(carver, whole);
-    if (worker->algorithm->factor != NULL &&
-        !(worker->algorithm->flags & KITH_STEPS_AT_Z))
-        worker->at = carve(carver, whole);
     KITH_ASSERT(optimiser->state_vectors <= KITH_STATES_MAX);
     for (unsigned i = 0; i < optimiser->state_vectors; i++)
         worker->state[i] = carve(carver, trained);
-    if (optimiser->scratch != NULL)
-        worker->scratch =
-            carve(carver, optimiser->scratch(worker->layout, worker->backend));
 }
 
 /* On the host pages that nobody touches cost nothing. */

@@ -32,15 +32,30 @@ static enum kith_err check_data(const struct kith_worker_config *config,
                           config->train->classes);
 }
 
+static enum kith_err find_rows(struct kith_worker *worker,
+                               const struct kith_worker_config *config)
+{
+    const struct kith_shares *shares = config->shares;
+    if (shares != NULL) {
+        const size_t first = shares->first[worker->self];
+        worker->rows = shares->rows + first;
+        worker->row_count = shares->first[worker->self + 1] - first;
+        return KITH_OK;
+    }
+    const enum kith_err err = kith_split_rows(
+        worker->task.split, worker->train, worker->task.seed, config->peers,
+        worker->self, &worker->found_rows, &worker->row_count);
+    worker->rows = worker->found_rows;
+    return err;
+}
+
 static enum kith_err take_rows(struct kith_worker *worker,
                                const struct kith_worker_config *config,
                                char *error)
 {
     if (worker->train == NULL)
         return KITH_OK;
-    const enum kith_err err = kith_split_rows(
-        worker->task.split, worker->train, worker->task.seed, config->peers,
-        worker->self, &worker->rows, &worker->row_count);
+    const enum kith_err err = find_rows(worker, config);
     if (err == KITH_EINVAL)
         return kith_text_fail(error, KITH_DATA_ERROR_BYTES, err,
                               "data.split: %zu rows of %u classes cannot be "
@@ -60,6 +75,7 @@ static enum kith_err take_rows(struct kith_worker *worker,
         .augment = worker->task.training->augment,
         .shuffle = true,
         .ahead = config->ahead,
+        .lender = worker->borrows ? config->lender->loader : NULL,
     };
     return kith_loader_open(&loader, &worker->loader, error);
 }
@@ -115,9 +131,22 @@ void kith_worker_data(const struct kith_worker *worker,
     *waited_ns = kith_loader_waited(worker->loader);
 }
 
-/* Starting weights are drawn in float64, the same for every backend. A trainer
- * has its own. */
-static enum kith_err start_weights(struct kith_worker *worker, char *error)
+/* In float64, the same for every backend; false: no memory. */
+static bool draw_weights(struct kith_worker *worker)
+{
+    double *x = malloc(worker->dim * sizeof *x);
+    if (x == NULL)
+        return false;
+    kith_graph_start(worker->network, worker->task.seed, worker->self, x);
+    worker->backend->write(worker->dim, x, worker->slots[KITH_SLOT_LIVE]);
+    free(x);
+    return true;
+}
+
+/* A trainer has its own. */
+static enum kith_err start_weights(struct kith_worker *worker,
+                                   const struct kith_worker *lender,
+                                   char *error)
 {
     if (worker->dim == 0)
         return KITH_OK;
@@ -125,12 +154,13 @@ static enum kith_err start_weights(struct kith_worker *worker, char *error)
         return kith_worker_trainer_begin(worker)
                    ? KITH_OK
                    : REFUSE(KITH_EINVAL, "its trainer does not begin");
-    double *x = malloc(worker->dim * sizeof *x);
-    if (x == NULL)
+    if (lender != NULL && worker->model->build != NULL) {
+        /* They are the same for all, and it never runs. */
+        worker->backend->copy(worker->dim, worker->slots[KITH_SLOT_LIVE],
+                              lender->slots[KITH_SLOT_LIVE]);
+    } else if (!draw_weights(worker)) {
         return REFUSE(KITH_ENOMEM, "no memory for starting weights");
-    kith_graph_start(worker->network, worker->task.seed, worker->self, x);
-    worker->backend->write(worker->dim, x, worker->slots[KITH_SLOT_LIVE]);
-    free(x);
+    }
     kith_worker_residues_begin(worker);
     if (worker->algorithm->start != NULL) {
         struct kith_algebra algebra = kith_worker_algebra(worker);
@@ -164,6 +194,16 @@ static enum kith_err open_network(struct kith_worker *worker, char *error)
         return REFUSE(err, "%s", words);
     lay_out(worker, kith_graph_layout(worker->network));
     return KITH_OK;
+}
+
+static void open_borrowed(struct kith_worker *worker,
+                          const struct kith_worker *lender)
+{
+    KITH_ASSERT(!lender->borrows &&
+                lender->task.training->batch == worker->task.training->batch);
+    worker->borrows = true;
+    lay_out(worker, lender->layout);
+    kith_worker_borrow(worker, lender);
 }
 
 static enum kith_err open_algorithm(struct kith_worker *worker, char *error)
@@ -251,7 +291,9 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
 {
     *out = NULL;
     const struct kith_task *task = &config->task;
-    enum kith_err err = check_data(config, error);
+    KITH_ASSERT(config->lender == NULL || kith_worker_may_borrow(config));
+    enum kith_err err =
+        config->lender != NULL ? KITH_OK : check_data(config, error);
     if (err != KITH_OK)
         return err;
     const bool needs_data = task->model->input != KITH_INPUT_NONE;
@@ -262,7 +304,10 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
     if (worker == NULL)
         return REFUSE(KITH_ENOMEM, "no memory");
     worker->train = needs_data ? config->train : NULL;
-    err = open_network(worker, error);
+    if (config->lender == NULL)
+        err = open_network(worker, error);
+    else
+        open_borrowed(worker, config->lender);
     if (err == KITH_OK)
         err = open_algorithm(worker, error);
     if (err == KITH_OK)
@@ -274,7 +319,7 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
     if (err == KITH_OK)
         err = take_rows(worker, config, error);
     if (err == KITH_OK)
-        err = start_weights(worker, error);
+        err = start_weights(worker, config->lender, error);
     if (err == KITH_OK && !kith_worker_guard_open(worker))
         err = REFUSE(KITH_ENOMEM, "no memory for the guard");
     if (kith_worker_failed(worker) != NULL)
@@ -287,6 +332,27 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
     return KITH_OK;
 }
 
+bool kith_worker_may_borrow(const struct kith_worker_config *config)
+{
+    const struct kith_task *task = &config->task;
+    return config->trainer == NULL && kith_model_learns(task->model) &&
+           config->backend->host == config->backend && !config->ahead &&
+           task->guard == NULL &&
+           !(task->algorithm->flags & KITH_SHARES_GRADIENTS);
+}
+
+void kith_worker_borrow(struct kith_worker *worker,
+                        const struct kith_worker *lender)
+{
+    KITH_ASSERT(worker->borrows && !lender->borrows);
+    worker->network = lender->network;
+    worker->gradient = lender->gradient;
+    worker->at = lender->at;
+    worker->scratch = lender->scratch;
+    if (worker->loader != NULL)
+        kith_loader_borrow(worker->loader, lender->loader);
+}
+
 void kith_worker_close(struct kith_worker *worker)
 {
     if (worker == NULL)
@@ -294,10 +360,11 @@ void kith_worker_close(struct kith_worker *worker)
     kith_worker_guard_close(worker);
     kith_worker_lie_close(worker);
     kith_loader_close(worker->loader);
-    kith_graph_close(worker->network);
+    if (!worker->borrows)
+        kith_graph_close(worker->network);
     kith_worker_trainer_end(worker);
     kith_worker_vectors_give(worker);
-    free(worker->rows);
+    free(worker->found_rows);
     free(worker->edges);
     free(worker->inboxes);
     free(worker->edge_scalars);

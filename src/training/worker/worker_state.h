@@ -125,6 +125,7 @@ struct kith_worker {
     const struct kith_backend *backend;
     const struct kith_algorithm *algorithm;
     const struct kith_model *model;
+    bool borrows; /* network, batches, gradient, at, scratch are a lender's */
     struct kith_graph *network;
     const struct kith_trainer *trainer; /* NULL: the engine trains */
     bool trainer_failed;
@@ -158,8 +159,10 @@ struct kith_worker {
     const void **inboxes; /* (edge_count) of a round, for `finish` */
     uint32_t edge_count;
 
-    uint32_t *rows; /* (row_count) own rows, ascending */
+    const uint32_t *rows; /* (row_count) own rows, ascending; lent where
+                             found_rows is NULL */
     size_t row_count;
+    uint32_t *found_rows;       /* to be freed; NULL: rows are of shares */
     struct kith_loader *loader; /* NULL without data */
 
     /* Where the host's memory is the backend's, a snapshot is x itself until x
