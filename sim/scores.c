@@ -195,8 +195,8 @@ static void *score_share(void *argument)
         struct sim_scored *scored = &scores->scored[i];
         kith_worker_read(sim_worker(world, scored->peer), scorer->z);
         scored->squared = distance_squared(scorer);
-        scored->score = scorer->look->own ? score(scorer, scorer->look->part)
-                                          : (struct kith_score){NAN, NAN};
+        scored->score = scored->own ? score(scorer, scorer->look->part)
+                                    : (struct kith_score){NAN, NAN};
     }
     return NULL;
 }
@@ -221,13 +221,16 @@ const struct sim_scored *sim_scores_peers(struct sim_world *world,
                                           const struct sim_look *look,
                                           uint32_t *count)
 {
-    KITH_ASSERT(look->peers <= world->peer_count);
+    KITH_ASSERT(look->own <= look->peers && look->peers <= world->peer_count);
     struct sim_scores *scores = world->scores;
     scores->count = 0;
     for (uint64_t i = 0; i < look->peers; i++) {
         const kith_id id = sim_sampled(world, i, look->peers);
-        if (sim_alive(world, id))
-            scores->scored[scores->count++].peer = id;
+        if (!sim_alive(world, id))
+            continue;
+        scores->scored[scores->count].own =
+            i * look->own % look->peers < look->own;
+        scores->scored[scores->count++].peer = id;
     }
     for (uint32_t i = 0; i < scores->scorer_count; i++)
         scores->scorers[i].look = look;

@@ -12,13 +12,14 @@ struct sim_scores; /* NULL: the model has no parameters */
 /* What is looked at. */
 struct sim_look {
     uint32_t peers; /* so many, spread evenly over the ranks */
-    bool own;       /* their own models are scored, else measured alone */
+    uint32_t own;   /* of them, likewise: scored, not only measured */
     bool part;      /* on the curve's part of the test set */
 };
 struct sim_scored {
     kith_id peer;
+    bool own;                /* its model was scored */
     double squared;          /* |x_i - mean|^2 */
-    struct kith_score score; /* NaN where it was not asked for */
+    struct kith_score score; /* NaN where it was not */
 };
 
 enum kith_err sim_scores_open(struct sim_world *world);

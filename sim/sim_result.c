@@ -18,6 +18,9 @@
 /* With `evaluate` a time every peer's own model is scored for so many peers;
  * larger runs do it once, at the end. */
 #define SCORED_PEERS 16u
+/* At the end every peer's, of so many peers; larger runs sample. */
+#define SCORED_ALL 256u
+#define SCORED_SAMPLE 64u
 #define SHOW_S 0.2
 /* SIM_ROWS_SAMPLED: of about so many peers; what AUTO keeps of all. */
 #define KEPT_PEERS 64u
@@ -153,7 +156,8 @@ static void put_peer(struct sim_world *world, const struct sim_scored *scored)
 
 static void put_unscored(struct sim_world *world, kith_id id)
 {
-    const struct sim_scored none = {id, NAN, {NAN, NAN}};
+    const struct sim_scored none = {
+        .peer = id, .squared = NAN, .score = {NAN, NAN}};
     put_peer(world, &none);
 }
 
@@ -167,19 +171,33 @@ static void score_none(struct sim_world *world, bool last)
             put_unscored(world, id);
 }
 
-/* One peer's own model against the test set and against the mean. */
-static void add_peer(struct kith_values *values,
-                     const struct sim_scored *scored, bool own)
+/* Peers' own models against the test set. Of a sample the mean is within the
+ * error of all peers' in 95 of 100 cases: 1.96 s / sqrt(n), times sqrt(1 - n/N)
+ * for those that were not drawn. */
+static void add_scores(struct kith_values *values,
+                       const struct sim_scored *scored, uint32_t count,
+                       uint32_t live)
 {
-    values->finite = values->finite > 0 && isfinite(scored->squared);
-    values->consensus_distance += scored->squared;
-    if (!own)
-        return;
-    values->accuracy_mean += scored->score.accuracy;
-    values->loss_mean += scored->score.loss;
-    values->accuracy_worst =
-        fmin(values->accuracy_worst, scored->score.accuracy);
-    values->loss_worst = fmax(values->loss_worst, scored->score.loss);
+    KITH_ASSERT(count <= live);
+    double n = 0, accuracy = 0, loss = 0, squares = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct kith_score *score = &scored[i].score;
+        if (!scored[i].own)
+            continue;
+        n++;
+        accuracy += score->accuracy;
+        loss += score->loss;
+        values->accuracy_worst = fmin(values->accuracy_worst, score->accuracy);
+        values->loss_worst = fmax(values->loss_worst, score->loss);
+    }
+    values->scored = n;
+    values->accuracy_mean = accuracy / n;
+    values->loss_mean = loss / n;
+    for (uint32_t i = 0; i < count; i++)
+        if (scored[i].own)
+            squares += pow(scored[i].score.accuracy - values->accuracy_mean, 2);
+    values->accuracy_error =
+        n < live ? 1.96 * sqrt(squares / (n - 1) / n * (1 - n / live)) : 0;
 }
 
 static void score_peers(struct sim_world *world, const struct sim_look *look,
@@ -188,14 +206,14 @@ static void score_peers(struct sim_world *world, const struct sim_look *look,
     struct kith_values *values = &world->results->values;
     uint32_t count = 0;
     const struct sim_scored *scored = sim_scores_peers(world, look, &count);
-    values->accuracy_mean = values->loss_mean = look->own ? 0 : (double)NAN;
     values->consensus_distance = 0;
     for (uint32_t i = 0; i < count; i++) {
-        add_peer(values, &scored[i], look->own);
+        values->finite = values->finite > 0 && isfinite(scored[i].squared);
+        values->consensus_distance += scored[i].squared;
         put_peer(world, &scored[i]);
     }
-    values->accuracy_mean /= count;
-    values->loss_mean /= count;
+    if (look->own > 0)
+        add_scores(values, scored, count, live);
     values->consensus_distance = sqrt(values->consensus_distance / count);
     /* A shared model is not the mean that the measure is about. */
     values->correlation =
@@ -275,8 +293,9 @@ static void note_correlation(struct sim_results *results)
 void sim_evaluate(struct sim_world *world)
 {
     KITH_ASSERT(world->experiment->evaluations != KITH_EVALUATE_END);
-    const struct sim_look look = {.peers = world->peer_count,
-                                  .own = world->peer_count <= SCORED_PEERS};
+    const struct sim_look look = {
+        .peers = world->peer_count,
+        .own = world->peer_count <= SCORED_PEERS ? world->peer_count : 0};
     evaluate(world, &look, false);
     note_correlation(world->results);
     world->results->values.live = sim_watch_live(world);
@@ -289,8 +308,9 @@ void sim_evaluate(struct sim_world *world)
 void sim_result_point(struct sim_world *world, uint32_t peers)
 {
     KITH_ASSERT(peers > 0 && peers <= world->peer_count);
-    const struct sim_look look = {
-        .peers = peers, .own = !world->options.trainer, .part = true};
+    const struct sim_look look = {.peers = peers,
+                                  .own = world->options.trainer ? 0 : peers,
+                                  .part = true};
     evaluate(world, &look, false);
 }
 
@@ -310,6 +330,19 @@ void sim_result_rows(struct sim_world *world, uint32_t peers)
 
 /* ---- the end */
 
+/* A model's score takes as long as hundreds of steps: those of a large run are
+ * a sample's, but where all are asked for. */
+static uint32_t scored_at_end(const struct sim_world *world)
+{
+    const struct kith_experiment *experiment = world->experiment;
+    KITH_ASSERT(experiment->check_count <= KITH_CHECKS_MAX);
+    bool all = world->peer_count <= SCORED_ALL ||
+               experiment->evaluations == KITH_EVALUATE_FULL;
+    for (uint32_t i = 0; i < experiment->check_count; i++)
+        all = all || kith_quantity_find(experiment->checks[i].quantity)->of_all;
+    return all ? world->peer_count : SCORED_SAMPLE;
+}
+
 /* Verdicts go into the store here; the summary itself is the caller's to
  * finish, who knows the path. */
 void sim_summarise(struct sim_world *world, struct kith_summary *summary)
@@ -317,7 +350,8 @@ void sim_summarise(struct sim_world *world, struct kith_summary *summary)
     KITH_ASSERT(!summary->has_trace_hash);
     struct sim_results *results = world->results;
     struct kith_rundb *store = world->options.store;
-    const struct sim_look all = {.peers = world->peer_count, .own = true};
+    const struct sim_look all = {.peers = world->peer_count,
+                                 .own = scored_at_end(world)};
     evaluate(world, &all, true);
     note_correlation(results);
     sim_ledger_finish(world, &results->values);

@@ -68,6 +68,7 @@ static void queue_drop(struct sim_work *pool, struct job *job)
 
 static void run(struct sim_work *pool, struct job *job, unsigned thread)
 {
+    KITH_ASSERT(thread < pool->count && job->worker);
     if (pool->lenders[thread])
         kith_worker_borrow(job->worker, pool->lenders[thread]);
     kith_worker_run(job->worker, &job->work, &job->result);
@@ -188,6 +189,7 @@ static enum kith_err open_worker(struct sim_world *world,
                                  const struct kith_worker_config *config,
                                  struct kith_worker **worker)
 {
+    KITH_ASSERT(*worker == NULL);
     char text[KITH_DATA_ERROR_BYTES] = "";
     const enum kith_err err = kith_worker_open(config, worker, text);
     return err == KITH_OK ? err
@@ -211,6 +213,7 @@ static enum kith_err open_common(struct sim_world *world)
     const struct kith_dataset *dataset = world->options.dataset;
     struct kith_worker_config config = config_of(world, 0);
     enum kith_err err = KITH_OK;
+    KITH_ASSERT(pool->shares.rows == NULL && !pool->opened);
     if (dataset && config.task.model->input != KITH_INPUT_NONE &&
         kith_split_shares(config.task.split, &dataset->train, config.task.seed,
                           config.peers, &pool->shares) == KITH_ENOMEM)

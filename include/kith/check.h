@@ -31,7 +31,9 @@ struct kith_values {
     double finite;   /* 1: every live model is finite, 0: one is not */
     double accuracy; /* of the averaged model, in [0, 1] */
     double accuracy_mean, accuracy_worst; /* over peers */
-    double loss;                          /* of the averaged model */
+    double scored;         /* peers whose own models mean and worst are of */
+    double accuracy_error; /* of their mean as that of all, 95 %; 0: all are */
+    double loss;           /* of the averaged model */
     double loss_mean, loss_worst;
     double consensus_distance; /* root mean of |x_i - mean|^2 */
     double correlation;        /* kith_correlation of the live models */
@@ -48,6 +50,7 @@ struct kith_quantity {
     const char *name, *summary, *paper;
     bool predicate; /* true or false: takes no relation */
     bool needs_data;
+    bool of_all;  /* the peers' own models */
     size_t field; /* KITH_VALUE(...) of struct kith_values, or */
     double (*value)(const struct kith_values *values); /* NaN: unknown */
 };

@@ -109,6 +109,11 @@ struct kith_summary {
     struct {
         double averaged, mean, worst;
     } accuracy, loss;
+    /* As of struct kith_values; 0 and NaN: no own model was scored. */
+    struct {
+        uint32_t peers;
+        double accuracy_error;
+    } scored;
     double consensus_distance;
     struct {
         double last, lowest; /* at the end; at any evaluation */

@@ -160,6 +160,8 @@ static void score_peers(struct lab *lab, const struct lab_average *average)
         for (size_t k = 0; k < average->dim && !lab->nonfinite; k++)
             lab->nonfinite = !isfinite(model->z[k]);
     }
+    values->scored = average->count;
+    values->accuracy_error = 0;
     values->accuracy_mean = accuracy;
     values->loss_mean = loss;
     /* Not measured: fmin and fmax passed it over. */

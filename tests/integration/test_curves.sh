@@ -93,6 +93,27 @@ holds "$(json curve left_out) > 0" || fail "700 peers: none is left out"
 holds "$(sql "$database" "SELECT count(*) FROM series WHERE peer IS NULL AND
     bytes_sent > 0") >= 20" || fail "700 peers: not 20 rows of bytes"
 
+# Of so many peers a sample is scored at the end, spread over the ranks; all
+# where that is asked for.
+is "700 peers: own models scored" 64 "$(json accuracy peers)"
+is "700 peers: rows of a peer's own accuracy at the end" 64 \
+    "$(sql "$database" "SELECT count(*) FROM series WHERE accuracy IS NOT NULL
+        AND peer IS NOT NULL AND time_s = (SELECT max(time_s) FROM series)")"
+sampled=$(json accuracy mean) error=$(json accuracy mean_error)
+consensus=$(json consensus_distance)
+for asked in evaluate=full 'assert=["finally accuracy_worst >= 0"]'; do
+    run sim "$file" --set peers=700 --set stop.steps=30 --set train.batch=1 \
+        --set "$asked"
+    is "700 peers, $asked: own models scored" 700 "$(json accuracy peers)"
+    holds "$(json accuracy mean_error) == 0" ||
+        fail "700 peers, $asked: the mean of all has an error"
+    is "700 peers, $asked: consensus distance" "$consensus" \
+        "$(json consensus_distance)"
+    echo "mean of all $(json accuracy mean), of 64 $sampled +- $error"
+    holds "0 < $error and abs($(json accuracy mean) - $sampled) < 2 * $error" ||
+        fail "the sample's mean is off"
+done
+
 # Runs of a sweep.
 expect 0 sim "$file" --sweep gossip.every=1,2 --out "$scratch/sweep" --json
 for id in 1 2; do

@@ -94,6 +94,9 @@ static json_t *collect(const struct kith_experiment *experiment,
     REAL(accuracy.averaged);
     REAL(accuracy.mean);
     REAL(accuracy.worst);
+    kith_json_set_whole(pairs, "accuracy.peers", summary->scored.peers);
+    kith_json_set_real(pairs, "accuracy.mean_error",
+                       summary->scored.accuracy_error);
     REAL(loss.averaged);
     REAL(loss.mean);
     REAL(loss.worst);
@@ -305,6 +308,8 @@ void kith_summary_values(struct kith_summary *summary,
     summary->accuracy.averaged = values->accuracy;
     summary->accuracy.mean = values->accuracy_mean;
     summary->accuracy.worst = values->accuracy_worst;
+    summary->scored.peers = values->scored > 0 ? (uint32_t)values->scored : 0;
+    summary->scored.accuracy_error = values->accuracy_error;
     summary->loss.averaged = values->loss;
     summary->loss.mean = values->loss_mean;
     summary->loss.worst = values->loss_worst;
@@ -328,6 +333,19 @@ static void print_percent(const char *what, double value)
 {
     if (isfinite(value))
         printf("  %-22s %6.2f %%\n", what, 100 * value);
+}
+
+/* Of a sample: how far off its mean may be. */
+static void print_own(const struct kith_summary *summary)
+{
+    const double error = 100 * summary->scored.accuracy_error;
+    if (error > 0 && isfinite(summary->accuracy.mean))
+        printf("  %-22s %6.2f %% +- %.2f, of %" PRIu32 " peers\n",
+               "accuracy, mean peer", 100 * summary->accuracy.mean, error,
+               summary->scored.peers);
+    else
+        print_percent("accuracy, mean peer", summary->accuracy.mean);
+    print_percent("accuracy, worst peer", summary->accuracy.worst);
 }
 
 static void print_staleness(const struct kith_summary *summary)
@@ -456,8 +474,7 @@ static void print_quality(const struct kith_experiment *experiment,
         return;
     }
     print_percent("accuracy, averaged", summary->accuracy.averaged);
-    print_percent("accuracy, mean peer", summary->accuracy.mean);
-    print_percent("accuracy, worst peer", summary->accuracy.worst);
+    print_own(summary);
     print_real("loss, averaged", summary->loss.averaged, "");
 }
 

@@ -186,7 +186,7 @@ static void carve_all(struct kith_worker *worker, struct carver *shared,
     carve_own(worker, shared, carver);
     if (!kith_model_learns(worker->model))
         return;
-    if (!worker->borrows)
+    if (worker->lender == NULL)
         carve_passing(worker, carver);
     worker->recovery.is_on = worker->algorithm->pattern != KITH_PATTERN_NONE &&
                              element < sizeof(double);

@@ -75,7 +75,7 @@ static enum kith_err take_rows(struct kith_worker *worker,
         .augment = worker->task.training->augment,
         .shuffle = true,
         .ahead = config->ahead,
-        .lender = worker->borrows ? config->lender->loader : NULL,
+        .lender = worker->lender != NULL ? worker->lender->loader : NULL,
     };
     return kith_loader_open(&loader, &worker->loader, error);
 }
@@ -144,10 +144,9 @@ static bool draw_weights(struct kith_worker *worker)
 }
 
 /* A trainer has its own. */
-static enum kith_err start_weights(struct kith_worker *worker,
-                                   const struct kith_worker *lender,
-                                   char *error)
+static enum kith_err start_weights(struct kith_worker *worker, char *error)
 {
+    const struct kith_worker *lender = worker->lender;
     if (worker->dim == 0)
         return KITH_OK;
     if (worker->trainer != NULL)
@@ -199,9 +198,7 @@ static enum kith_err open_network(struct kith_worker *worker, char *error)
 static void open_borrowed(struct kith_worker *worker,
                           const struct kith_worker *lender)
 {
-    KITH_ASSERT(!lender->borrows &&
-                lender->task.training->batch == worker->task.training->batch);
-    worker->borrows = true;
+    KITH_ASSERT(lender->task.training->batch == worker->task.training->batch);
     lay_out(worker, lender->layout);
     kith_worker_borrow(worker, lender);
 }
@@ -319,7 +316,7 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
     if (err == KITH_OK)
         err = take_rows(worker, config, error);
     if (err == KITH_OK)
-        err = start_weights(worker, config->lender, error);
+        err = start_weights(worker, error);
     if (err == KITH_OK && !kith_worker_guard_open(worker))
         err = REFUSE(KITH_ENOMEM, "no memory for the guard");
     if (kith_worker_failed(worker) != NULL)
@@ -344,7 +341,8 @@ bool kith_worker_may_borrow(const struct kith_worker_config *config)
 void kith_worker_borrow(struct kith_worker *worker,
                         const struct kith_worker *lender)
 {
-    KITH_ASSERT(worker->borrows && !lender->borrows);
+    KITH_ASSERT(lender->lender == NULL);
+    worker->lender = lender;
     worker->network = lender->network;
     worker->gradient = lender->gradient;
     worker->at = lender->at;
@@ -360,7 +358,7 @@ void kith_worker_close(struct kith_worker *worker)
     kith_worker_guard_close(worker);
     kith_worker_lie_close(worker);
     kith_loader_close(worker->loader);
-    if (!worker->borrows)
+    if (worker->lender == NULL)
         kith_graph_close(worker->network);
     kith_worker_trainer_end(worker);
     kith_worker_vectors_give(worker);

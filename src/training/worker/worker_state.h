@@ -125,7 +125,8 @@ struct kith_worker {
     const struct kith_backend *backend;
     const struct kith_algorithm *algorithm;
     const struct kith_model *model;
-    bool borrows; /* network, batches, gradient, at, scratch are a lender's */
+    /* Whose network, batches, gradient, at, scratch these are; NULL: its own */
+    const struct kith_worker *lender;
     struct kith_graph *network;
     const struct kith_trainer *trainer; /* NULL: the engine trains */
     bool trainer_failed;
