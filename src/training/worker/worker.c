@@ -334,7 +334,7 @@ bool kith_worker_may_borrow(const struct kith_worker_config *config)
     const struct kith_task *task = &config->task;
     return config->trainer == NULL && kith_model_learns(task->model) &&
            config->backend->host == config->backend && !config->ahead &&
-           task->guard == NULL &&
+           (task->guard == NULL || !task->guard->looks_at_loss) &&
            !(task->algorithm->flags & KITH_SHARES_GRADIENTS);
 }
 
