@@ -1,4 +1,5 @@
-/* Copies of vectors under way, and the inboxes that they become.
+/* Copies of vectors under way, and the inboxes that they become; where workers
+ * are lent their vectors, x and its snapshots, too.
  *
  * What stands in a snapshot's slot is copied once, however many neighbours it
  * goes to: a copy is only read, by all who hold it, and is free again when
@@ -7,21 +8,30 @@
  * frees all that it has made, whoever holds them. */
 #include "sim/model_copies.h"
 
-#include <stdlib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "kith/assert.h"
+#include "sim/huge_pages.h"
 #include "sim/world.h"
 
 /* In front of a copy's bytes. */
 struct sim_copy {
     _Alignas(64) struct sim_copy *next; /* of the free ones */
-    struct sim_copy *older;             /* of all that were made */
     size_t bytes;                       /* that were copied into it */
     uint32_t holders;
     bool checked, finite;
 };
 _Static_assert(sizeof(struct sim_copy) == 64, "a cache line");
+
+/* Copies are made many at a time, of which those behind `used` are untouched: a
+ * sixteenth as many as there are, so that a large run has them on huge pages,
+ * and a small one no more than it needs. */
+struct sim_slab {
+    _Alignas(64) struct sim_slab *older;
+    size_t bytes, count, used;
+};
+#define SLAB_BYTES_MAX ((size_t)1 << 28)
 
 enum kith_err sim_copies_open(struct sim_world *world)
 {
@@ -37,9 +47,9 @@ enum kith_err sim_copies_open(struct sim_world *world)
 void sim_copies_close(struct sim_world *world)
 {
     while (world->copies.newest) {
-        struct sim_copy *head = world->copies.newest;
-        world->copies.newest = head->older;
-        free(head);
+        struct sim_slab *slab = world->copies.newest;
+        world->copies.newest = slab->older;
+        sim_pages_free(slab, slab->bytes);
     }
 }
 
@@ -51,26 +61,64 @@ static struct sim_copy *head_of(void *copy)
     return (struct sim_copy *)copy - 1;
 }
 
+static size_t stride_of(const struct sim_world *world)
+{
+    return sizeof(struct sim_copy) + (world->vector_bytes + 63) / 64 * 64;
+}
+
+static bool grow(struct sim_world *world)
+{
+    struct sim_copies *copies = &world->copies;
+    const size_t stride = stride_of(world);
+    KITH_ASSERT(!copies->newest ||
+                copies->newest->used == copies->newest->count);
+    size_t count = copies->made / 16 + 1;
+    if (count > SLAB_BYTES_MAX / stride)
+        count = SLAB_BYTES_MAX / stride + 1;
+    const size_t bytes = sizeof(struct sim_slab) + count * stride;
+    struct sim_slab *slab = sim_pages(bytes);
+    if (!slab) {
+        sim_fail(world, KITH_ENOMEM,
+                 "no memory for %zu more models of %zu "
+                 "bytes beside %" PRIu64,
+                 count, world->vector_bytes, copies->made);
+        return false;
+    }
+    *slab = (struct sim_slab){
+        .older = copies->newest, .bytes = bytes, .count = count};
+    copies->newest = slab;
+    copies->made += count;
+    return true;
+}
+
+/* One that was never used, of the newest slab. */
+static struct sim_copy *fresh(struct sim_world *world)
+{
+    struct sim_slab *slab = world->copies.newest;
+    if (!slab || slab->used == slab->count) {
+        if (!grow(world))
+            return NULL;
+        slab = world->copies.newest;
+    }
+    KITH_ASSERT(slab->used < slab->count);
+    char *first = (char *)(slab + 1);
+    world->report.vectors++;
+    return (struct sim_copy *)(void *)(first + slab->used++ * stride_of(world));
+}
+
 /* The last one freed first: its lines are the likeliest to be in the cache
  * still. */
 void *sim_copy_take(struct sim_world *world)
 {
     struct sim_copy *head = world->copies.free;
+    KITH_ASSERT(world->vector_bytes > 0);
     if (head) {
         KITH_ASSERT(head->holders == 0);
         world->copies.free = head->next;
-    } else {
-        head = aligned_alloc(64, sizeof *head +
-                                     (world->vector_bytes + 63) / 64 * 64);
-        if (!head) {
-            sim_fail(world, KITH_ENOMEM, "no memory for another %zu byte model",
-                     world->vector_bytes);
-            return NULL;
-        }
-        head->older = world->copies.newest;
-        world->copies.newest = head;
+    } else if (!(head = fresh(world))) {
+        return NULL;
     }
-    *head = (struct sim_copy){.older = head->older, .holders = 1};
+    *head = (struct sim_copy){.holders = 1};
     return head + 1;
 }
 
@@ -125,7 +173,9 @@ void *sim_copy_slot(struct sim_world *world, kith_id peer, uint32_t slot,
                     size_t bytes)
 {
     KITH_ASSERT(bytes <= world->vector_bytes);
-    const void *vector = kith_worker_slot(sim_job_worker(world, peer), slot);
+    void *vector = kith_worker_slot(sim_job_worker(world, peer), slot);
+    if (sim_work_lends(world))
+        return sim_copy_hold(vector);
     void **place = shared_place(world, peer, slot);
     if (!place)
         return sim_copy_of(world, vector, bytes);
@@ -156,6 +206,7 @@ bool sim_copy_finite(const struct sim_world *world, void *copy, size_t bytes,
     if (!head->checked || head->bytes != bytes) {
         head->finite = kith_format_passes(
             format, world->experiment->backend->host, bytes, 0, bytes, copy);
+        head->bytes = bytes;
         head->checked = !world->channels;
     }
     return head->finite;

@@ -9,9 +9,12 @@
 #include "sim/packets.h"
 
 struct sim_copy;
+struct sim_slab;
 
 struct sim_copies {
-    struct sim_copy *free, *newest; /* lists: of free ones, of all */
+    struct sim_copy *free;   /* a list */
+    struct sim_slab *newest; /* a list of all memory */
+    uint64_t made;           /* so many were ever there at a time */
     /* (peers): what was sent of a snapshot, until it is filled again; NULL
      * where nothing is shared. */
     void *(*sent)[SIM_SNAPSHOTS];

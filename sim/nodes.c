@@ -218,6 +218,8 @@ static inline void step_node(struct sim_world *world, kith_id id,
         sim_send(world, id, &effects->sends[i]);
     for (uint32_t i = 0; i < effects->dial_count; i++)
         sim_outbox_dial(world, id, effects->dials[i]);
+    if (world->work && (effects->has_work || effects->cancel != 0))
+        sim_job_settle(world, id);
     if (effects->has_work)
         sim_work_start(world, id, &effects->work);
     timer_set(world, id, effects->deadline_ns);

@@ -32,6 +32,7 @@ struct sim_work {
     struct job *jobs; /* (peers) */
     /* What steps need while they run, of each thread; none: of each peer. */
     struct kith_worker *lenders[SIM_THREADS_MAX];
+    bool lends;                /* x and snapshots are copies of the pool */
     struct kith_shares shares; /* whose examples are whose; or nothing */
     bool opened; /* all of them, once: what opens now starts over */
     pthread_mutex_t lock;
@@ -224,7 +225,62 @@ static enum kith_err open_common(struct sim_world *world)
     config = config_of(world, 0);
     for (unsigned i = 0; i < pool->count && err == KITH_OK; i++)
         err = open_worker(world, &config, &pool->lenders[i]);
+    /* Sessions write what they open: there each message has its own copy. */
+    pool->lends =
+        err == KITH_OK && !world->channels && kith_worker_may_be_lent(&config);
+    if (pool->lends) {
+        const size_t bytes = kith_worker_vector_bytes(pool->lenders[0]);
+        world->vector_bytes =
+            bytes > world->vector_bytes ? bytes : world->vector_bytes;
+    }
     return err;
+}
+
+/* ---- vectors of the pool, where workers stand in them */
+
+/* What this item may need; false: there is no memory for it, and the run has
+ * failed. */
+static bool lend(struct sim_world *world, struct job *job)
+{
+    KITH_ASSERT(job->worker && job->state == JOB_FREE);
+    const unsigned wanted = kith_worker_wants(job->worker, &job->work);
+    for (unsigned i = 0; i < wanted; i++) {
+        void *vector = sim_copy_take(world);
+        if (!vector)
+            return false;
+        kith_worker_lend(job->worker, vector);
+    }
+    return true;
+}
+
+static void take_back(struct sim_world *world, struct kith_worker *worker)
+{
+    KITH_ASSERT(worker != NULL);
+    void *vector;
+    while ((vector = kith_worker_left(worker)) != NULL)
+        sim_copy_release(world, vector);
+}
+
+/* Whose exchange is over stands in no snapshot and reads no inbox any more. An
+ * item that a thread may be running is waited for: the next step asks again. */
+void sim_job_settle(struct sim_world *world, kith_id peer)
+{
+    KITH_ASSERT(world->work && peer < world->peer_count);
+    struct sim_work *pool = world->work;
+    struct kith_worker *worker = pool->jobs[peer].worker;
+    const struct kith_node *node = sim_node_at(world, peer);
+    if (!pool->lends ||
+        (pool->count > 1 && world->peers[peer].work != SIM_WORK_NONE))
+        return;
+    for (uint32_t slot = 1; slot < KITH_SLOT_ROUND_SENT; slot++) {
+        if (!kith_worker_uses(worker, slot) || kith_node_needs(node, slot))
+            continue;
+        if (kith_slot_is_inbox(slot))
+            sim_copy_release(world, kith_worker_swap(worker, slot, NULL));
+        else
+            kith_worker_end_slot(worker, slot);
+    }
+    take_back(world, worker);
 }
 
 /* A peer's vectors are made anew from the seed; what it goes on from is written
@@ -235,6 +291,8 @@ enum kith_err sim_job_open(struct sim_world *world, kith_id peer)
     KITH_ASSERT(world->work->jobs[peer].worker == NULL);
     struct kith_worker_config config = config_of(world, peer);
     config.lender = world->work->lenders[0];
+    if (world->work->lends && !(config.x = sim_copy_take(world)))
+        return KITH_ENOMEM;
     const enum kith_err err =
         open_worker(world, &config, &world->work->jobs[peer].worker);
     if (err == KITH_OK)
@@ -252,9 +310,20 @@ void sim_job_close(struct sim_world *world, kith_id peer)
     sim_copy_forget(world, peer);
     if (job->worker) {
         empty_inboxes(world, peer, false);
+        for (uint32_t slot = 0;
+             world->work->lends && slot <= KITH_SLOT_ROUND_SENT; slot++)
+            if (!kith_slot_is_inbox(slot))
+                kith_worker_end_slot(job->worker, slot);
+        take_back(world, job->worker);
         kith_worker_close(job->worker);
     }
     *job = (struct job){0};
+}
+
+bool sim_work_lends(const struct sim_world *world)
+{
+    KITH_ASSERT(world->work != NULL);
+    return world->work->lends;
 }
 
 struct kith_worker *sim_job_worker(const struct sim_world *world, kith_id peer)
@@ -365,6 +434,12 @@ static void start_item(struct sim_world *world, kith_id peer,
         sim_dump_begins(world, peer, work);
     if (work->kind != KITH_WORK_TRAIN || work->edge_count > 0)
         sim_copy_forget(world, peer); /* it may fill its snapshots anew */
+    if (!lend(world, job)) {
+        job->result =
+            (struct kith_work_result){.kind = work->kind, .finite = true};
+        job->state = JOB_DONE;
+        return;
+    }
     kith_worker_prepare(job->worker, &job->work);
     if (work->kind == KITH_WORK_SAVE) {
         job->result =
@@ -489,6 +564,7 @@ end_item(struct sim_world *world, kith_id peer)
     join(world, peer);
     struct job *job = &world->work->jobs[peer];
     job->state = JOB_FREE;
+    take_back(world, job->worker);
     if (job->work.kind == KITH_WORK_TRAIN && job->result.finite &&
         !job->result.is_part)
         sim_losses_add(&job->losses, job->result.loss);

@@ -153,6 +153,7 @@ UNIT = \
   tests/unit/test_sim_flows \
   tests/unit/test_sim_golden \
   tests/unit/test_sim_hosts \
+  tests/unit/test_sim_memory \
   tests/unit/test_sim_network \
   tests/unit/test_sim_queue \
   tests/unit/test_simulate \
@@ -658,6 +659,7 @@ tests_unit_test_shares_SOURCES = tests/unit/test_shares.c $(SIMULATE)
 tests_unit_test_sim_faults_SOURCES = tests/unit/test_sim_faults.c $(SIMULATE)
 tests_unit_test_sim_flows_SOURCES = tests/unit/test_sim_flows.c $(TRACED)
 tests_unit_test_sim_hosts_SOURCES = tests/unit/test_sim_hosts.c $(TRACED)
+tests_unit_test_sim_memory_SOURCES = tests/unit/test_sim_memory.c $(SIMULATE)
 tests_unit_test_sim_network_SOURCES = tests/unit/test_sim_network.c $(TRACED)
 EXTRA_DIST += tests/golden/known.txt \
   tests/golden/old/recording-50ce217.db tests/golden/old/recording-v4.db \

@@ -182,6 +182,10 @@ void kith_node_step(struct kith_node *node, const struct kith_event *event,
  * KITH_SLOT_NONE: authenticate and discard. Pure. */
 uint32_t kith_node_inbox(const struct kith_node *node, kith_id from,
                          const struct kith_message *model);
+/* Will anybody ask for what stands in this snapshot or inbox of an exchange
+ * before it is filled anew: to be sent, merged, held against, taken back? Pure.
+ * Test: unit/test_sim_memory.c */
+bool kith_node_needs(const struct kith_node *node, uint32_t slot);
 
 /* X(name): what a node counts, for rows in the store and the checks. */
 #define KITH_NODE_COUNTS(X)                                                    \

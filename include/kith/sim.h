@@ -121,6 +121,7 @@ struct sim_report {
     uint64_t messages;               /* delivered */
     uint64_t handshakes;             /* completed */
     uint64_t bulk_bytes;             /* payload bytes of delivered models */
+    uint64_t vectors; /* under way or lent to workers, most at a time */
     /* Where liveness was watched: until the run wound up, how often each mark
      * was reached; and what did not happen, "" where all did. */
     uint64_t marks[KITH_MARK_COUNT];

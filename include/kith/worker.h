@@ -115,6 +115,10 @@ struct kith_worker_config {
     /* One of the same task and peers that runs no item itself:
      * kith_worker_borrow of it from the start. NULL: nothing is borrowed. */
     struct kith_worker *lender;
+    /* x stands in it, kith_worker_vector_bytes(lender), 64-aligned, and
+     * snapshots in others like it: lent, see below. NULL: in the worker's
+     * own. Not without a lender. */
+    void *x;
     bool keeps; /* a vector of the last good model whatever training says: there
                    is no save to go back to */
     bool ahead; /* a thread of its own prepares the next batch; same batches */
@@ -147,6 +151,27 @@ void kith_worker_close(struct kith_worker *worker);
 bool kith_worker_may_borrow(const struct kith_worker_config *config);
 void kith_worker_borrow(struct kith_worker *worker,
                         const struct kith_worker *lender);
+/* ---- Lent vectors: as few as there are values to keep. A driver that opens
+ * thousands of workers holds their x and snapshots in vectors of a pool, which
+ * may be under way meanwhile: a snapshot's is written once, by the item that
+ * fills it, and x's by nobody while it is a snapshot's, too. For swaps, and for
+ * rounds that send x to all. Inboxes have none until kith_worker_swap() brings
+ * one. Test: unit/test_borrowing.c, unit/test_sim_memory.c */
+bool kith_worker_may_be_lent(const struct kith_worker_config *config);
+size_t kith_worker_vector_bytes(const struct kith_worker *worker);
+/* How many vectors this item may need, at most KITH_LENT_MAX, and one of them:
+ * before kith_worker_prepare(). */
+#define KITH_LENT_MAX 3u
+unsigned kith_worker_wants(const struct kith_worker *worker,
+                           const struct kith_work *work);
+void kith_worker_lend(struct kith_worker *worker, void *vector);
+/* No item is out, and nothing asks for this snapshot any more: it leaves, but
+ * where it is x. KITH_SLOT_LIVE: x leaves, the worker is about to be closed. */
+void kith_worker_end_slot(struct kith_worker *worker, uint32_t slot);
+/* A vector that the worker has left or not needed: the driver's again. NULL:
+ * there is none. After an item and after kith_worker_end_slot(). */
+void *kith_worker_left(struct kith_worker *worker);
+
 /* Layers whose norms were found here, of LARS in parts; 0 where there are none.
  */
 uint64_t kith_worker_norms_found(const struct kith_worker *worker);

@@ -473,6 +473,17 @@ uint32_t kith_exchange_inbox(const struct kith_node *node, kith_id from,
     return carries ? exchange->edge.inbox : KITH_SLOT_NONE;
 }
 
+bool kith_exchange_needs(const struct kith_node *node, uint32_t slot)
+{
+    KITH_ASSERT(slot != KITH_SLOT_LIVE && slot < KITH_SLOT_ROUND_SENT);
+    const bool is_ours = kith_slot_is(KITH_SLOT_INITIATED_SENT, slot) ||
+                         kith_slot_is(KITH_SLOT_INITIATED_INBOX, slot);
+    const uint32_t index = 2 * kith_slot_exchange(slot) + !is_ours;
+    return index < kith_exchange_count(node) &&
+           (node->exchanges[index].state != KITH_EXCHANGE_IDLE ||
+            (node->prepared > 0 && node->prepared == index));
+}
+
 /* Asked for after every event, and so the place for what holds then: cheaper
  * than a check in each of the many places that change a record, and it covers
  * their combinations. */

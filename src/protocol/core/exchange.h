@@ -89,6 +89,7 @@ void kith_exchange_wake(struct kith_node *node);
 void kith_exchange_link_down(struct kith_node *node, kith_id peer);
 uint32_t kith_exchange_inbox(const struct kith_node *node, kith_id from,
                              const struct kith_message *model);
+bool kith_exchange_needs(const struct kith_node *node, uint32_t slot);
 kith_ns kith_exchange_deadline(struct kith_node *node);
 bool kith_exchange_is_quiet(const struct kith_node *node);
 bool kith_exchange_is_finished(const struct kith_node *node);

@@ -421,6 +421,11 @@ void kith_node_step(struct kith_node *node, const struct kith_event *event,
     node->effects = NULL;
 }
 
+bool kith_node_needs(const struct kith_node *node, uint32_t slot)
+{
+    return kith_exchange_needs(node, slot);
+}
+
 uint32_t kith_node_inbox(const struct kith_node *node, kith_id from,
                          const struct kith_message *model)
 {

@@ -75,7 +75,8 @@ bool kith_worker_guard_open(struct kith_worker *worker)
     guarding->sent = calloc(count, sizeof(double));
     guarding->before = calloc(count, sizeof(double));
     guarding->answers = calloc(worker->slot_count, sizeof *guarding->answers);
-    guarding->state = calloc(1, guard->bytes == NULL ? 1 : guard->bytes(count));
+    guarding->state_bytes = guard->bytes == NULL ? 1 : guard->bytes(count);
+    guarding->state = kith_worker_pages(guarding->state_bytes);
     const bool judges = judges_rounds(worker);
     if (judges)
         guarding->round = calloc(1, sizeof *guarding->round);
@@ -112,7 +113,8 @@ void kith_worker_guard_close(struct kith_worker *worker)
     if (worker->guarding.round != NULL)
         free(worker->guarding.round->merged);
     free(worker->guarding.round);
-    free(worker->guarding.state);
+    kith_worker_pages_give(worker->guarding.state,
+                           worker->guarding.state_bytes);
     free(worker->guarding.ours);
     free(worker->guarding.whole);
 }

@@ -3,7 +3,9 @@
  * Where the host's memory is the backend's a snapshot is x itself, until an
  * item is about to change x: then x moves on to a vector that stands in no
  * role, of which there is one wherever two roles share. What is packed
- * (packing.c) is never x, but several snapshots of one x share it.
+ * (packing.c) is never x, but several snapshots of one x share it. Where a
+ * driver lends its vectors the one that x moves on to is new, and what stands
+ * in no role any more is the driver's again.
  *
  * Test: unit/test_worker.c, unit/test_packing.c. */
 #include <string.h>
@@ -22,8 +24,13 @@ bool kith_worker_is_shared(const struct kith_worker *worker, uint32_t slot)
 }
 
 /* A vector that stands in no role; there is one where two roles share one. */
-static void *spare(const struct kith_worker *worker)
+static void *spare(struct kith_worker *worker)
 {
+    struct kith_lent *lent = &worker->lent;
+    if (lent->is_on) {
+        KITH_ASSERT(lent->spare_count > 0);
+        return lent->spares[--lent->spare_count];
+    }
     for (unsigned i = 0; i < KITH_ROLES; i++) {
         void *vector = worker->vectors[i];
         bool used = vector == NULL;
@@ -34,6 +41,92 @@ static void *spare(const struct kith_worker *worker)
     }
     KITH_ASSERT(false);
     return NULL;
+}
+
+static void leave(struct kith_worker *worker, void *vector)
+{
+    struct kith_lent *lent = &worker->lent;
+    KITH_ASSERT(lent->left_count < sizeof lent->left / sizeof lent->left[0]);
+    lent->left[lent->left_count++] = vector;
+    if (worker->packing.of_live == vector)
+        worker->packing.of_live = NULL;
+}
+
+/* The slot's vector is another one; who lent the old one has it again, should
+ * no other role stand in it. */
+static void stand_in(struct kith_worker *worker, uint32_t slot, void *vector)
+{
+    void *const old = worker->slots[slot];
+    if (worker->lent.is_on && old != NULL && old != vector &&
+        !kith_worker_is_shared(worker, slot))
+        leave(worker, old);
+    worker->slots[slot] = vector;
+}
+
+/* A snapshot is about to be written. One that is lent may be under way yet, as
+ * it was filled last. */
+static void renew(struct kith_worker *worker, uint32_t slot)
+{
+    if (worker->lent.is_on || kith_worker_is_shared(worker, slot))
+        stand_in(worker, slot, spare(worker));
+}
+
+bool kith_worker_may_be_lent(const struct kith_worker_config *config)
+{
+    const struct kith_algorithm *algorithm = config->task.algorithm;
+    return kith_worker_may_borrow(config) &&
+           (algorithm->pattern == KITH_PATTERN_SWAP ||
+            (algorithm->pattern == KITH_PATTERN_ROUND &&
+             algorithm->make == NULL)) &&
+           !(algorithm->flags & KITH_SENDS_EDGE_MESSAGES);
+}
+
+size_t kith_worker_vector_bytes(const struct kith_worker *worker)
+{
+    const size_t whole = worker->dim * worker->backend->element_bytes;
+    return whole > worker->payload ? whole : worker->payload;
+}
+
+/* x's, where a snapshot is it or becomes it; the snapshot's that is made or
+ * packed; and one that becomes a lie. */
+unsigned kith_worker_wants(const struct kith_worker *worker,
+                           const struct kith_work *work)
+{
+    const bool snapshots =
+        work->edge_count > 0 &&
+        (work->kind == KITH_WORK_SNAPSHOT || work->kind == KITH_WORK_TRAIN ||
+         (work->kind == KITH_WORK_MERGE && work->snapshot_first));
+    const bool made = snapshots && (worker->algorithm->make != NULL ||
+                                    kith_worker_packs(worker, work));
+    const bool lies = snapshots && worker->lying.lie.kind != KITH_LIE_NONE;
+    const bool moves =
+        work->kind == KITH_WORK_SNAPSHOT
+            ? made
+            : snapshots || kith_worker_is_shared(worker, KITH_SLOT_LIVE);
+    return worker->lent.is_on ? (unsigned)moves + made + lies : 0;
+}
+
+void kith_worker_lend(struct kith_worker *worker, void *vector)
+{
+    struct kith_lent *lent = &worker->lent;
+    KITH_ASSERT(lent->is_on && lent->spare_count < KITH_LENT_MAX);
+    lent->spares[lent->spare_count++] = vector;
+}
+
+void kith_worker_end_slot(struct kith_worker *worker, uint32_t slot)
+{
+    KITH_ASSERT(worker->lent.is_on && slot < KITH_SLOT_ROUND_EDGES);
+    const bool is_x = worker->slots[slot] == worker->slots[KITH_SLOT_LIVE];
+    if (slot == KITH_SLOT_LIVE || !is_x)
+        stand_in(worker, slot, NULL);
+}
+
+void *kith_worker_left(struct kith_worker *worker)
+{
+    struct kith_lent *lent = &worker->lent;
+    return lent->left_count > 0    ? lent->left[--lent->left_count]
+           : lent->spare_count > 0 ? lent->spares[--lent->spare_count]
+                                   : NULL;
 }
 
 void *kith_worker_own_live(struct kith_worker *worker, bool keep)
@@ -57,8 +150,8 @@ static void make_edge(struct kith_worker *worker, const struct kith_work *work,
                       struct kith_work_edge *edge, double given)
 {
     (void)kith_worker_own_live(worker, true);
-    if (kith_worker_is_shared(worker, edge->sent))
-        worker->slots[edge->sent] = spare(worker);
+    if (!kith_worker_packs(worker, work)) /* pack_snapshot() has */
+        renew(worker, edge->sent);
     struct kith_algebra algebra = kith_worker_edge_algebra(worker, work, edge);
     algebra.given = given;
     worker->passes++;
@@ -89,11 +182,10 @@ static void pack_snapshot(struct kith_worker *worker,
     const bool lies = worker->lying.lie.kind != KITH_LIE_NONE;
     const bool is_live = packs_live(worker);
     if (is_live && worker->packing.of_live != NULL) {
-        worker->slots[edge->sent] = worker->packing.of_live;
+        stand_in(worker, edge->sent, worker->packing.of_live);
         return;
     }
-    if (kith_worker_is_shared(worker, edge->sent))
-        worker->slots[edge->sent] = spare(worker);
+    renew(worker, edge->sent);
     if (worker->algorithm->make != NULL || lies) {
         void *const made = kith_worker_pack_begin(worker, edge->sent);
         if (worker->algorithm->make != NULL)
@@ -134,7 +226,7 @@ static void take_snapshots(struct kith_worker *worker, struct kith_work *work)
         } else if (is_made) {
             make_edge(worker, work, edge, given);
         } else if (kith_worker_shares(worker)) {
-            worker->slots[edge->sent] = worker->slots[KITH_SLOT_LIVE];
+            stand_in(worker, edge->sent, worker->slots[KITH_SLOT_LIVE]);
         } else if (edge->sent != copied) {
             worker->passes++;
             worker->backend->copy(worker->layout->gossiped,

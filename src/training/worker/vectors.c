@@ -1,7 +1,7 @@
 /* The worker's vectors: one block of cache-line aligned memory, all of it taken
  * at open, and which of them an algorithm and a format need.
  * Test: unit/test_worker.c, unit/test_worker_device.c */
-#define _DEFAULT_SOURCE /* madvise */
+#define _DEFAULT_SOURCE /* madvise, MAP_ANONYMOUS */
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -36,6 +36,19 @@ static void *aligned_zero(size_t bytes, void **owner)
         (void)madvise(memory, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
 #endif
     return memory;
+}
+
+void *kith_worker_pages(size_t bytes)
+{
+    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return pages == MAP_FAILED ? NULL : pages;
+}
+
+void kith_worker_pages_give(void *pages, size_t bytes)
+{
+    if (pages != NULL)
+        (void)munmap(pages, bytes);
 }
 
 #define REFUSE(err, ...)                                                       \
@@ -148,7 +161,7 @@ static void carve_slots(struct kith_worker *worker, struct carver *shared,
     const size_t whole = worker->dim * worker->backend->element_bytes;
     const bool shares = kith_worker_shares(worker);
     for (uint32_t slot = 0; slot < worker->slot_count; slot++) {
-        if (!uses(&worker->task, slot) ||
+        if (!uses(&worker->task, slot) || kith_worker_is_lent(worker, slot) ||
             (slot == KITH_SLOT_LIVE && worker->trainer != NULL))
             continue;
         const size_t bytes = kith_worker_slot_bytes(worker, slot);

@@ -259,6 +259,8 @@ without_vectors(const struct kith_worker_config *config)
     worker->peers = config->peers;
     worker->keeps = config->keeps || !task->training->recover_from_save;
     worker->vectors_from = config->vectors;
+    worker->lent.is_on = config->x != NULL;
+    worker->slots[KITH_SLOT_LIVE] = config->x;
     memcpy(worker->scalars, worker->algorithm->scalars_start,
            sizeof worker->scalars);
     return worker;
@@ -289,6 +291,8 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
     *out = NULL;
     const struct kith_task *task = &config->task;
     KITH_ASSERT(config->lender == NULL || kith_worker_may_borrow(config));
+    KITH_ASSERT(config->x == NULL ||
+                (config->lender != NULL && kith_worker_may_be_lent(config)));
     enum kith_err err =
         config->lender != NULL ? KITH_OK : check_data(config, error);
     if (err != KITH_OK)

@@ -52,6 +52,7 @@ struct kith_guarding {
     const struct kith_guard *guard; /* NULL: none, and so is the rest */
     struct kith_guarded *answers;   /* (slot_count) */
     void *state;                    /* the guard's */
+    size_t state_bytes;
     /* z / ours_unit as it was before this merge; NULL: x is looked at itself */
     void *ours;
     double ours_unit;
@@ -120,6 +121,14 @@ struct kith_norms {
     uint64_t layers; /* whose norms were found here */
 };
 
+/* snapshot.c: vectors of a driver's. */
+struct kith_lent {
+    bool is_on;
+    unsigned spare_count, left_count;
+    void *spares[KITH_LENT_MAX];
+    void *left[KITH_ROLES + KITH_LENT_MAX];
+};
+
 struct kith_worker {
     struct kith_task task; /* its compression: of what is gossiped */
     const struct kith_backend *backend;
@@ -171,6 +180,7 @@ struct kith_worker {
      * in. There are as many vectors as there are slots in these roles, so where
      * two share one, another is free. */
     void *vectors[KITH_ROLES];
+    struct kith_lent lent; /* in their place; is_on false: nothing is */
     /* Did the last step leave a value in x that is not finite? What was taken
      * of it then stays here, by slot: the loop's thread looks at one while an
      * item may fill another. */
@@ -226,12 +236,23 @@ void kith_worker_vectors_give(struct kith_worker *worker);
 void kith_worker_vectors_measure(struct kith_worker *worker,
                                  struct kith_worker_memory *memory);
 size_t kith_worker_slot_bytes(const struct kith_worker *worker, uint32_t slot);
+/* Zeroed pages, of which those that nobody touches cost nothing: calloc() may
+ * take them from what was freed, and touch them all. NULL: there are none. */
+void *kith_worker_pages(size_t bytes);
+void kith_worker_pages_give(void *pages, size_t bytes);
 
 /* ---- snapshot.c */
 
 /* x, safe to be written: a snapshot that is x stays behind. `keep`: with its
  * values; what is frozen goes along in any case. */
 void *kith_worker_own_live(struct kith_worker *worker, bool keep);
+/* Stands a snapshot or x in a driver's vector? */
+static inline bool kith_worker_is_lent(const struct kith_worker *worker,
+                                       uint32_t slot)
+{
+    return worker->lent.is_on &&
+           (slot < KITH_SLOT_ROUND_EDGES || kith_slot_is_inbox(slot));
+}
 /* Does another role stand in this slot's vector? */
 bool kith_worker_is_shared(const struct kith_worker *worker, uint32_t slot);
 /* SNAPSHOT, and what TRAIN and MERGE begin with where they are told to. */
