@@ -124,6 +124,7 @@ UNIT = \
   tests/unit/test_pieces \
   tests/unit/test_plan \
   tests/unit/test_plan_batch \
+  tests/unit/test_plan_simulated \
   tests/unit/test_pool \
   tests/unit/test_products \
   tests/unit/test_replicas \
@@ -660,6 +661,8 @@ tests_unit_test_sim_faults_SOURCES = tests/unit/test_sim_faults.c $(SIMULATE)
 tests_unit_test_sim_flows_SOURCES = tests/unit/test_sim_flows.c $(TRACED)
 tests_unit_test_sim_hosts_SOURCES = tests/unit/test_sim_hosts.c $(TRACED)
 tests_unit_test_sim_memory_SOURCES = tests/unit/test_sim_memory.c $(SIMULATE)
+tests_unit_test_plan_simulated_SOURCES = \
+  tests/unit/test_plan_simulated.c $(SIMULATE)
 tests_unit_test_sim_network_SOURCES = tests/unit/test_sim_network.c $(TRACED)
 EXTRA_DIST += tests/golden/known.txt \
   tests/golden/old/recording-50ce217.db tests/golden/old/recording-v4.db \
