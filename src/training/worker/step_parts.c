@@ -12,6 +12,8 @@
  * The way forward is one item where the first layers' buckets come last, where
  * the optimiser has to see the whole gradient, and where the step's batch has
  * parts. Test: unit/test_buckets.c, unit/test_sync_sgd_buckets.c */
+#include <stdlib.h>
+
 #include "worker_state.h"
 
 #include "kith/assert.h"
@@ -110,7 +112,7 @@ static uint32_t places(const struct kith_worker *worker, uint64_t buckets)
 static void add_part(struct kith_step_parts *parts, uint32_t steps,
                      uint32_t complete, uint64_t needs)
 {
-    KITH_ASSERT(parts->count < sizeof parts->each / sizeof *parts->each);
+    KITH_ASSERT(parts->count < KITH_STEP_PARTS_MAX);
     parts->each[parts->count++] =
         (struct kith_step_part){steps, complete, needs};
 }
@@ -155,9 +157,17 @@ static void cut_back(struct kith_worker *worker, uint32_t from)
              parts->count == parts->of_loss ? all_of(worker) : 0);
 }
 
-void kith_worker_parts_open(struct kith_worker *worker)
+bool kith_worker_parts_open(struct kith_worker *worker)
 {
     struct kith_step_parts *parts = &worker->parts;
+    if (worker->lender != NULL) {
+        *parts = worker->lender->parts;
+        worker->cycle *= parts->buckets;
+        return true;
+    }
+    parts->each = calloc(KITH_STEP_PARTS_MAX, sizeof *parts->each);
+    if (parts->each == NULL)
+        return false;
     parts->buckets = kith_bucket_count(worker->layout->gossiped, asked(worker));
     worker->cycle *= parts->buckets;
     const uint32_t loss = kith_graph_complete(worker->network, 0, 0);
@@ -165,6 +175,13 @@ void kith_worker_parts_open(struct kith_worker *worker)
         cut_forward(worker, loss - 1);
     parts->of_loss = parts->count;
     cut_back(worker, loss);
+    return true;
+}
+
+void kith_worker_parts_close(struct kith_worker *worker)
+{
+    if (worker->lender == NULL)
+        free(worker->parts.each);
 }
 
 struct kith_range kith_worker_part_steps(const struct kith_worker *worker,

@@ -311,8 +311,8 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
         open_borrowed(worker, config->lender);
     if (err == KITH_OK)
         err = open_algorithm(worker, error);
-    if (err == KITH_OK)
-        kith_worker_parts_open(worker);
+    if (err == KITH_OK && !kith_worker_parts_open(worker))
+        err = REFUSE(KITH_ENOMEM, "no memory for the parts of a step");
     if (err == KITH_OK && !kith_worker_norms_open(worker))
         err = REFUSE(KITH_ENOMEM, "no memory for LARS' rates");
     if (err == KITH_OK)
@@ -364,6 +364,7 @@ void kith_worker_close(struct kith_worker *worker)
     kith_loader_close(worker->loader);
     if (worker->lender == NULL)
         kith_graph_close(worker->network);
+    kith_worker_parts_close(worker);
     kith_worker_trainer_end(worker);
     kith_worker_vectors_give(worker);
     free(worker->found_rows);

@@ -100,6 +100,7 @@ struct kith_packing {
 /* The share of a step's products that is one item without need: 1 in so many.
  */
 #define KITH_STEP_PARTS 64u
+#define KITH_STEP_PARTS_MAX (2 * KITH_BUCKETS_MAX + KITH_STEP_PARTS + 1)
 struct kith_step_parts {
     uint32_t buckets, count;
     uint32_t of_loss; /* the part that ends the way forward */
@@ -107,7 +108,7 @@ struct kith_step_parts {
         uint32_t steps;    /* of the network's list, done after it */
         uint32_t complete; /* buckets of the gradient, after it */
         uint64_t needs;    /* of the last gradient, a bit a bucket, before it */
-    } each[2 * KITH_BUCKETS_MAX + KITH_STEP_PARTS + 1]; /* (count) */
+    } * each;              /* (count) a lender's where there is one */
     uint64_t stepped; /* of the gradient that waits: stepped along already */
     bool is_spoilt;   /* to where x is not finite */
     double loss;      /* of the step at hand */
@@ -290,8 +291,9 @@ void kith_worker_forget(struct kith_worker *worker);
 
 /* Is a step's gradient sent in several? */
 bool kith_worker_in_buckets(const struct kith_worker *worker);
-/* Of an opened network. */
-void kith_worker_parts_open(struct kith_worker *worker);
+/* Of an opened network; false: no memory. */
+KITH_MUST_CHECK bool kith_worker_parts_open(struct kith_worker *worker);
+void kith_worker_parts_close(struct kith_worker *worker);
 /* Steps of the network's list that are this part. */
 struct kith_range kith_worker_part_steps(const struct kith_worker *worker,
                                          uint32_t part);
