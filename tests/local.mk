@@ -254,6 +254,7 @@ INTEGRATION = \
   tests/integration/test_lab_program_guard.sh \
   tests/integration/test_lab_program_record.sh \
   tests/integration/test_python.sh \
+  tests/integration/test_python_mistakes.sh \
   tests/integration/test_python_tree.sh \
   tests/integration/test_libkith.sh \
   tests/integration/test_wheel.sh \
@@ -382,6 +383,7 @@ EXTRA_DIST += tests/hostile/abuse.py tests/hostile/attacks.py \
 EXTRA_DIST += tests/oracle/oracle.py tests/oracle/averaging.py \
   tests/oracle/outer.py tests/oracle/push_sum.py tests/oracle/tracking.py
 EXTRA_DIST += tests/integration/emulated.py \
+  tests/integration/mistakes.py \
   tests/integration/simulate.py tests/integration/tree.py tests/long/accept_simulate.py \
   tests/long/accept_program.py tests/long/engine_twin.py \
   tests/long/program_cost.py tests/long/program_mlp.py tests/long/torch.sh

@@ -14,6 +14,8 @@ ERROR_BYTES = 1024
 class Error(RuntimeError):
     """What was attempted, found and to do."""
 
+    __module__ = "kith"  # as a traceback and a reader name it
+
 
 class Vector(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("count", ctypes.c_uint64),
@@ -36,7 +38,15 @@ def _load():
                         "libkith.so.0")
     path = os.environ.get("KITH_LIBRARY") or (
         here if os.path.exists(here) else "libkith.so.0")
-    library = ctypes.CDLL(path)
+    try:
+        return _declared(ctypes.CDLL(path))
+    except (OSError, AttributeError) as error:  # none there; of another build
+        raise Error(f"loading libkith: {error}; install kith's wheel, or have "
+                    "KITH_LIBRARY name the libkith.so.0 that was built with "
+                    "this package") from None
+
+
+def _declared(library):
     library.kith_version.restype = ctypes.c_char_p
     library.kith_open.restype = ctypes.c_void_p
     library.kith_open.argtypes = [

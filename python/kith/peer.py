@@ -8,12 +8,13 @@ import math
 import os
 import sys
 import threading
+import warnings
 import weakref
 
 from ._library import (ERROR_BYTES, FAILED, LATE, LOG, OVER, START, Error,
                        Options, encoded, lib)
 from .tree import Tree, is_tree
-from .vectors import Vectors, number
+from .vectors import Vectors, number, share
 
 _WAIT_MS = 100  # between two looks at Ctrl-C
 _open = weakref.WeakSet()
@@ -72,12 +73,20 @@ class Peer:
     A peer may be used by several threads, which wait for one another.
     """
 
+    _peer = None  # of one that was never opened, too
+
     def __init__(self, model, peer_file=None, *, params=None, start="auto",
                  load=None, timeout=30.0, log=None):
-        self._peer = self._log_thread = None
+        self._log_thread = None
         self._lock = threading.RLock()
         if start not in START:
             raise ValueError(f"start: {start!r}; allowed: {', '.join(START)}")
+        if not isinstance(timeout, (int, float)) or not timeout >= 0:
+            raise ValueError(f"timeout: {timeout!r}; allowed: seconds, such as "
+                             "30.0, or math.inf")
+        if log is not None and not callable(log):
+            raise TypeError(f"log: found {type(log).__name__}; allowed: a "
+                            "function of a line, such as print")
         self._vectors = (Tree if is_tree(model) else Vectors)(model, params)
         own = weakref.ref(self)
         say = LOG(lambda _, line: _pass_on(own, log, line))
@@ -99,6 +108,17 @@ class Peer:
         _open.add(self)
         self.over = self.late = False
         self._patiently(lib().kith_wait(self._peer, _WAIT_MS))
+        if self.late and timeout >= 1:
+            warnings.warn(
+                f"kith.Peer() has waited {timeout:g} s for neighbours, and goes "
+                "on: until they are there, or `wait:` of the peer file ends, "
+                "each step() waits as long; log=print says who comes, and "
+                "`kith doctor` with the peer file which layer fails",
+                RuntimeWarning, stacklevel=2)
+
+    def __reduce__(self):
+        raise TypeError("a kith.Peer stays in its process: it is neither "
+                        "copied nor handed to another (a DataLoader's worker)")
 
     @contextlib.contextmanager
     def _call(self):
@@ -201,8 +221,9 @@ class Peer:
         """How good the model is now, by a test of yours (accuracy: a share),
         for the rows of `kith lab`; of the averaged model where it has given
         this process that one, whose `over` is True from the start."""
+        loss, accuracy = number(loss), share(accuracy)
         with self._call() as peer:
-            if lib().kith_report(peer, number(loss), number(accuracy)) != 0:
+            if lib().kith_report(peer, loss, accuracy) != 0:
                 self._failed()
 
     def serve(self, seconds):
@@ -213,10 +234,11 @@ class Peer:
                     self._failed()
 
     def attach(self, optimizer):
-        """step() after each of the optimiser's own; its closure's loss, if
-        there is one, is not known here."""
+        """step() after each of the optimiser's own, until the share is done or
+        close(); its closure's loss, if there is one, is not known here."""
         return optimizer.register_step_post_hook(
-            lambda *_: None if self.over else self.step())
+            lambda *_: None if self.over or self._peer is None
+            else self.step())
 
     @property
     def stats(self):

@@ -6,7 +6,7 @@ import math
 import sys
 
 from ._library import BUFFER, ERROR_BYTES, Error, encoded, lib
-from .vectors import collect, number
+from .vectors import collect, number, share
 
 _JSON_BYTES = 1 << 16
 _RANK, _USER = ctypes.c_uint32, ctypes.c_void_p
@@ -94,8 +94,9 @@ class _Virtual:
 
     def check(self):
         if self._places() != self.places:
-            raise Error("step() has put a parameter elsewhere: it changes "
-                        "parameters in place, or no peer sees what it does")
+            raise Error("a parameter lies elsewhere than when its peer began: "
+                        "step() changes parameters in place, and each "
+                        "make_trainer(rank) has its own")
 
     def step(self):
         loss = self.trainer.step()
@@ -160,8 +161,9 @@ class _Run:
             import numpy
             own = numpy.frombuffer(floats, "float32").copy()
         found = self.score(own)
-        if isinstance(found, tuple):
-            loss[0], accuracy[0] = number(found[0]), number(found[1])
+        if isinstance(found, (tuple, list)):
+            of_loss, of_accuracy = found
+            loss[0], accuracy[0] = number(of_loss), share(of_accuracy)
         else:
             loss[0] = number(found)
         return 0
@@ -218,7 +220,8 @@ def simulate(make_trainer, experiment, *, evaluate=None, progress=None,
     accuracy, ... Raises Error, or what a callback raised.
     """
     run = _Run(make_trainer, evaluate, progress)
-    texts = [encoded(text) for text in settings]
+    texts = [encoded(text) for text in
+             ([settings] if isinstance(settings, str) else settings)]
     simulation = _Simulation(
         size=ctypes.sizeof(_Simulation), setting_count=len(texts),
         experiment=encoded(experiment),

@@ -6,20 +6,16 @@ from collections.abc import Mapping
 
 from ._library import DTYPES, MEMORY_HOST, TRAINED, Error, Vector, lib
 from .dlpack import CPU, Place, library_of, make
-from .vectors import number
+from .vectors import is_in_place, number
 
 
 def is_tree(params):
     """A dict, a nest, or arrays that are neither a tensor nor NumPy's."""
-    if hasattr(params, "named_parameters") or _is_in_place(params):
+    if hasattr(params, "named_parameters") or is_in_place(params):
         return False
     if isinstance(params, (list, tuple)):
-        return not all(_is_in_place(one) for one in params)
+        return not all(is_in_place(one) for one in params)
     return isinstance(params, Mapping) or hasattr(params, "__dlpack__")
-
-
-def _is_in_place(one):
-    return hasattr(one, "data_ptr") or hasattr(one, "__array_interface__")
 
 
 def _flatten(tree, path=""):

@@ -3,9 +3,13 @@ parameters and buffers, of tensors, or of arrays."""
 
 import ctypes
 import hashlib
+import warnings
 
 from ._library import (BUFFER, DTYPES, MEMORY_CUDA, MEMORY_HOST, TRAINED,
                        Error, Vector)
+
+_STEPS = 32  # without a change, until that is said
+_SAMPLES = 256  # of each vector
 
 
 class Vectors:
@@ -24,7 +28,8 @@ class Vectors:
                        for one in self._given]
         self.table = (Vector * max(1, len(kept)))(
             *[_vector(name, one, role) for name, one, role in kept])
-        self._looked = 0
+        self._looked = self._unchanged = 0
+        self._before = []  # what end() sampled; None: a step has changed it
 
     def __len__(self):
         return len(self._given)
@@ -33,6 +38,8 @@ class Vectors:
         """Of step(): the loss."""
         at = self._looked = (self._looked + 1) % len(self._given)
         self._check(at)
+        if self._before is not None:
+            self._look_for_change()
         try:
             return number(loss if given is None else given)
         except TypeError as error:
@@ -42,7 +49,33 @@ class Vectors:
 
     def end(self, _, on_time):
         """What step() returns."""
+        if self._before is not None:
+            self._before = self._sample()
         return on_time
+
+    def _sample(self):
+        """Some of the values of each, as integers; of the host."""
+        if self.memory != MEMORY_HOST:
+            return []
+        return [((ctypes.c_uint16 if one.dtype else ctypes.c_uint32) *
+                 one.count).from_address(one.data)
+                [::max(1, one.count // _SAMPLES)]
+                for one in self.table if one.count > 0]
+
+    def _look_for_change(self):
+        """Says once that steps leave all as it is: a loop that makes other
+        arrays, or whose optimiser has another copy, trains what nobody
+        averages. Not looked for any more once a step has changed something."""
+        self._unchanged += 1
+        if self._before and self._before != self._sample():
+            self._before = None
+        elif self._before and self._unchanged > _STEPS:
+            self._before = None
+            warnings.warn(
+                f"{_STEPS} steps have changed none of what kith.Peer() was "
+                "given, which is what peers average: change it in place (w -= "
+                "..., and not w = w - ...), and give the optimiser the same "
+                "parameters", RuntimeWarning, stacklevel=4)
 
     def current(self, _):
         return self._params
@@ -57,16 +90,45 @@ class Vectors:
             self._check(at)
 
     def _check(self, at):
-        one = self._given[at]
-        if hasattr(one, "data_ptr") and one.data_ptr() != self.table[at].data:
+        place = self.table[at]
+        if _place_of(self._now(at)) != (place.data or 0, place.count):
             raise Error(f"{self._names[at]} lies elsewhere than when this peer "
-                        "was opened: .to(), .half() and the like come before "
-                        "kith.Peer()")
+                        "was opened, or has another size: .to(), .half(), new "
+                        "parameters and the like come before kith.Peer()")
+
+    def _now(self, at):
+        """What has this name in the module now; else what was given."""
+        path, _, last = self._names[at].rpartition(".")
+        try:
+            return getattr(self._params.get_submodule(path), last, None)
+        except AttributeError:
+            return self._given[at]
+
+
+def is_in_place(one):
+    """A tensor or a NumPy array."""
+    return hasattr(one, "data_ptr") or hasattr(one, "__array_interface__")
+
+
+def _place_of(one):
+    """(address, count)."""
+    if hasattr(one, "data_ptr"):
+        return one.data_ptr(), one.numel()
+    return (one.__array_interface__["data"][0], one.size) \
+        if is_in_place(one) else None
 
 
 def number(loss):
     """A loss that still has its graph is a number without PyTorch's warning."""
     return float(loss.detach() if hasattr(loss, "detach") else loss)
+
+
+def share(accuracy):
+    """Of right answers; one in per cent would be drawn and asserted as such."""
+    accuracy = number(accuracy)
+    if accuracy < 0 or accuracy > 1:  # NaN: not known
+        raise ValueError(f"accuracy: {accuracy:g}; allowed: a share, 0 to 1")
+    return accuracy
 
 
 def collect(params, chosen=None):
@@ -79,15 +141,26 @@ def collect(params, chosen=None):
     and behind the parameters; integer ones stay the module's own. Tied ones
     count once.
     """
-    if hasattr(params, "named_parameters"):
+    if hasattr(params, "named_parameters") and not isinstance(params, type):
         return _of_module(params, chosen)
     if chosen is not None:
         raise TypeError("params: a choice of a module's parameters; here are "
                         "tensors or arrays: pass those alone")
-    alone = hasattr(params, "__array_interface__") or \
-        hasattr(params, "data_ptr")
-    return [(f"[{i}]", one, TRAINED) for i, one in
-            enumerate([params] if alone else list(params))], 0
+    return [(f"[{i}]", one, TRAINED)
+            for i, one in enumerate(_several(params))], 0
+
+
+def _several(params):
+    try:
+        several = [params] if is_in_place(params) else list(params)
+    except TypeError:
+        several = [params]
+    for one in several:
+        if not is_in_place(one):
+            raise TypeError(f"the model: found {type(one).__name__}; allowed: "
+                            "a module, a tensor, a NumPy array, or a list of "
+                            "tensors or arrays")
+    return several
 
 
 def _of_module(module, chosen):
@@ -112,7 +185,7 @@ def _wanted(named, chosen):
     elif callable(chosen):
         wanted = {name for name in named if chosen(name)}
     else:
-        wanted = set(chosen)
+        wanted = {chosen} if isinstance(chosen, str) else set(chosen)
         unknown = sorted(wanted - set(named))
         if unknown:
             raise ValueError(f"params: the module has no {unknown[0]!r}; it "
@@ -167,9 +240,13 @@ def _vector(name, one, role):
                         f"{', '.join(DTYPES)}")
     if hasattr(one, "data_ptr"):
         if not one.is_contiguous():
-            raise TypeError(f"{name} is a parameter that is not contiguous")
+            raise TypeError(f"{name} is a parameter that is not contiguous; "
+                            ".contiguous() makes one that is")
         return Vector(one.data_ptr(), one.numel(), DTYPES[dtype], role)
-    if not one.flags.c_contiguous or not one.flags.writeable:
-        raise TypeError(f"{name} is an array that is not contiguous, or "
-                        "read-only")
+    if not one.flags.c_contiguous:
+        raise TypeError(f"{name} is an array that is not contiguous; "
+                        "numpy.ascontiguousarray() makes one that is")
+    if not one.flags.writeable:
+        raise TypeError(f"{name} is an array that is read-only; "
+                        "numpy.array() makes one that is not")
     return Vector(one.ctypes.data, one.size, DTYPES[dtype], role)

@@ -1,0 +1,24 @@
+#!/bin/sh
+# Goal: who gets a loop of Python's wrong is told what was found and what to do,
+# and nothing else ends. Method: mistakes.py, of a module, too, where torch is.
+# SKIP without numpy.
+# shellcheck source=tests/integration/lab.sh
+. "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
+# shellcheck source=tests/integration/cluster.sh
+. "$top/tests/integration/cluster.sh"
+kith_in_python
+
+make_cluster 2 "experiment: ../pair.yaml" "wait: {members: 2, for: 3s}"
+printf '%s\n' "name: pair" "peers: 2" "stop: {steps: 1000}" \
+    "model: {kind: program}" "gossip: {algorithm: adpsgd, every: 2}" \
+    >"$scratch/pair.yaml"
+sed '/^wait/d' "$scratch/0/peer.yaml" >"$scratch/0/at-once.yaml"
+printf '%s\n' "name: four" "peers: 4" "stop: {steps: 20}" \
+    "model: {kind: program}" "compute: {step: 80ms}" \
+    "gossip: {algorithm: adpsgd, every: 2}" >"$scratch/four.yaml"
+cd "$scratch" || fail "no $scratch"
+timeout 200 "$python" "$top/tests/integration/mistakes.py" \
+    "$scratch/0/at-once.yaml" "$scratch/0/peer.yaml" "$scratch/four.yaml" \
+    >"$scratch/out" 2>&1 || fail "mistakes.py: $(tail -n 12 "$scratch/out")"
+cat "$scratch/out"
+finish
