@@ -82,6 +82,9 @@ kith_caller_save(struct kith_caller *caller, const char *path,
 /* The run shall end: exchanges under way do, and the vectors, which may have
  * changed since the last step(), are what its last save is of. */
 void kith_caller_leave(struct kith_caller *caller);
+/* The run has ended, or is about to and asks nothing more of the caller; not:
+ * its share is done, and neighbours are still answered. */
+bool kith_caller_has_ended(struct kith_caller *caller);
 /* How good the caller's model is, by the caller: for the next row. false: there
  * is no next row, the run has ended. */
 bool kith_caller_report(struct kith_caller *caller,

@@ -43,16 +43,26 @@ static int no_turn(struct kith_handle *peer)
     return KITH_OVER;
 }
 
+/* The run asks nothing more of the caller, and is at its end soon. */
+static void await_end(struct kith_handle *peer)
+{
+    pthread_mutex_lock(&peer->mutex);
+    while (peer->stage != ENDED)
+        pthread_cond_wait(&peer->changed, &peer->mutex);
+    pthread_mutex_unlock(&peer->mutex);
+}
+
+/* Over may be the share, or the run, whose end says whether it failed. */
 static int turn(struct kith_handle *peer, enum kith_turn turn)
 {
     if (turn == KITH_TURN_TRAIN)
         return KITH_GOES_ON;
     if (turn == KITH_TURN_LATE)
         return KITH_LATE;
-    pthread_mutex_lock(&peer->mutex);
-    const bool failed = peer->stage == ENDED && peer->err != KITH_OK;
-    pthread_mutex_unlock(&peer->mutex);
-    return failed ? KITH_FAILED : KITH_OVER;
+    if (!kith_caller_has_ended(peer->caller))
+        return KITH_OVER;
+    await_end(peer);
+    return peer->err == KITH_OK ? KITH_OVER : KITH_FAILED;
 }
 
 API int kith_step(kith_peer *peer, double loss, uint32_t timeout_ms)
@@ -161,15 +171,6 @@ API int kith_save(kith_peer *peer, const char *path, uint32_t timeout_ms,
     if (err != KITH_OK)
         return KITH_FAILED;
     return turn == KITH_TURN_LATE ? KITH_LATE : KITH_GOES_ON;
-}
-
-/* In a lab: the run has been told to end, and does. */
-static void await_end(struct kith_handle *peer)
-{
-    pthread_mutex_lock(&peer->mutex);
-    while (peer->stage != ENDED)
-        pthread_cond_wait(&peer->changed, &peer->mutex);
-    pthread_mutex_unlock(&peer->mutex);
 }
 
 static enum kith_err report(struct kith_handle *peer,

@@ -482,6 +482,19 @@ enum kith_err kith_caller_save(struct kith_caller *caller, const char *path,
                : err;
 }
 
+bool kith_caller_has_ended(struct kith_caller *caller)
+{
+    uv_mutex_lock(&caller->seat);
+    bool ended = caller->is_over;
+    if (caller->thread != NULL) {
+        uv_mutex_lock(&caller->thread->mutex);
+        ended = caller->thread->stage == KITH_THREAD_STOPPING;
+        uv_mutex_unlock(&caller->thread->mutex);
+    }
+    uv_mutex_unlock(&caller->seat);
+    return ended;
+}
+
 /* Not by an item: a peer whose share is done may have none any more, and is
  * evaluated then of all times. */
 bool kith_caller_report(struct kith_caller *caller,

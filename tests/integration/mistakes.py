@@ -101,6 +101,22 @@ print(" ", said)
 assert len(said) == 1 and "w -= ..., and not w = w - ..." in said[0], said
 assert warned(now_and_then) == []
 
+# A member that never comes: Peer() says so where it may wait so long; one of
+# less patience warns, and its next step raises it.
+told("has nobody to exchange with", lambda: peer(file=LONELY, timeout=60))
+with warnings.catch_warnings(record=True) as found:
+    warnings.simplefilter("always")
+    own = peer(file=LONELY, timeout=1)
+assert "has waited 1 s" in str(found[0].message), found
+while own.late:
+    try:
+        own.step(0.5)
+    except kith.Error as error:
+        assert "has nobody to exchange with" in str(error), error
+        break
+told("this peer is closed", lambda: own.step(0.5))
+
+
 
 # The simulator.
 class Trainer:
