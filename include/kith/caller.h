@@ -100,6 +100,7 @@ struct kith_caller_counts {
     double rounded_squares; /* and that of squares */
     kith_ns waited_ns;      /* for the loop, in step() and wait() */
     kith_ns worked_ns;      /* taking in, carrying out, giving out */
+    bool is_finite;         /* the vectors, as they were taken in last */
 };
 struct kith_caller_counts kith_caller_counts(const struct kith_caller *caller);
 

@@ -220,7 +220,7 @@ API size_t kith_stats(kith_peer *peer, char *json, size_t size)
         peer->member.file.rank, peer->member.experiment.peers, counts.steps,
         counts.step, counts.items, counts.late, counts.rounded,
         sqrt(counts.rounded_squares), (double)counts.waited_ns / 1e9,
-        (double)counts.worked_ns / 1e9, peer->is_finite ? "true" : "false");
+        (double)counts.worked_ns / 1e9, counts.is_finite ? "true" : "false");
     return length < 0 ? 0 : (size_t)length;
 }
 

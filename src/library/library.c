@@ -56,7 +56,7 @@ static void go_to(struct kith_handle *peer, enum stage stage)
 static void on_open(void *user)
 {
     struct kith_handle *peer = user;
-    peer->is_finite = kith_caller_ready(peer->caller);
+    (void)kith_caller_ready(peer->caller);
 }
 
 static void on_start(void *user)
@@ -109,6 +109,12 @@ static void *run(void *arg)
     options.on_log = log_line;
     options.on_ready = on_ready;
     peer->err = kith_peer_run(&options, &peer->report, peer->error);
+    if (peer->err == KITH_OK && peer->report.diverged)
+        peer->err = kith_text_fail(
+            peer->error, sizeof peer->error, KITH_ENONFINITE,
+            "writing the final save %s: the model has a value that is not "
+            "finite; what was saved before stays",
+            peer->save);
     go_to(peer, ENDED);
     return NULL;
 }

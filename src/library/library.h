@@ -37,7 +37,6 @@ struct kith_handle {
     pthread_mutex_t mutex; /* guards the rest */
     pthread_cond_t changed;
     enum stage stage;
-    bool is_finite;        /* the vectors were, at the start */
     enum kith_err err;     /* of the run */
     enum kith_err refused; /* a call */
     struct kith_peer_report report;

@@ -57,6 +57,7 @@ enum kith_err kith_caller_open(const struct kith_outside *vectors,
     caller->count = count;
     caller->stream = stream;
     caller->step = NO_STEP;
+    caller->counts.is_finite = true;
     *out = caller;
     return KITH_OK;
 }
@@ -94,7 +95,8 @@ static bool take_in(struct kith_caller *caller)
 {
     struct kith_worker *worker = caller->thread->options.worker;
     caller->is_taken = true;
-    return kith_worker_take_in(worker, caller->sources, caller->count);
+    return caller->counts.is_finite =
+               kith_worker_take_in(worker, caller->sources, caller->count);
 }
 
 /* Nothing where no item has changed x. */

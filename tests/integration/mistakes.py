@@ -101,6 +101,20 @@ print(" ", said)
 assert len(said) == 1 and "w -= ..., and not w = w - ..." in said[0], said
 assert warned(now_and_then) == []
 
+# A model that has diverged: stats have it, the save before stays, and close()
+# says so.
+x = numpy.zeros(1000, "f")
+own = peer(x)
+own.save("before.save")
+assert own.stats["finite"]
+x[7] = numpy.nan
+told("not finite", lambda: own.save("before.save"))
+assert not own.stats["finite"]
+own.step(0.5)
+told("writing the final save", own.close)
+with peer(x, load="before.save"):
+    assert (x == 0).all()
+
 # A member that never comes: Peer() says so where it may wait so long; one of
 # less patience warns, and its next step raises it.
 told("has nobody to exchange with", lambda: peer(file=LONELY, timeout=60))
