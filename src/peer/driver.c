@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "kith/assert.h"
+#include "kith/text.h"
 
 /* The run's clock starts at START; until then it stands at zero. */
 kith_ns kith_driver_now(const struct kith_driver *driver)
@@ -190,6 +191,8 @@ static void driver_differs(void *arg, const char *why)
     if (driver->options->wait_members <= 1 ||
         driver->phase == KITH_DRIVER_RUNNING)
         kith_driver_alone_later(driver, why);
+    else
+        kith_text_copy(driver->difference, sizeof driver->difference, why);
 }
 
 struct kith_transport_user kith_driver_user(struct kith_driver *driver)

@@ -60,7 +60,8 @@ struct kith_senders {
 struct kith_driver {
     const struct kith_peer_options *options;
     struct kith_peer_report *report;
-    char *error; /* (KITH_PEER_ERROR_BYTES) */
+    char *error;                               /* (KITH_PEER_ERROR_BYTES) */
+    char difference[KITH_PEER_LINE_BYTES / 2]; /* what all others differ in */
     enum kith_err failed;
     enum kith_driver_phase phase;
     uv_loop_t loop;

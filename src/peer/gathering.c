@@ -31,12 +31,15 @@ static void give_up(struct kith_driver *driver, uint32_t found)
     const struct kith_peer_options *options = driver->options;
     char why[KITH_PEER_LINE_BYTES];
     const uint64_t others = driver->transport.refusals[KITH_REFUSAL_MISMATCH];
+    const char *difference = others == 0 ? ""
+                             : driver->difference[0] != '\0'
+                                 ? driver->difference
+                                 : "some have another model or configuration";
     snprintf(why, sizeof why,
              "waited %.4g s for %u members, this one among them, and found %u"
-             "%s",
+             "%s%s",
              (double)options->wait_ns / (double)KITH_S, options->wait_members,
-             found,
-             others > 0 ? "; some have another model or configuration" : "");
+             found, others > 0 ? "; " : "", difference);
     kith_driver_alone_later(driver, why);
 }
 

@@ -5,6 +5,7 @@ import copy
 import os
 import subprocess
 import sys
+import threading
 import warnings
 
 import kith
@@ -130,6 +131,18 @@ while own.late:
         break
 told("this peer is closed", lambda: own.step(0.5))
 
+
+# Members of another model: both say what differs, when `wait:` has ended.
+heard = []
+other = threading.Thread(target=lambda: heard.append(told(
+    "model size differs: peer has 1000 parameters, we have 999",
+    lambda: peer(numpy.zeros(999, "f"), LONELY.replace("/0/", "/1/"),
+                 timeout=60))))
+other.start()
+told("model size differs: peer has 999 parameters, we have 1000",
+     lambda: peer(file=LONELY, timeout=60))
+other.join()
+assert heard == [None]
 
 
 # The simulator.
