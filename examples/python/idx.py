@@ -8,7 +8,11 @@ import numpy as np
 def read(folder, part):
     """part "train" or "t10k": images (n, d) float32, labels (n) int64."""
     def array(kind):
-        path = next(pathlib.Path(folder).glob(f"{part}-{kind}-idx*"))
+        name = f"{part}-{kind}-idx*"
+        path = next(pathlib.Path(folder).glob(name), None)
+        if path is None:
+            raise FileNotFoundError(f"{folder} has no {name}: the data set is "
+                                    "not there, or in another folder")
         data = gzip.open(path).read()
         sizes = np.frombuffer(data, ">u4", count=data[3], offset=4)
         return np.frombuffer(data, np.uint8,

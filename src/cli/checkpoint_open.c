@@ -50,6 +50,15 @@ static int read_parameters(struct cli_model *model, const char *text)
                                               &written, error);
     if (err != KITH_OK)
         return refuse(model, err, error);
+    if (written.model->reports) {
+        kith_experiment_close(&written);
+        return kith_cli_fail(
+            model->arguments, KITH_EXIT_EXPERIMENT,
+            "%.300s is of a program's own model, which its own loop alone can "
+            "use: kith.Peer(..., load=...) of `import kith`, or kith_load(), "
+            "puts these parameters into it",
+            model->path);
+    }
     written.backend = kith_backend_stand_in(written.backend);
     const struct kith_task task = kith_experiment_task(&written, NULL);
     err = kith_save_parameters(&task, written.backend, model->path, &model->z,

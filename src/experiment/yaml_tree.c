@@ -358,8 +358,8 @@ enum kith_err kith_yaml_open(struct tree *tree, const char *name,
     if (err != KITH_OK)
         return err;
     if (!builder.has_root || tree->items[0].kind != TREE_MAP)
-        return refuse(&builder, "found no keys; allowed: a mapping such as "
-                                "\"name: first\"");
+        return refuse(&builder, "found no keys; allowed: a mapping, that is, "
+                                "lines of KEY: VALUE");
     return KITH_OK;
 }
 

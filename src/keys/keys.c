@@ -367,6 +367,11 @@ static void load_node(struct keys_work *work, const char *folder,
     struct key_file file;
     uint8_t key[KITH_KEY_BYTES];
     kith_keys_path(work, path, folder, "node.key");
+    if (work->err == KITH_OK && !kith_key_file_exists(path))
+        kith_keys_fail(work, KITH_ENOENT,
+                       "%s is missing: kith keys new %s makes one, and a "
+                       "request for its certificate",
+                       path, folder);
     kith_key_file_open(work, &file, path, true);
     kith_key_file_expect(work, &file, KEYS_NODE, "a node key");
     kith_key_file_bytes(work, &file, "secret", identity->secret,

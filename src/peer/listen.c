@@ -20,7 +20,8 @@ static const struct mistake {
     const char *advice;
 } mistakes[] = {
     {EADDRINUSE, KITH_EADDRINUSE,
-     "another program has this port: stop it, or choose another"},
+     "another program has this port, or a peer of this one that is not closed: "
+     "stop it, or choose another"},
     {EACCES, KITH_EPERM,
      "ports below 1024 need privileges: choose a higher one"},
     {EADDRNOTAVAIL, KITH_EINVAL,

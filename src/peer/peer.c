@@ -145,11 +145,17 @@ static enum kith_err resume(struct kith_driver *driver,
     driver->has_save = err == KITH_OK;
     if (err != KITH_OK)
         kith_text_copy(driver->error, KITH_PEER_ERROR_BYTES, words);
-    else if (words[0] != '\0' && options->on_log != NULL) {
+    if (err != KITH_OK || options->on_log == NULL)
+        return err;
+    if (words[0] != '\0') {
         snprintf(line, sizeof line, "resumed note=\"%s\"", words);
         options->on_log(options->user, line);
     }
-    return err;
+    snprintf(line, sizeof line, "loaded path=%s step=%llu",
+             options->load != NULL ? options->load : options->save,
+             (unsigned long long)standing->step);
+    options->on_log(options->user, line);
+    return KITH_OK;
 }
 
 /* A peer that has no memory to evaluate trains all the same, and says so. */

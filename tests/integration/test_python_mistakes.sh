@@ -21,4 +21,17 @@ timeout 200 "$python" "$top/tests/integration/mistakes.py" \
     "$scratch/0/at-once.yaml" "$scratch/0/peer.yaml" "$scratch/four.yaml" \
     >"$scratch/out" 2>&1 || fail "mistakes.py: $(tail -n 12 "$scratch/out")"
 cat "$scratch/out"
+
+# The program, of a save of a loop's own, and of a peer without keys.
+for command in eval sample "export --out x.safetensors"; do
+    # shellcheck disable=SC2086
+    expect 3 $command "$scratch/before.save"
+    grep -q "before.save is of a program's own model" "$scratch/json" \
+        "$scratch/err" || fail "$command: $(cat "$scratch/json" "$scratch/err")"
+done
+rm "$scratch/0/identity/node.key"
+expect 7 doctor "$scratch/0/peer.yaml"
+grep -q "node.key is missing: kith keys new .*/identity makes one" \
+    "$scratch/json" "$scratch/err" ||
+    fail "no key: $(cat "$scratch/json" "$scratch/err")"
 finish
