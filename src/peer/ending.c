@@ -69,6 +69,11 @@ static void final_save(struct kith_driver *driver)
     if (driver->options->save == NULL)
         return;
     kith_node_counters(driver->node, &counters);
+    /* Members never came: what an earlier run has saved, or nothing, is worth
+     * more than first values, from which the next start would go on. */
+    if (driver->failed == KITH_EALONE && counters.steps == 0 &&
+        !driver->has_save)
+        return;
     const struct kith_standing standing = {
         .step = counters.steps, .best = NAN, .peak = driver->peak};
     const enum kith_err err = kith_save_write(

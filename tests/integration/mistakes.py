@@ -117,7 +117,12 @@ with peer(x, load="before.save"):
     assert (x == 0).all()
 
 # A member that never comes: Peer() says so where it may wait so long; one of
-# less patience warns, and its next step raises it.
+# less patience warns, and its next step raises it. What was saved before stays.
+with peer(numpy.ones(1000, "f")) as own:
+    own.step(0.5)
+SAVE = os.path.join(os.path.dirname(LONELY), "model", "pair.save")
+with open(SAVE, "rb") as file:
+    saved = file.read()
 told("has nobody to exchange with", lambda: peer(file=LONELY, timeout=60))
 with warnings.catch_warnings(record=True) as found:
     warnings.simplefilter("always")
@@ -130,7 +135,8 @@ while own.late:
         assert "has nobody to exchange with" in str(error), error
         break
 told("this peer is closed", lambda: own.step(0.5))
-
+with open(SAVE, "rb") as file:
+    assert file.read() == saved
 
 # Members of another model: both say what differs, when `wait:` has ended.
 heard = []
