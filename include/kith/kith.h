@@ -166,8 +166,10 @@ size_t kith_stats(kith_peer *peer, char *json, size_t size);
 
 /* Ends in order: in a lab neighbours are answered first until their shares are
  * done, where one's own is; exchanges under way end, neighbours are told, the
- * model is saved in the peer file's folder. 0, or KITH_FAILED with what had
- * failed, then or before. The handle is gone. NULL is none. */
+ * model is saved in the peer file's folder. 0, with a warning in `error` where
+ * there is one, as of a peer that has exchanged nothing, and else ""; or
+ * KITH_FAILED with what had failed, then or before. The handle is gone. NULL is
+ * none. */
 int kith_close(kith_peer *peer, char *error, size_t error_size);
 
 /* ---- The same training in virtual time: all peers of an experiment in this

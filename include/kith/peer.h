@@ -199,6 +199,10 @@ KITH_MUST_CHECK enum kith_err
 kith_peer_run(const struct kith_peer_options *options,
               struct kith_peer_report *report, char *error);
 
+/* It asked for exchanges, none was done, and no neighbour's came: it trained as
+ * one that has no neighbours. */
+bool kith_peer_was_alone(const struct kith_peer_report *report);
+
 /* The data set of an experiment with data.manifest, before kith_peer_run: in
  * pieces from the local disk, from members and from the origin (data_store.h).
  * Members are served meanwhile, and until all that are here have all. Sets

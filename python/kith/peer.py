@@ -115,6 +115,12 @@ class Peer:
                 "each step() waits as long; log=print says who comes, and "
                 "`kith doctor` with the peer file which layer fails",
                 RuntimeWarning, stacklevel=2)
+        if self.over and peer_file is not None:
+            warnings.warn(
+                "the share of steps was done before, by an earlier start of "
+                "this peer whose save it has gone on from: start=\"own\", or "
+                "another save folder, begins anew", RuntimeWarning,
+                stacklevel=2)
 
     def __reduce__(self):
         raise TypeError("a kith.Peer stays in its process: it is neither "
@@ -248,7 +254,8 @@ class Peer:
         return json.loads(text.value)
 
     def close(self):
-        """Ends in order and saves; raises what had failed. Twice is once."""
+        """Ends in order and saves; raises what had failed, and warns of a peer
+        that has exchanged nothing. Twice is once."""
         if self._peer is None or os.getpid() != self._process:
             return
         error = ctypes.create_string_buffer(ERROR_BYTES)
@@ -256,8 +263,11 @@ class Peer:
             self._vectors.settle(peer)
             self._peer = None
             failed = lib().kith_close(peer, error, len(error)) != 0
+        said = error.value.decode(errors="replace")
         if failed:
-            raise Error(error.value.decode(errors="replace"))
+            raise Error(said)
+        if said:
+            warnings.warn(said, RuntimeWarning, stacklevel=2)
 
     def __enter__(self):
         return self

@@ -178,13 +178,6 @@ static void keep_score(struct peering *peering,
     (void)kith_rundb_row(peering->store, &row);
 }
 
-/* It asked for exchanges, and had none with anybody. */
-static bool was_alone(const struct kith_peer_report *report)
-{
-    return report->counters.attempts > 0 && report->counters.done == 0 &&
-           report->row.received == 0;
-}
-
 static void summarise(struct peering *peering,
                       const struct kith_peer_report *report,
                       struct kith_summary *summary)
@@ -204,7 +197,7 @@ static void summarise(struct peering *peering,
     summary->cpu.other_s = report->cpu.other_s;
     summary->pieces = kith_data_store_totals(&peering->data.store);
     summary->completed = report->finished;
-    summary->alone = was_alone(report);
+    summary->alone = kith_peer_was_alone(report);
     summary->diverged = report->diverged;
     kith_summary_curve(summary, &report->curve);
     if (!scored)
@@ -330,7 +323,7 @@ static int finish(struct peering *peering, enum kith_err err, const char *error)
         kith_summary_print(experiment, &summary, peering->database);
     if (report->saved && !json)
         printf("  %-22s %s\n", "trained model", peering->save);
-    if (report->finished && was_alone(report))
+    if (report->finished && kith_peer_was_alone(report))
         return kith_cli_fail(
             peering->arguments, KITH_EXIT_ALONE,
             "it trained alone: of %" PRIu64 " exchanges that it asked for none "

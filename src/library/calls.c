@@ -262,7 +262,10 @@ API int kith_close(kith_peer *peer, char *error, size_t error_size)
     }
     const bool fails = peer->err != KITH_OK || peer->refused != KITH_OK;
     const bool failed = fails || misuse[0] != '\0';
-    kith_handle_say(error, error_size, fails ? peer->error : misuse);
+    kith_handle_say(error, error_size,
+                    fails    ? peer->error
+                    : failed ? misuse
+                             : peer->warning);
     kith_handle_remove(peer);
     kith_handle_free(peer);
     return failed ? KITH_FAILED : 0;

@@ -115,6 +115,14 @@ static void *run(void *arg)
             "writing the final save %s: the model has a value that is not "
             "finite; what was saved before stays",
             peer->save);
+    if (peer->err == KITH_OK && member->experiment.peers > 1 &&
+        kith_peer_was_alone(&peer->report))
+        (void)snprintf(peer->warning, sizeof peer->warning,
+                       "rank %u trained alone: of %llu exchanges that it asked "
+                       "for none was done; `kith doctor` with this peer's file "
+                       "says of each member which layer fails",
+                       member->file.rank,
+                       (unsigned long long)peer->report.counters.attempts);
     go_to(peer, ENDED);
     return NULL;
 }

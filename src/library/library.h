@@ -41,6 +41,7 @@ struct kith_handle {
     enum kith_err refused; /* a call */
     struct kith_peer_report report;
     char error[KITH_PEER_ERROR_BYTES];
+    char warning[KITH_PEER_LINE_BYTES]; /* of a run that has not failed */
 };
 
 /* `error` may be NULL, or of no size: as callers of kith.h may give it. */

@@ -355,6 +355,12 @@ static enum kith_err run_loop(struct kith_driver *driver, int fd)
     return err == KITH_OK ? driver->failed : err;
 }
 
+bool kith_peer_was_alone(const struct kith_peer_report *report)
+{
+    return report->counters.attempts > 0 && report->counters.done == 0 &&
+           report->row.received == 0;
+}
+
 /* A peer is a function call: no global state but SIGPIPE's disposition, so
  * tests run many in one process. */
 enum kith_err kith_peer_run(const struct kith_peer_options *options,

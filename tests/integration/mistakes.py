@@ -99,8 +99,22 @@ def now_and_then(x, i):
 
 said = warned(lambda x, _: x - 1)
 print(" ", said)
-assert len(said) == 1 and "w -= ..., and not w = w - ..." in said[0], said
-assert warned(now_and_then) == []
+assert "w -= ..., and not w = w - ..." in said[0], said
+# Nor has it exchanged anything, which close() says of either.
+assert len(said) == 2 and "rank 0 trained alone: of " in said[1], said
+assert warned(now_and_then) == said[1:]
+
+# A share that an earlier start has done.
+for expected in [], ["the share of steps was done before"]:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        own = peer(x := numpy.zeros(9, "f"), FILE.replace("at-once", "short"),
+                   start="auto")
+    assert [str(one.message)[:34] for one in found] == expected, found
+    while not own.over:
+        x += 1
+        own.step(0.5)
+    own.close()
 
 # A model that has diverged: stats have it, the save before stays, and close()
 # says so.

@@ -13,6 +13,9 @@ printf '%s\n' "name: pair" "peers: 2" "stop: {steps: 1000}" \
     "model: {kind: program}" "gossip: {algorithm: adpsgd, every: 2}" \
     >"$scratch/pair.yaml"
 sed '/^wait/d' "$scratch/0/peer.yaml" >"$scratch/0/at-once.yaml"
+sed 's/pair.yaml/short.yaml/; s/^save: .*/save: short/' \
+    "$scratch/0/at-once.yaml" >"$scratch/0/short.yaml"
+sed 's/: 1000}/: 40}/' "$scratch/pair.yaml" >"$scratch/short.yaml"
 printf '%s\n' "name: four" "peers: 4" "stop: {steps: 20}" \
     "model: {kind: program}" "compute: {step: 80ms}" \
     "gossip: {algorithm: adpsgd, every: 2}" >"$scratch/four.yaml"
