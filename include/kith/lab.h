@@ -37,9 +37,9 @@ struct kith_lab_progress {
     uint64_t steps;              /* own share; UINT64_MAX: by time */
     uint32_t alive;              /* peers */
     uint64_t exchanges;          /* so far */
-    double loss;                 /* mean over peers of the training loss */
-    struct kith_speed speed;     /* of all live peers, as in a summary */
-    double accuracy; /* of the averaged model; NaN: not evaluated yet */
+    double loss; /* mean of live peers' training losses; NaN: none has told */
+    struct kith_speed speed; /* of all live peers, as in a summary */
+    double accuracy;         /* of the averaged model; NaN: not evaluated yet */
 };
 
 /* What a search asks of a run, beyond kith_summary. */

@@ -8,12 +8,15 @@
 
 static void show_progress(void *user, const struct kith_lab_progress *progress)
 {
-    char accuracy[32] = "", share[24] = "", speed[KITH_SPEED_TEXT_BYTES];
+    char loss[40] = "", accuracy[32] = "", share[24] = "",
+         speed[KITH_SPEED_TEXT_BYTES];
     const double done =
         progress->steps == UINT64_MAX || progress->steps == 0
             ? NAN
             : 100 * (double)progress->step_min / (double)progress->steps;
     (void)user;
+    if (isfinite(progress->loss))
+        snprintf(loss, sizeof loss, ", loss %.4f", progress->loss);
     if (isfinite(progress->accuracy))
         snprintf(accuracy, sizeof accuracy, ", accuracy %.2f %%",
                  100 * progress->accuracy);
@@ -21,10 +24,10 @@ static void show_progress(void *user, const struct kith_lab_progress *progress)
         snprintf(share, sizeof share, " (%.0f %%)", done);
     kith_speed_text(&progress->speed, speed);
     kith_cli_progress(
-        "%6.1f s  steps %llu-%llu%s, %u peers, %llu exchanges, loss %.4f%s%s%s",
+        "%6.1f s  steps %llu-%llu%s, %u peers, %llu exchanges%s%s%s%s",
         (double)progress->time_ns / 1e9, (unsigned long long)progress->step_min,
         (unsigned long long)progress->step_max, share, progress->alive,
-        (unsigned long long)progress->exchanges, progress->loss, accuracy,
+        (unsigned long long)progress->exchanges, loss, accuracy,
         speed[0] == '\0' ? "" : ", ", speed);
 }
 

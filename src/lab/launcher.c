@@ -377,12 +377,14 @@ static void show_progress(struct lab *lab, kith_ns now_ns)
                                          .steps = lab->steps,
                                          .accuracy = lab->accuracy};
     struct kith_row all = {.received = 0}, alive = {.received = 0};
+    uint32_t losses = 0; /* a loop of a program's own may tell none */
     for (uint32_t i = 0; i < lab->peer_count; i++) {
         const struct lab_peer *peer = &lab->peers[i];
         kith_row_add_peer(&all, &peer->last);
         if (!kith_lab_peer_is_alive(peer))
             continue;
         progress.alive++;
+        losses += peer->last.step > 0 && isfinite(peer->last.loss);
         kith_row_add_peer(&alive, &peer->last);
         if (peer->last.step < progress.step_min)
             progress.step_min = peer->last.step;
@@ -394,8 +396,7 @@ static void show_progress(struct lab *lab, kith_ns now_ns)
     progress.exchanges = all.done;
     progress.speed = alive.speed;
     kith_speed_mean(&progress.speed, progress.alive);
-    progress.loss =
-        progress.alive > 0 ? alive.loss / progress.alive : (double)NAN;
+    progress.loss = losses > 0 ? alive.loss / losses : (double)NAN;
     lab->options->on_progress(lab->options->user, &progress);
 }
 

@@ -25,6 +25,23 @@ timeout 200 "$python" "$top/tests/integration/mistakes.py" \
     >"$scratch/out" 2>&1 || fail "mistakes.py: $(tail -n 12 "$scratch/out")"
 cat "$scratch/out"
 
+# A loop that tells no loss has none in the lab's progress, every five seconds.
+cat >"$scratch/quiet.py" <<'PYTHON'
+import kith, numpy
+x = numpy.zeros(9, "f")
+with kith.Peer(x) as peer:
+    while not peer.over:
+        x += 1
+        peer.step()
+PYTHON
+sed "s|: 80ms|: 65ms|; s|program}|program, run: \"$python quiet.py\"}|
+    s|peers: 4|peers: 2|; s|steps: 20|steps: 100|" "$scratch/four.yaml" \
+    >"$scratch/quiet.yaml"
+expect 0 lab "$scratch/quiet.yaml" --out "$scratch/quiet.db"
+grep -q " s  steps .* exchanges" "$scratch/err" &&
+    ! grep -q " s  steps .* loss" "$scratch/err" ||
+    fail "a loss that nobody told: $(cat "$scratch/err")"
+
 # The program, of a save of a loop's own, and of a peer without keys.
 for command in eval sample "export --out x.safetensors"; do
     # shellcheck disable=SC2086
