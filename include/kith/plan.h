@@ -21,6 +21,7 @@
 #ifndef KITH_PLAN_H
 #define KITH_PLAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -78,7 +79,15 @@ KITH_MUST_CHECK enum kith_err kith_plan_servers(double model_bytes,
  * Unlike Lemma 1's it does not fall with the number of peers. T_X is of lines
  * that never wait. Where all send at once, each to its neighbours in turn, the
  * last of f messages begins f - 1 of them late and finds at most f - 1 others
- * before it at its receiver: no more than 2 f - 1 messages pass in all. */
+ * before it at its receiver: no more than 2 f - 1 messages pass in all.
+ *
+ * A push is split at its sender and added at its receiver between two steps
+ * alone, so that both wait for the end of the step that runs; with l of four
+ * crossings (request, accept, model, acknowledgement) and
+ * w(t) = T_C (1 + floor(t / T_C)),
+ *
+ *   T_X = w(l / 2) + w(l / 4 + f c S_p / min(B_up, B_down) + T_e) + l / 4
+ *   tau = 1 + floor(T_X / T_C) */
 struct kith_plan_exchange {
     double model_bytes; /* S_p */
     double share;       /* c: a message beside the model */
@@ -89,6 +98,7 @@ struct kith_plan_exchange {
     double step_s;      /* T_C */
     double interval;    /* tau: own steps between two exchanges */
     double overlap;     /* o, in [0, 1]: how much of them goes on meanwhile */
+    bool is_push;       /* waits for the ends of two steps */
 };
 struct kith_plan_hiding {
     double exchange_s; /* T_X */

@@ -26,9 +26,11 @@ struct plan_facts {
     double memory_bytes;                /* of a peer; 0: not given */
     struct kith_plan_exchange exchange;
     double message_bytes, merge_bytes_s, wire_bytes_s; /* 0: free */
-    double phases;   /* rounds of an exchange; 1: it is one */
-    double sent;     /* messages of a peer in an interval, mean */
-    bool is_waiting; /* a step waits for an exchange that is late */
+    double phases;     /* rounds of an exchange; 1: it is one */
+    double sent;       /* messages of a peer in an interval, mean */
+    double chance;     /* that one which is due is begun */
+    bool is_exclusive; /* one exchange at a time, begun by chance alone */
+    bool is_waiting;   /* a step waits for an exchange that is late */
     struct kith_worker_memory held;
     double example_bytes;
     const char *step_from, *rate_from; /* words */

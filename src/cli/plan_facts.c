@@ -69,23 +69,28 @@ static void take_pattern(const struct kith_node_config *config,
 {
     const struct kith_experiment *experiment = facts->experiment;
     const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
-    const double chance =
-        experiment->gossip.chance > 0 ? experiment->gossip.chance : 1;
     struct kith_plan_exchange *exchange = &facts->exchange;
     const double trip_s = 2e-9 * (double)(experiment->network.link.latency_ns +
                                           experiment->network.link.jitter_ns);
-    /* Who asks is asked as often. */
-    exchange->fan_out = algorithm->pattern == KITH_PATTERN_SWAP ? 2 : 1;
+    facts->chance =
+        experiment->gossip.chance > 0 ? experiment->gossip.chance : 1;
+    facts->is_exclusive =
+        (algorithm->flags & KITH_NEEDS_EXCLUSIVE_EXCHANGE) != 0;
+    /* Who asks is asked as often; where there is one exchange at a time a peer
+     * asks for half of its own. */
+    exchange->fan_out =
+        algorithm->pattern == KITH_PATTERN_SWAP && !facts->is_exclusive ? 2 : 1;
     facts->sent = exchange->fan_out;
     if (algorithm->pattern == KITH_PATTERN_ROUND)
         round_messages(config->topology, &exchange->fan_out, &facts->sent);
     /* Its rounds come one after another and are one exchange together. */
     facts->phases = config->phases > 1 ? config->phases : 1;
     exchange->fan_out *= facts->phases;
-    facts->sent *= facts->phases * chance;
+    facts->sent *= facts->phases * facts->chance;
     exchange->latency_s = facts->phases * round_trips(experiment) * trip_s;
     exchange->interval = experiment->gossip.every;
     exchange->overlap = algorithm->wait == KITH_WAIT_STRICT ? 0 : 1;
+    exchange->is_push = algorithm->pattern == KITH_PATTERN_PUSH;
     facts->is_waiting = algorithm->wait != KITH_WAIT_NO;
 }
 

@@ -92,6 +92,21 @@ static int add_servers(struct planning *all)
 
 /* ---- Gossip */
 
+/* Of the exchanges that are due, those that find none under way; due by chance
+ * while one is: p T_X / every. Several swaps of a peer may be open, and their
+ * mean is closer. */
+static double share_done(const struct plan_facts *facts, double interval)
+{
+    const struct kith_algorithm *algorithm =
+        facts->experiment->gossip.algorithm;
+    const double late = interval / facts->exchange.interval;
+    if (facts->is_exclusive)
+        return 1 / (1 + facts->chance * late);
+    if (algorithm->pattern == KITH_PATTERN_SWAP)
+        return fmin(1, 1 / (facts->chance * late));
+    return 1 / (1 + facts->chance * (ceil(late) - 1));
+}
+
 static int add_gossip(struct planning *all)
 {
     const struct plan_facts *facts = all->facts;
@@ -99,10 +114,12 @@ static int add_gossip(struct planning *all)
     struct kith_plan_hiding hiding;
     if (kith_plan_hiding(exchange, &hiding, all->error) != KITH_OK)
         return fail(all);
-    const double done = fmin(1, exchange->interval / hiding.interval);
+    const double done = share_done(facts, hiding.interval);
     all->answer->step_s = facts->is_waiting ? hiding.step_s : exchange->step_s;
     add(all, "exchange", hiding.exchange_s, PLAN_SECONDS,
-        "T_X, G1: of %g messages, where no line waits", exchange->fan_out);
+        "T_X, G1: of %g messages, %s", exchange->fan_out,
+        exchange->is_push ? "and the ends of two steps"
+                          : "where no line waits");
     const bool meets = facts->phases <= 1 &&
                        facts->experiment->network.sharing == KITH_SHARING_QUEUE;
     if (exchange->fan_out > 1 && meets)

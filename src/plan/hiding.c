@@ -33,6 +33,25 @@ static double step_of(const struct kith_plan_exchange *exchange,
            fmax(0, exchange_s - hidden_s) / exchange->interval;
 }
 
+/* Steps until the one that runs then has ended. What comes at the very end of
+ * one has missed it. */
+static double steps_to(double seconds, double step_s)
+{
+    return 1 + kith_plan_whole_down(seconds / step_s);
+}
+
+/* Request and accept, then the split; the model, then the merge; its ACK. */
+static double push_s(const struct kith_plan_exchange *exchange,
+                     double message_s)
+{
+    const double step_s = exchange->step_s, fan_out = exchange->fan_out;
+    const double crossing_s = exchange->latency_s / 4;
+    const double model_s = crossing_s + fan_out * message_s + exchange->codec_s;
+    return step_s *
+               (steps_to(2 * crossing_s, step_s) + steps_to(model_s, step_s)) +
+           crossing_s;
+}
+
 enum kith_err kith_plan_hiding(const struct kith_plan_exchange *exchange,
                                struct kith_plan_hiding *out, char *error)
 {
@@ -46,6 +65,10 @@ enum kith_err kith_plan_hiding(const struct kith_plan_exchange *exchange,
     out->exchange_s = fixed_s + fan_out * message_s;
     out->exchange_most_s = fixed_s + fmax(fan_out, 2 * fan_out - 1) * message_s;
     out->interval = kith_plan_whole_up(out->exchange_s / exchange->step_s);
+    if (exchange->is_push) {
+        out->exchange_s = out->exchange_most_s = push_s(exchange, message_s);
+        out->interval = steps_to(out->exchange_s, exchange->step_s);
+    }
     out->step_s = step_of(exchange, out->exchange_s);
     out->step_most_s = step_of(exchange, out->exchange_most_s);
     out->efficiency = exchange->step_s / out->step_s;

@@ -69,6 +69,21 @@ assert plan["target_efficiency"] == .8 and "step_most" not in figure
 assert all(f["why"] for f in plan["figures"].values())
 PY
 
+# A push waits for the ends of steps: 3 ms of a line, one exchange in 3 steps.
+"$kith" plan t.yaml --json --set gossip.algorithm=sgp --set gossip.wire=int8 \
+    --set stop.steps=120 >plan.json || fail "sgp: exit $?"
+"$kith" sim t.yaml --json --set gossip.algorithm=sgp --set gossip.wire=int8 \
+    --set stop.steps=120 --rows none >sim.json || fail "sgp: sim: exit $?"
+python3 - <<'PY' || fail "a push, predicted and simulated"
+import json
+plan, sim = json.load(open("plan.json")), json.load(open("sim.json"))
+figure = {name: f["value"] for name, f in plan["figures"].items()}
+sent = sim["bytes"]["sent"] / sim["steps"]
+print(f"bytes: {figure['bytes_per_step']:.0f}, {sent:.0f}")
+assert figure["interval"] == 3 and abs(figure["exchanges_done"] - 1 / 3) < 1e-9
+assert abs(sent / figure["bytes_per_step"] - 1) < .05
+PY
+
 "$kith" plan t.yaml --set gossip.algorithm=choco --set gossip.topology=ring \
     --set gossip.compressor=top-k >out || fail "choco: exit $?"
 grep -q "gamma  *0.05012 " out || fail "no gamma: $(cat out)"

@@ -138,6 +138,39 @@ static void test_hiding(void **state)
     is("step at most, ms", 20 + 85.0 / 3, 1e3 * found.step_most_s, 1e-9);
 }
 
+/* 16 peers of sgp, 100 kB over 80 Mbit/s, 1 ms a crossing: the simulator does
+ * one in four steps. */
+static void test_push(void **state)
+{
+    struct kith_plan_exchange exchange = {.model_bytes = 100e3,
+                                          .share = 1,
+                                          .fan_out = 1,
+                                          .up = 10e6,
+                                          .down = 10e6,
+                                          .latency_s = 4e-3,
+                                          .step_s = 10e-3,
+                                          .interval = 1,
+                                          .overlap = 1,
+                                          .is_push = true};
+    struct kith_plan_hiding found;
+    (void)state;
+    assert_int_equal(kith_plan_hiding(&exchange, &found, error), KITH_OK);
+    is("a push's T_X, ms", 10 + 20 + 1, 1e3 * found.exchange_s, 1e-9);
+    is("a push meets no other, ms", 31, 1e3 * found.exchange_most_s, 1e-9);
+    is("a push's tau", 4, found.interval, 0);
+    exchange.share = 0.5;
+    assert_int_equal(kith_plan_hiding(&exchange, &found, error), KITH_OK);
+    is("a push of half, tau", 3, found.interval, 0);
+    exchange.share = 1;
+    exchange.latency_s = 0;
+    assert_int_equal(kith_plan_hiding(&exchange, &found, error), KITH_OK);
+    is("a push without latency, tau", 4, found.interval, 0);
+    exchange.latency_s = 4e-3;
+    exchange.up = 2.5e6;
+    assert_int_equal(kith_plan_hiding(&exchange, &found, error), KITH_OK);
+    is("a push over a slow line, tau", 7, found.interval, 0);
+}
+
 /* Messages' times until the last one is there, where everybody sends to its
  * neighbours in turn and lines take what comes first. */
 static double lines_of(const char *name, uint32_t peers, double *degree)
@@ -296,8 +329,8 @@ static void test_refused(void **state)
 /* Each member of an exchange is looked at. */
 static void test_refused_exchange(void **state)
 {
-    static const struct kith_plan_exchange good = {1, 1, 1, 1, 1,
-                                                   0, 0, 1, 1, 1};
+    static const struct kith_plan_exchange good = {1, 1, 1, 1, 1,    0,
+                                                   0, 1, 1, 1, false};
     static const char *const names[] = {
         "model_bytes", "share",   "fan_out", "up",       "down",
         "latency_s",   "codec_s", "step_s",  "interval", "overlap"};
@@ -305,16 +338,17 @@ static void test_refused_exchange(void **state)
     (void)state;
     assert_int_equal(kith_plan_hiding(&good, &out, error), KITH_OK);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        double members[sizeof good / sizeof(double)];
-        struct kith_plan_exchange bad;
+        double members[offsetof(struct kith_plan_exchange, is_push) /
+                       sizeof(double)];
+        struct kith_plan_exchange bad = good;
         static const double values[] = {-1, (double)NAN};
         _Static_assert(sizeof names / sizeof *names ==
-                           sizeof good / sizeof(double),
+                           sizeof members / sizeof(double),
                        "all of them");
         for (size_t k = 0; k < 2; k++) {
-            memcpy(members, &good, sizeof good);
+            memcpy(members, &good, sizeof members);
             members[i] = values[k];
-            memcpy(&bad, members, sizeof bad);
+            memcpy(&bad, members, sizeof members);
             refused(kith_plan_hiding(&bad, &out, error), names[i]);
         }
     }
@@ -328,6 +362,7 @@ int main(void)
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_servers),
         cmocka_unit_test(test_hiding),
+        cmocka_unit_test(test_push),
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_mixing),
         cmocka_unit_test(test_joins_and_memory),
