@@ -58,9 +58,10 @@ KITH_MUST_CHECK enum kith_err kith_machine_parse(const char *name,
                                                  struct kith_machine *machine,
                                                  char *error);
 /* A step's seconds at this batch: measured, or on the line through the nearest
- * two with so many threads; beyond them along the same line, but no less than
- * nothing. With one measurement its time for each example. NaN: there is none
- * with so many threads. */
+ * two with so many threads. Beyond them along the same line, but a larger batch
+ * takes no less than the nearest, a smaller one no more, and no less than its
+ * share of it. With one measurement its time for each example. NaN: there is
+ * none with so many threads. */
 double kith_machine_step_s(const struct kith_machine *machine, uint32_t batch,
                            uint32_t threads);
 

@@ -1,46 +1,34 @@
 /* The batch of kith plan: of those that were measured, the least time of an
- * epoch within memory, by the minibatch procedure of kith/plan.h. Threads are
- * the ways in which its one layer can be computed. */
+ * epoch within memory, by the minibatch procedure of kith/plan.h. Its one layer
+ * has one way, the fastest threads of those that were measured at a batch. */
 #include <stdlib.h>
 
 #include "kith/optimiser.h"
 #include "plan_command.h"
 
 struct measured_batches {
-    uint32_t threads[KITH_PLAN_WAYS_MAX], widths;
-    struct kith_plan_way ways[KITH_MACHINE_STEPS_MAX][KITH_PLAN_WAYS_MAX];
+    const struct kith_machine_step *steps[KITH_MACHINE_STEPS_MAX];
+    struct kith_plan_way ways[KITH_MACHINE_STEPS_MAX];
     struct kith_plan_candidate candidates[KITH_MACHINE_STEPS_MAX];
     uint32_t count;
 };
 
-static void take_threads(const struct kith_machine *machine,
-                         struct measured_batches *out)
-{
-    for (uint32_t i = 0; i < machine->step_count; i++) {
-        uint32_t k = 0;
-        while (k < out->widths && out->threads[k] != machine->steps[i].threads)
-            k++;
-        if (k == out->widths && k < KITH_PLAN_WAYS_MAX)
-            out->threads[out->widths++] = machine->steps[i].threads;
-    }
-}
-
+/* A line between other batches or threads would say what nobody saw. */
 static void take_batches(const struct kith_machine *machine,
                          struct measured_batches *out)
 {
     for (uint32_t i = 0; i < machine->step_count; i++) {
-        const uint32_t batch = machine->steps[i].batch;
-        struct kith_plan_way *ways = out->ways[out->count];
+        const struct kith_machine_step *step = &machine->steps[i];
         uint32_t k = 0;
-        while (k < out->count && out->candidates[k].batch != batch)
+        while (k < out->count && out->steps[k]->batch != step->batch)
             k++;
-        if (k < out->count)
+        if (k < out->count && out->steps[k]->time_ns <= step->time_ns)
             continue;
-        for (uint32_t l = 0; l < out->widths; l++)
-            ways[l] = (struct kith_plan_way){
-                kith_machine_step_s(machine, batch, out->threads[l]), 0};
-        out->candidates[out->count++] =
-            (struct kith_plan_candidate){batch, ways};
+        out->steps[k] = step;
+        out->ways[k] = (struct kith_plan_way){1e-9 * (double)step->time_ns, 0};
+        out->candidates[k] =
+            (struct kith_plan_candidate){step->batch, &out->ways[k]};
+        out->count += k == out->count;
     }
 }
 
@@ -58,7 +46,6 @@ enum kith_err kith_cli_plan_batch(const struct plan_facts *facts,
     enum kith_err err = KITH_ENOMEM;
     if (batches == NULL || scratch == NULL)
         goto out;
-    take_threads(facts->machine, batches);
     take_batches(facts->machine, batches);
     const struct kith_plan_minibatch problem = {
         .cap =
@@ -70,13 +57,14 @@ enum kith_err kith_cli_plan_batch(const struct plan_facts *facts,
                                 facts->held.wire),
         .examples = EXAMPLES,
         .layers = 1,
-        .width = batches->widths,
+        .width = 1,
         .candidates = batches->candidates,
         .candidate_count = batches->count};
     err = kith_plan_minibatch(&problem, scratch, chosen, &best, error);
     if (err == KITH_OK)
         *out = (struct plan_batch){batches->candidates[best.candidate].batch,
-                                   batches->threads[chosen[0]], best.step_s};
+                                   batches->steps[best.candidate]->threads,
+                                   best.step_s};
 out:
     free(batches);
     free(scratch);

@@ -188,5 +188,12 @@ double kith_machine_step_s(const struct kith_machine *machine, uint32_t batch,
         return time_s * batch / a->batch;
     const double slope =
         (1e-9 * (double)b->time_ns - time_s) / ((double)b->batch - a->batch);
-    return fmax(1e-9, time_s + slope * ((double)batch - a->batch));
+    const double line_s = time_s + slope * ((double)batch - a->batch);
+    /* Beyond what was measured noise may bend the line: more examples take no
+     * less, and fewer no less than their share. */
+    if (batch > a->batch && batch > b->batch)
+        return fmax(line_s, time_s);
+    if (batch < a->batch && batch < b->batch)
+        return fmin(fmax(line_s, time_s * batch / a->batch), time_s);
+    return line_s;
 }

@@ -88,6 +88,22 @@ PY
     --set gossip.compressor=top-k >out || fail "choco: exit $?"
 grep -q "gamma  *0.05012 " out || fail "no gamma: $(cat out)"
 
+# The batch is one that was measured, with the threads that it was measured at.
+cat >few.yaml <<'YAML'
+model: quadratic
+values: 25000
+cores: 2
+steps:
+  - {batch: 16, threads: 1, time: 61us}
+  - {batch: 32, threads: 1, time: 60us}
+  - {batch: 4096, threads: 2, time: 12ms}
+YAML
+"$kith" plan t.yaml --machine few.yaml >out || fail "few.yaml: exit $?"
+grep -q "^  batch  *32 " out || fail "few: $(cat out)"
+sed 's/60us/1000s/; s/{batch: 4096/{batch: 4000/' few.yaml >steep.yaml
+"$kith" plan t.yaml --machine steep.yaml >out || fail "steep.yaml: exit $?"
+grep -q "^  batch  *4000 " out || fail "steep: $(cat out)"
+
 # refused STATUS WORDS ARGUMENTS...
 refused() {
     status=$1

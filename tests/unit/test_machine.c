@@ -78,7 +78,14 @@ static void test_steps(void **state)
     assert_int_equal(parse(HEAD "steps:\n  - {batch: 16, threads: 1, time: 9us}"
                                 "\n  - {batch: 17, threads: 1, time: 90us}\n"),
                      KITH_OK);
-    assert_true(kith_machine_step_s(&machine, 1, 1) > 0);
+    is(9.0 / 16, 1, 1); /* the line is below nothing there */
+    assert_int_equal(parse(HEAD
+                           "steps:\n  - {batch: 16, threads: 1, time: 61us}"
+                           "\n  - {batch: 32, threads: 1, time: 60us}\n"),
+                     KITH_OK);
+    is(60.5, 24, 1);
+    is(60, 4096, 1); /* a falling line ends */
+    is(61, 8, 1);
 }
 
 static void test_refused(void **state)
