@@ -142,6 +142,7 @@ KITH_MUST_CHECK enum kith_err kith_plan_joins(double rate, double model_bytes,
  *
  *   M_bound = cap - copies S_p - state - slots;  X = floor(M_bound / sample)
  *
+ * up to KITH_PLAN_COUNT_MAX, which stands for any where a sample is nothing.
  * KITH_ELIMIT: not even one example fits; `error` says what is short. */
 struct kith_plan_memory {
     double cap;          /* bytes of the machine, or of a peer's share */
@@ -149,7 +150,7 @@ struct kith_plan_memory {
     double copies;       /* x, gradient, momentum: models */
     double state_bytes;  /* of the method: kith_worker_measure() */
     double slot_bytes;   /* snapshots and inboxes, socket buffers */
-    double sample_bytes; /* activations of one example */
+    double sample_bytes; /* activations of one example; 0: not known */
 };
 struct kith_plan_bound {
     double bytes; /* M_bound */

@@ -160,8 +160,8 @@ static size_t add_quoted(char *text, size_t at, const char *word)
 }
 
 /* The same facts as keys: what is measured takes a core's time. */
-static void write_check(const struct cli_arguments *arguments,
-                        const struct plan_facts *facts, char *text)
+static void write_command(const struct cli_arguments *arguments,
+                          const struct plan_facts *facts, char *text)
 {
     size_t at = kith_text_add(text, CHECK_BYTES, 0, "kith sim ");
     at = add_quoted(text, at, arguments->words[0]);
@@ -184,6 +184,17 @@ static void write_check(const struct cli_arguments *arguments,
     if (at >= CHECK_BYTES - 1)
         (void)kith_text_copy(text, CHECK_BYTES,
                              "none: the settings are too long for one line");
+}
+
+static void write_check(const struct cli_arguments *arguments,
+                        const struct plan_facts *facts, char *text)
+{
+    if (facts->experiment->model->reports)
+        (void)kith_text_copy(text, CHECK_BYTES,
+                             "none: a training loop of yours is simulated by "
+                             "kith_simulate() or kith.simulate()");
+    else
+        write_command(arguments, facts, text);
 }
 
 static int print_plan(const struct cli_arguments *arguments,

@@ -275,7 +275,7 @@ static int add_memory(struct planning *all)
         "G6: %g models, %.3g of messages, %.3g of the method, batch %u",
         memory.copies, memory.slot_bytes / memory.model_bytes,
         memory.state_bytes / memory.model_bytes, experiment->train.batch);
-    if (memory.cap <= 0 || memory.sample_bytes <= 0)
+    if (memory.cap <= 0)
         return KITH_EXIT_OK;
     struct kith_plan_bound bound;
     const enum kith_err err = kith_plan_memory(&memory, &bound, all->error);
@@ -284,8 +284,9 @@ static int add_memory(struct planning *all)
                              all->error);
     if (err != KITH_OK)
         return fail(all);
-    add(all, "batch_max", bound.batch, PLAN_COUNT,
-        "G6: examples whose activations --memory still holds");
+    if (memory.sample_bytes > 0)
+        add(all, "batch_max", bound.batch, PLAN_COUNT,
+            "G6: examples whose activations --memory still holds");
     return KITH_EXIT_OK;
 }
 

@@ -15,7 +15,7 @@ enum kith_err kith_plan_memory(const struct kith_plan_memory *memory,
         {"copies", memory->copies, 1, 64, false},
         {"state_bytes", memory->state_bytes, 0, KITH_PLAN_BYTES_MAX, false},
         {"slot_bytes", memory->slot_bytes, 0, KITH_PLAN_BYTES_MAX, false},
-        PLAN_BYTES("sample_bytes", memory->sample_bytes)};
+        {"sample_bytes", memory->sample_bytes, 0, KITH_PLAN_BYTES_MAX, false}};
     const enum kith_err err = PLAN_CHECK(ranges, error);
     if (err != KITH_OK)
         return err;
@@ -30,6 +30,8 @@ enum kith_err kith_plan_memory(const struct kith_plan_memory *memory,
             memory->cap, models, memory->state_bytes, memory->slot_bytes,
             memory->sample_bytes);
     out->bytes = left;
-    out->batch = kith_plan_whole_down(left / memory->sample_bytes);
+    out->batch = KITH_PLAN_COUNT_MAX;
+    if (memory->sample_bytes > left / KITH_PLAN_COUNT_MAX)
+        out->batch = kith_plan_whole_down(left / memory->sample_bytes);
     return KITH_OK;
 }

@@ -132,6 +132,18 @@ refused 3 "steps has none with threads: 1" "$top/examples/digits.yaml" \
     --machine threads.yaml
 refused 8 "no batch fits" "$top/examples/digits.yaml" --machine here.yaml \
     --memory 1kB
+cat >loop.yaml <<'YAML'
+name: loop
+peers: 16
+stop: {steps: 40}
+model: {kind: program, dim: 100000000}
+gossip: {algorithm: dpsgd, topology: ring}
+compute: {step: 10ms}
+YAML
+refused 8 "no batch fits 1000 bytes" loop.yaml --memory 1kB
+"$kith" plan loop.yaml --memory 16GB >out || fail "loop.yaml: exit $?"
+grep -q "none: a training loop of yours is simulated by kith_simulate()" out ||
+    fail "loop.yaml: $(tail -3 out)"
 cp t.yaml kept.yaml
 refused 5 "is no machine's file" t.yaml --measure --machine kept.yaml
 diff t.yaml kept.yaml || fail "an experiment was written over"

@@ -266,6 +266,12 @@ static void test_joins_and_memory(void **state)
     assert_int_equal(kith_plan_memory(&memory, &bound, error), KITH_ELIMIT);
     assert_non_null(strstr(error, "no batch fits 629 bytes"));
     is("G6 what does not fit changes nothing", 13, bound.batch, 0);
+    memory.sample_bytes = 0;
+    memory.cap = 600;
+    assert_int_equal(kith_plan_memory(&memory, &bound, error), KITH_OK);
+    is("G6 no sample, any batch", KITH_PLAN_COUNT_MAX, bound.batch, 0);
+    memory.cap = 599;
+    assert_int_equal(kith_plan_memory(&memory, &bound, error), KITH_ELIMIT);
 }
 
 static void test_gamma(void **state)
