@@ -3,7 +3,8 @@
 #define KITH_SRC_CLI_CHANNEL_COST_H
 
 /* Bytes per second of a core that both sends and receives them, over TCP on
- * loopback; 0: no connection could be made. A tenth of a second. */
+ * loopback; 0: no connection could be made, or not even some megabytes passed
+ * in three seconds. Else a tenth of a second. */
 double kith_cli_socket_rate(void);
 /* Processor time of a whole handshake, both ends; 0: it failed. A few
  * milliseconds. */

@@ -19,6 +19,18 @@ grep -q "network.rate is not given" out || fail "nothing is said of the network"
     fail "exit $?"
 diff out again >&2 || fail "the same file, another plan"
 
+# A socket that holds less than is written at once: no wait for ever.
+if unshare -rn true 2>unshare.err; then
+    timeout 100 unshare -rn sh -c 'ip link set lo up &&
+        echo 4096 4096 8192 >/proc/sys/net/ipv4/tcp_wmem &&
+        echo 4096 8192 8192 >/proc/sys/net/ipv4/tcp_rmem || exit 77
+        exec "$@"' sh "$kith" plan "$top/examples/digits.yaml" --measure \
+        --machine small.yaml >out 2>err
+    found=$?
+    [ "$found" -eq 0 ] || [ "$found" -eq 77 ] ||
+        fail "small buffers: exit $found: $(cat err)"
+fi
+
 # The command is one of the shell's, whatever the file is called.
 mkdir "it's here"
 cp "$top/examples/digits.yaml" "it's here/"
