@@ -41,6 +41,9 @@ static int read_wishes(const struct cli_arguments *arguments,
 
 /* ---- Printing */
 
+/* Those that nanoseconds count are shown by their units: 292 years. */
+#define SECONDS_SHOWN 9.2e9
+
 static void show_value(const struct plan_figure *figure, char *text,
                        size_t size)
 {
@@ -49,11 +52,10 @@ static void show_value(const struct plan_figure *figure, char *text,
     unsigned k = 0;
     switch (figure->unit) {
     case PLAN_SECONDS:
-        if (value > 0) {
+        if (value > 0 && value < SECONDS_SHOWN)
             kith_text_from_time((kith_ns)(1e9 * value), text, size);
-            return;
-        }
-        (void)snprintf(text, size, "0 s");
+        else
+            (void)snprintf(text, size, "%.3g s", value);
         return;
     case PLAN_BYTES:
     case PLAN_RATE:
@@ -159,6 +161,15 @@ static size_t add_quoted(char *text, size_t at, const char *word)
     return kith_text_add(text, CHECK_BYTES, at, "'");
 }
 
+/* As a key takes it: whole bits, at least 1 kbit. */
+static double rate_bits(double bytes_s)
+{
+    return fmax(1000, 8 * bytes_s);
+}
+
+/* What a key of a step's time takes. */
+#define STEP_S_MAX 3600
+
 /* The same facts as keys: what is measured takes a core's time. */
 static void write_command(const struct cli_arguments *arguments,
                           const struct plan_facts *facts, char *text)
@@ -176,10 +187,11 @@ static void write_command(const struct cli_arguments *arguments,
                        1e9 * facts->exchange.step_s);
     if (facts->machine != NULL && facts->wire_bytes_s > 0 &&
         facts->merge_bytes_s > 0)
-        at = kith_text_add(
-            text, CHECK_BYTES, at,
-            " --set 'hosts={cores: 2, peers: 1, wire: %.0fkB, merge: %.0fkB}'",
-            1e-3 * facts->wire_bytes_s, 1e-3 * facts->merge_bytes_s);
+        at = kith_text_add(text, CHECK_BYTES, at,
+                           " --set 'hosts={cores: 2, peers: 1, wire: %.0fbit, "
+                           "merge: %.0fbit}'",
+                           rate_bits(facts->wire_bytes_s),
+                           rate_bits(facts->merge_bytes_s));
     at = kith_text_add(text, CHECK_BYTES, at, " --rows none --json");
     if (at >= CHECK_BYTES - 1)
         (void)kith_text_copy(text, CHECK_BYTES,
@@ -193,6 +205,9 @@ static void write_check(const struct cli_arguments *arguments,
         (void)kith_text_copy(text, CHECK_BYTES,
                              "none: a training loop of yours is simulated by "
                              "kith_simulate() or kith.simulate()");
+    else if (facts->exchange.step_s > STEP_S_MAX)
+        (void)kith_text_copy(text, CHECK_BYTES,
+                             "none: kith sim takes steps of up to an hour");
     else
         write_command(arguments, facts, text);
 }

@@ -25,7 +25,7 @@ static void take_batches(const struct kith_machine *machine,
         if (k < out->count && out->steps[k]->time_ns <= step->time_ns)
             continue;
         out->steps[k] = step;
-        out->ways[k] = (struct kith_plan_way){1e-9 * (double)step->time_ns, 0};
+        out->ways[k] = (struct kith_plan_way){(double)step->time_ns / 1e9, 0};
         out->candidates[k] =
             (struct kith_plan_candidate){step->batch, &out->ways[k]};
         out->count += k == out->count;

@@ -127,7 +127,7 @@ static int take_step(const struct cli_arguments *arguments,
 {
     const struct kith_experiment *experiment = facts->experiment;
     const struct kith_machine *machine = facts->machine;
-    const double pace_s = 1e-9 * (double)experiment->compute.step_ns;
+    const double pace_s = (double)experiment->compute.step_ns / 1e9;
     double step_s = (double)NAN;
     if (machine != NULL)
         step_s = kith_machine_step_s(machine, experiment->train.batch, 1);
@@ -146,6 +146,13 @@ static int take_step(const struct cli_arguments *arguments,
                              "how long a step takes is not known: measure it "
                              "with --measure, name --machine FILE, or give "
                              "compute.step");
+    if (step_s > KITH_PLAN_SECONDS_MAX)
+        return kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT,
+                             "--machine: steps says %.4g s at train.batch %u; "
+                             "allowed: up to %g s; measure again at that "
+                             "batch, or take a smaller one",
+                             step_s, experiment->train.batch,
+                             KITH_PLAN_SECONDS_MAX);
     facts->exchange.step_s = step_s;
     return KITH_EXIT_OK;
 }
@@ -257,6 +264,14 @@ int kith_cli_plan_facts(const struct cli_arguments *arguments,
             arguments, KITH_EXIT_EXPERIMENT,
             "nothing is gossiped in this experiment; kith plan is of "
             "gossip.algorithm: kith list algorithms has those that exchange");
+    if (kith_model_size_of(experiment->model, &experiment->model_config).dim ==
+        0)
+        return kith_cli_fail(
+            arguments, KITH_EXIT_EXPERIMENT,
+            "model: found %s without parameters, of which nothing is sent; "
+            "allowed: a model that has some%s",
+            experiment->model->name,
+            experiment->model->reports ? ": give model.dim" : "");
     int code = check_machine(arguments, facts);
     if (code == KITH_EXIT_OK)
         code = take_bytes(arguments, facts);

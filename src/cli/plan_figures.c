@@ -37,7 +37,9 @@ static void KITH_PRINTF(5, 6)
 static int fail(struct planning *all)
 {
     return kith_cli_fail(all->arguments, KITH_EXIT_EXPERIMENT,
-                         "these measurements make no plan: %s", all->error);
+                         "no plan can be made of this model, compute.step, "
+                         "network.rate, network.latency and machine: %s",
+                         all->error);
 }
 
 /* ---- What is known */

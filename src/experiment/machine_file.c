@@ -25,7 +25,7 @@ static const struct key machine_keys[] = {
     {"steps", KEY_CUSTOM, KEY_REQUIRED,
      .allowed = "a list such as [{batch: 16, threads: 1, time: 61us}]",
      .help = "medians of training steps"},
-    {"example", KEY_U64, AT(example_bytes), .low = 0, .high = 1e15,
+    {"example", KEY_U64, AT(example_bytes), .low = 0, .high = 1e12,
      .initial = "0", .help = "bytes of memory an example of a batch takes"},
     {"suites", KEY_CUSTOM,
      .allowed = "a list such as [{suite: AESGCM, seal: 5GB, open: 6GB}]",
@@ -182,12 +182,12 @@ double kith_machine_step_s(const struct kith_machine *machine, uint32_t batch,
     KITH_ASSERT(machine->step_count <= KITH_MACHINE_STEPS_MAX);
     if (a == NULL)
         return (double)NAN;
-    const double time_s = 1e-9 * (double)a->time_ns;
+    const double time_s = (double)a->time_ns / 1e9;
     const struct kith_machine_step *b = nearest(machine, batch, threads, a);
     if (b == NULL)
         return time_s * batch / a->batch;
     const double slope =
-        (1e-9 * (double)b->time_ns - time_s) / ((double)b->batch - a->batch);
+        ((double)b->time_ns / 1e9 - time_s) / ((double)b->batch - a->batch);
     const double line_s = time_s + slope * ((double)batch - a->batch);
     /* Beyond what was measured noise may bend the line: more examples take no
      * less, and fewer no less than their share. */

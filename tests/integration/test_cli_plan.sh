@@ -116,6 +116,28 @@ sed 's/60us/1000s/; s/{batch: 4096/{batch: 4000/' few.yaml >steep.yaml
 "$kith" plan t.yaml --machine steep.yaml >out || fail "steep.yaml: exit $?"
 grep -q "^  batch  *4000 " out || fail "steep: $(cat out)"
 
+# Slow cores and long steps: the command that is printed runs, or is not one.
+cat >slow.yaml <<'YAML'
+model: quadratic
+values: 25000
+cores: 2
+steps: [{batch: 16, threads: 1, time: 61us}]
+socket: 1kbit
+merge: 1kbit
+YAML
+"$kith" plan t.yaml --machine slow.yaml >out || fail "slow.yaml: exit $?"
+grep -q "wire: 2000bit, merge: 1000bit" out || fail "slow: $(tail -1 out)"
+sed 's/61us/1000000s/' slow.yaml >long.yaml
+"$kith" plan t.yaml --machine long.yaml >out || fail "long.yaml: exit $?"
+grep -q "none: kith sim takes steps of up to an hour" out ||
+    fail "long: $(tail -1 out)"
+"$kith" plan t.yaml --set peers=64 --set gossip.algorithm=gt \
+    --set gossip.topology=complete --set model.dim=1073741824 \
+    --set train.backend=naive64 \
+    --set network.rate=1kbit --set compute.step=3600s >out ||
+    fail "centuries: exit $?"
+grep -q " exchange most *[0-9.e+]* s " out || fail "$(grep exchange out)"
+
 # refused STATUS WORDS ARGUMENTS...
 refused() {
     status=$1
@@ -137,11 +159,16 @@ refused 3 "none.yaml" t.yaml --machine none.yaml
 refused 3 "is of a model mlp of 2410 values" t.yaml --machine here.yaml
 refused 3 "measure it with --measure" t.yaml --set compute.step=0s
 refused 3 "nothing is gossiped" t.yaml --set gossip.algorithm=local
+sed 's/^model: .*/model: {kind: none}/' t.yaml >none.yaml
+refused 3 "model: found none without parameters" none.yaml
 echo "model: [" >bad.yaml
 refused 3 "bad.yaml:" t.yaml --machine bad.yaml
 sed 's/threads: 1/threads: 7/' here.yaml >threads.yaml
 refused 3 "steps has none with threads: 1" "$top/examples/digits.yaml" \
     --machine threads.yaml
+sed '/batch: 32/ { s/32/17/; s/60us/1000000s/; }' few.yaml >far.yaml
+refused 3 "at train.batch 400; allowed: up to 1e+06 s" t.yaml \
+    --machine far.yaml --set train.batch=400
 refused 8 "no batch fits" "$top/examples/digits.yaml" --machine here.yaml \
     --memory 1kB
 cat >loop.yaml <<'YAML'

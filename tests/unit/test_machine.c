@@ -86,6 +86,10 @@ static void test_steps(void **state)
     is(60.5, 24, 1);
     is(60, 4096, 1); /* a falling line ends */
     is(61, 8, 1);
+    assert_int_equal(
+        parse(HEAD "steps: [{batch: 16, threads: 1, time: 1000000s}]\n"),
+        KITH_OK);
+    assert_true(kith_machine_step_s(&machine, 16, 1) <= 1e6);
 }
 
 static void test_refused(void **state)
@@ -102,6 +106,7 @@ static void test_refused(void **state)
     refused(HEAD STEPS "suites: [{suite: AESGCM, seal: 1, open: 1GB}]\n",
             "two rates above 0");
     refused(HEAD STEPS "sockets: 1GB\n", "did you mean \"socket\"?");
+    refused(HEAD STEPS "example: 1000000000001\n", "0 to 1000000000000");
     refused(HEAD STEPS "merge: fast\n", "m.yaml:5: merge");
     refused("model: mlp\nvalues: nan\ncores: 2\n" STEPS, "m.yaml:2: values");
     assert_int_equal(parse(HEAD STEPS), KITH_OK); /* good again */
