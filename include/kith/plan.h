@@ -34,6 +34,10 @@ KITH_BEGIN_DECLS
 #define KITH_PLAN_COUNT_MAX 1e9   /* workers, peers, examples */
 #define KITH_PLAN_BYTES_MAX 1e15  /* of a model, of a memory; per second */
 #define KITH_PLAN_SECONDS_MAX 1e6 /* of a step, of a transfer */
+/* Of what must be above nothing: bytes, rates, seconds and shares, so that
+ * every quotient of them is finite; of a ratio of times. */
+#define KITH_PLAN_LEAST 1e-9
+#define KITH_PLAN_RATIO_LEAST 1e-30
 
 /* ---- Lemma 1. R = T_O / T_C, what cannot be hidden beside what is computed;
  * G workers take T_C / G + T_O:
@@ -42,11 +46,12 @@ KITH_BEGIN_DECLS
  *   G <= (1 + R - alpha) / (alpha R)     R <= (1 - alpha) / (alpha G - 1)
  *
  *   workers  G, from 1 (ratio: above 1 / alpha)
- *   ratio    R, from 0 (workers: above 0)
- *   alpha    above 0, up to 1 */
+ *   ratio    R, from 0 (workers: from KITH_PLAN_RATIO_LEAST)
+ *   alpha    from KITH_PLAN_LEAST, up to 1 */
 struct kith_plan_speedup {
     double speedup, efficiency;
-    double limit; /* of the speedup, for ever more workers: 1 + 1 / R */
+    double limit; /* of the speedup, for ever more workers: 1 + 1 / R; infinite
+                     at 0 */
 };
 KITH_MUST_CHECK enum kith_err kith_plan_speedup(double workers, double ratio,
                                                 struct kith_plan_speedup *out,

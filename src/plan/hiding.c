@@ -11,7 +11,7 @@ static enum kith_err check(const struct kith_plan_exchange *exchange,
 {
     const struct plan_range ranges[] = {
         PLAN_BYTES("model_bytes", exchange->model_bytes),
-        {"share", exchange->share, 0, KITH_PLAN_COUNT_MAX, true},
+        {"share", exchange->share, KITH_PLAN_LEAST, KITH_PLAN_COUNT_MAX, false},
         {"fan_out", exchange->fan_out, 0, KITH_PLAN_COUNT_MAX, false},
         PLAN_BYTES("up", exchange->up),
         PLAN_BYTES("down", exchange->down),

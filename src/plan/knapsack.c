@@ -43,10 +43,15 @@ static double cell_of(double bound)
     return bound > KITH_PLAN_CELLS ? bound / KITH_PLAN_CELLS : 1;
 }
 
-/* Rounded up; more than all of them where it cannot fit. */
+/* The fewest that hold it, to the last byte: fma() does not round what it
+ * compares. More than all of them where it cannot fit. */
 static uint32_t cells_of(double bytes, double cell)
 {
-    const double cells = ceil(bytes / cell * (1 - 1e-12));
+    double cells = ceil(bytes / cell);
+    if (fma(cells, cell, -bytes) < 0)
+        cells++;
+    else if (cells > 0 && fma(cells - 1, cell, -bytes) >= 0)
+        cells--;
     return cells > KITH_PLAN_CELLS ? KITH_PLAN_CELLS + 1 : (uint32_t)cells;
 }
 
@@ -78,7 +83,7 @@ enum kith_err kith_plan_knapsack(const struct kith_plan_knapsack *problem,
     if (err != KITH_OK)
         return err;
     const double cell = cell_of(problem->bound);
-    size_t m = (size_t)kith_plan_whole_down(problem->bound / cell);
+    size_t m = (size_t)floor(problem->bound / cell);
     double *best = scratch, *next = best + COLUMNS;
     uint8_t *taken = (uint8_t *)(next + COLUMNS);
     KITH_ASSERT(m < COLUMNS);

@@ -4,6 +4,7 @@
  * Source: Zou et al., the procedure of its section on minibatches.
  * Test: unit/test_plan_batch.c. */
 #include <math.h>
+#include <string.h>
 
 #include "plan_range.h"
 
@@ -41,7 +42,7 @@ static enum kith_err try_batch(const struct kith_plan_minibatch *problem,
         .width = problem->width,
         .bound = problem->cap - candidate->batch * problem->sample_bytes -
                  problem->fixed_bytes};
-    if (knapsack.bound <= 0)
+    if (knapsack.bound < KITH_PLAN_LEAST)
         return KITH_ELIMIT;
     return kith_plan_knapsack(&knapsack, scratch, chosen, step_s, error);
 }
@@ -52,13 +53,14 @@ enum kith_err kith_plan_minibatch(const struct kith_plan_minibatch *problem,
 {
     enum kith_err err = check(problem, error);
     struct kith_plan_epoch found = {.epoch_s = (double)INFINITY};
-    uint32_t batch = 0;
+    uint32_t batch = 0, tried[KITH_PLAN_LAYERS_MAX];
+    uint32_t kept[KITH_PLAN_LAYERS_MAX];
     if (err != KITH_OK)
         return err;
     for (uint32_t i = 0; i < problem->candidate_count; i++) {
         const uint32_t x = problem->candidates[i].batch;
         double step_s;
-        err = try_batch(problem, i, scratch, chosen, &step_s, error);
+        err = try_batch(problem, i, scratch, tried, &step_s, error);
         if (err == KITH_EINVAL)
             return err;
         if (err != KITH_OK)
@@ -68,6 +70,7 @@ enum kith_err kith_plan_minibatch(const struct kith_plan_minibatch *problem,
             (epoch_s <= found.epoch_s && x < batch)) {
             found = (struct kith_plan_epoch){i, step_s, epoch_s};
             batch = x;
+            memcpy(kept, tried, problem->layers * sizeof *kept);
         }
     }
     if (batch == 0)
@@ -75,7 +78,6 @@ enum kith_err kith_plan_minibatch(const struct kith_plan_minibatch *problem,
                               "memory: no candidate fits %.4g bytes",
                               problem->cap);
     *best = found;
-    /* `chosen` holds the last one's that was tried. */
-    return try_batch(problem, found.candidate, scratch, chosen, &found.step_s,
-                     error);
+    memcpy(chosen, kept, problem->layers * sizeof *chosen);
+    return KITH_OK;
 }

@@ -1,5 +1,5 @@
-/* Inputs are checked before anything is computed, so that no formula below
- * divides by zero or answers NaN. */
+/* Inputs are checked before anything is computed, so that no formula divides by
+ * zero, overflows or answers NaN. */
 #include "plan_range.h"
 
 #include <math.h>

@@ -13,11 +13,11 @@ struct plan_range {
 };
 #define PLAN_SECONDS(name, value)                                              \
     {                                                                          \
-        name, value, 0, KITH_PLAN_SECONDS_MAX, true                            \
+        name, value, KITH_PLAN_LEAST, KITH_PLAN_SECONDS_MAX, false             \
     }
 #define PLAN_BYTES(name, value)                                                \
     {                                                                          \
-        name, value, 0, KITH_PLAN_BYTES_MAX, true                              \
+        name, value, KITH_PLAN_LEAST, KITH_PLAN_BYTES_MAX, false               \
     }
 
 /* The first that is NaN or outside: KITH_EINVAL with the line in `error`. */

@@ -19,15 +19,17 @@ enum kith_err kith_plan_speedup(double workers, double ratio,
         return err;
     out->efficiency = (1 + ratio) / (1 + workers * ratio);
     out->speedup = workers * out->efficiency;
-    out->limit = ratio > 0 ? 1 + 1 / ratio : (double)INFINITY;
+    out->limit =
+        ratio >= KITH_PLAN_RATIO_LEAST ? 1 + 1 / ratio : (double)INFINITY;
     return KITH_OK;
 }
 
 enum kith_err kith_plan_workers(double alpha, double ratio, double *workers,
                                 char *error)
 {
-    const struct plan_range ranges[] = {{"alpha", alpha, 0, 1, true},
-                                        {"ratio", ratio, 0, RATIO_MAX, true}};
+    const struct plan_range ranges[] = {
+        {"alpha", alpha, KITH_PLAN_LEAST, 1, false},
+        {"ratio", ratio, KITH_PLAN_RATIO_LEAST, RATIO_MAX, false}};
     const enum kith_err err = PLAN_CHECK(ranges, error);
     if (err != KITH_OK)
         return err;
@@ -38,7 +40,8 @@ enum kith_err kith_plan_workers(double alpha, double ratio, double *workers,
 enum kith_err kith_plan_ratio(double alpha, double workers, double *ratio,
                               char *error)
 {
-    const struct plan_range alphas[] = {{"alpha", alpha, 0, 1, true}};
+    const struct plan_range alphas[] = {
+        {"alpha", alpha, KITH_PLAN_LEAST, 1, false}};
     enum kith_err err = PLAN_CHECK(alphas, error);
     if (err != KITH_OK)
         return err;

@@ -360,6 +360,48 @@ static void test_refused_exchange(void **state)
     }
 }
 
+/* At the ends of all ranges every figure is a number. */
+static void test_finite(void **state)
+{
+    static const double ends[][2] = {{KITH_PLAN_LEAST, KITH_PLAN_BYTES_MAX},
+                                     {KITH_PLAN_LEAST, KITH_PLAN_COUNT_MAX},
+                                     {0, KITH_PLAN_COUNT_MAX},
+                                     {KITH_PLAN_LEAST, KITH_PLAN_BYTES_MAX},
+                                     {KITH_PLAN_LEAST, KITH_PLAN_BYTES_MAX},
+                                     {0, KITH_PLAN_SECONDS_MAX},
+                                     {0, KITH_PLAN_SECONDS_MAX},
+                                     {KITH_PLAN_LEAST, KITH_PLAN_SECONDS_MAX},
+                                     {1, KITH_PLAN_COUNT_MAX},
+                                     {0, 1}};
+    enum { MEMBERS = sizeof ends / sizeof *ends };
+    struct kith_plan_hiding out;
+    double found, members[MEMBERS];
+    (void)state;
+    for (unsigned i = 0; i < 2u << MEMBERS; i++) {
+        struct kith_plan_exchange exchange = {.is_push = (i & 1) != 0};
+        for (unsigned k = 0; k < MEMBERS; k++)
+            members[k] = ends[k][i >> (k + 1) & 1];
+        memcpy(&exchange, members, sizeof members);
+        assert_int_equal(kith_plan_hiding(&exchange, &out, error), KITH_OK);
+        assert_true(isfinite(out.exchange_s) && isfinite(out.interval) &&
+                    isfinite(out.efficiency) && isfinite(out.step_s) &&
+                    isfinite(out.fan_out) && isfinite(out.exchange_most_s) &&
+                    isfinite(out.step_most_s));
+    }
+    assert_int_equal(kith_plan_workers(KITH_PLAN_LEAST, KITH_PLAN_RATIO_LEAST,
+                                       &found, error),
+                     KITH_OK);
+    assert_true(isfinite(found));
+    assert_int_equal(kith_plan_servers(KITH_PLAN_BYTES_MAX, KITH_PLAN_COUNT_MAX,
+                                       KITH_PLAN_LEAST, KITH_PLAN_LEAST, &found,
+                                       error),
+                     KITH_OK);
+    assert_true(isfinite(found));
+    refused(kith_plan_workers(1e-300, 1e-300, &found, error), "alpha");
+    refused(kith_plan_workers(1, 1e-300, &found, error), "ratio");
+    refused(kith_plan_servers(1, 1, 1e-300, 1, &found, error), "rate");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +411,7 @@ int main(void)
         cmocka_unit_test(test_servers),
         cmocka_unit_test(test_hiding),
         cmocka_unit_test(test_push),
+        cmocka_unit_test(test_finite),
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_mixing),
         cmocka_unit_test(test_joins_and_memory),

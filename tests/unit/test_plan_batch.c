@@ -24,7 +24,7 @@ enum { LAYERS = 6, WAYS = 3, CHOICES = 729, INSTANCES = 200 };
 
 static uint64_t seed = 19;
 static char error[KITH_PLAN_ERROR_BYTES];
-static _Alignas(8) char scratch[KITH_PLAN_KNAPSACK_BYTES(LAYERS)];
+static _Alignas(8) char scratch[KITH_PLAN_KNAPSACK_BYTES(KITH_PLAN_LAYERS_MAX)];
 
 static void repeat_with(int instance)
 {
@@ -183,6 +183,54 @@ static void test_minibatch(void **state)
     assert_non_null(strstr(error, "no candidate fits 1080 bytes"));
 }
 
+/* What is chosen fits to the last byte, however many round alike. */
+static void test_fits(void **state)
+{
+    static struct kith_plan_way ways[KITH_PLAN_LAYERS_MAX];
+    uint32_t chosen[KITH_PLAN_LAYERS_MAX];
+    double seconds;
+    struct kith_plan_knapsack problem = {ways, KITH_PLAN_LAYERS_MAX, 1,
+                                         KITH_PLAN_BYTES_MAX};
+    (void)state;
+    for (unsigned i = 0; i < KITH_PLAN_LAYERS_MAX; i++)
+        ways[i].bytes = KITH_PLAN_BYTES_MAX / KITH_PLAN_LAYERS_MAX;
+    assert_int_equal(
+        kith_plan_knapsack(&problem, scratch, chosen, &seconds, error),
+        KITH_OK);
+    for (unsigned i = 0; i < KITH_PLAN_LAYERS_MAX; i++)
+        ways[i].bytes += 3;
+    assert_int_equal(
+        kith_plan_knapsack(&problem, scratch, chosen, &seconds, error),
+        KITH_ELIMIT);
+    ways[0].bytes = 4096;
+    problem = (struct kith_plan_knapsack){ways, 1, 1, 4095.9999999};
+    assert_int_equal(
+        kith_plan_knapsack(&problem, scratch, chosen, &seconds, error),
+        KITH_ELIMIT);
+}
+
+/* Of a second candidate that is refused the first leaves nothing. */
+static void test_unchanged(void **state)
+{
+    const struct kith_plan_way good[] = {{2, 1}, {1, 1}};
+    const struct kith_plan_way bad[] = {{1, 1}, {(double)NAN, 1}};
+    const struct kith_plan_candidate candidates[] = {{1, good}, {2, bad}};
+    const struct kith_plan_minibatch problem = {.cap = 1000,
+                                                .examples = 10,
+                                                .layers = 1,
+                                                .width = 2,
+                                                .candidates = candidates,
+                                                .candidate_count = 2};
+    struct kith_plan_epoch best = {.candidate = 77};
+    uint32_t chosen[1] = {77};
+    (void)state;
+    assert_int_equal(
+        kith_plan_minibatch(&problem, scratch, chosen, &best, error),
+        KITH_EINVAL);
+    assert_int_equal(chosen[0], 77);
+    assert_int_equal(best.candidate, 77);
+}
+
 static void test_refused(void **state)
 {
     const struct kith_plan_way good = {1, 1};
@@ -225,10 +273,9 @@ static void test_refused(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole_cells),
-        cmocka_unit_test(test_any_sizes),
-        cmocka_unit_test(test_minibatch),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_whole_cells), cmocka_unit_test(test_any_sizes),
+        cmocka_unit_test(test_minibatch),   cmocka_unit_test(test_fits),
+        cmocka_unit_test(test_unchanged),   cmocka_unit_test(test_refused),
     };
     if (argc > 1)
         seed = strtoull(argv[1], NULL, 10);
