@@ -3,7 +3,7 @@
 import contextlib
 import math
 
-from .peer import Peer
+from .peer import Peer, _count
 from .vectors import collect, number
 
 
@@ -71,14 +71,20 @@ class GroupPeer:
 
     def step(self, loss=math.nan, *, samples=0):
         """A step of all ranks is done; loss, samples: of this one's part of the
-        batch."""
-        sums = self._torch.tensor([number(loss), float(samples)],
-                                  dtype=self._torch.float64)
+        batch. One that says 0 says it for all; a count that is wrong raises on
+        all ranks, or those that wait in the next collective would stay there.
+        """
+        sums = self._torch.tensor(
+            [number(loss), samples if samples >= 0 else math.nan, samples == 0],
+            dtype=self._torch.float64)
         self._dist.all_reduce(sums, group=self._group)
+        count = _count(sums[1].item())
+        if sums[2]:
+            count = 0
 
         def step(peer):
             peer.step(sums[0].item() / self._dist.get_world_size(self._group),
-                      samples=int(sums[1].item()))
+                      samples=count)
             before, self._items = self._items, peer.stats["items"]
             return self._items != before
         self._on_first(step)

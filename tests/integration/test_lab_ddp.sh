@@ -66,6 +66,21 @@ def run(rank, file):
     try:
         with peer.paused() as still:
             print(f"rank {rank} still: {still}", flush=True)
+        for wrong in (-1, 7), (1 << 31, 1 << 31), (0, 1 << 32):
+            try:
+                peer.step(0.5, samples=wrong[rank])
+            except ValueError:
+                print(f"rank {rank} refuses {wrong}", flush=True)
+        said, inner = [], peer._peer
+        if inner:
+            step_of = inner.step
+            inner.step = lambda loss, samples: (said.append(samples),
+                                                step_of(loss, samples=samples))
+        for counts in (0, 5), (3, 5):
+            peer.step(0.5, samples=counts[rank])
+        if inner:
+            inner.step = step_of
+            print(f"counts {said}", flush=True)
         for step in range(20):
             if rank == 0 and step == 5:
                 model.to(torch.float64)
@@ -81,6 +96,9 @@ timeout 120 "$python" "$scratch/fails.py" "$scratch/0/peer.yaml" \
     >"$scratch/said" 2>&1
 [ "$(grep -c 'hears at [56]: .*lies elsewhere' "$scratch/said")" -eq 2 ] ||
     fail "what fails on the first rank: $(tail -n 3 "$scratch/said")"
+[ "$(grep -c 'rank [01] refuses' "$scratch/said")" -eq 6 ] &&
+    grep -q '^counts \[0, 8\]' "$scratch/said" ||
+    fail "counts of two ranks: $(cat "$scratch/said")"
 [ "$(grep -c 'rank [01] still: True' "$scratch/said")" -eq 2 ] ||
     fail "a pause of two ranks: $(tail -n 3 "$scratch/said")"
 
