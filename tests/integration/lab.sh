@@ -184,6 +184,7 @@ one_line() {
 # follows WHAT...: kith report --follow; the address is in $address, the process
 # in $server, until `unfollows`.
 follows() {
+    : >"$scratch/served" # nothing of the one before, however late this begins
     "$kith" report --follow "$@" >"$scratch/served" 2>"$scratch/err" &
     server=$!
     for _ in $(seq 300); do

@@ -56,7 +56,11 @@ for world in train sim; do
     timeout 60 "$kith" "$world" "$scratch/text.yaml" --out "$scratch" \
         >"$scratch/json" 2>"$scratch/err" &
     child=$!
-    sleep 1.5
+    for _ in $(seq 300); do # the data set is open then
+        [ -e "$scratch/text-$world-1.db" ] && break
+        sleep 0.1
+    done
+    sleep 0.5
     : >"$scratch/text.txt"
     wait "$child"
     status=$?

@@ -196,6 +196,7 @@ save: model-${case#* }
 rank: 0
 members: ["127.0.0.1:$port"]
 YAML
+    : >"$scratch/err" # now: the peer's own process may come to it later
     "$kith" peer "$scratch/peer.yaml" >"$scratch/json" 2>"$scratch/err" &
     peer=$!
     for _ in $(seq 300); do
