@@ -204,6 +204,8 @@ static void summarise(struct peering *peering,
         return;
     summary->accuracy.mean = summary->accuracy.worst = score.accuracy;
     summary->loss.mean = summary->loss.worst = score.loss;
+    summary->scored.peers = 1;
+    summary->scored.accuracy_error = 0;
     summary->diverged = summary->diverged || !isfinite(score.loss);
     keep_score(peering, report, &score);
 }

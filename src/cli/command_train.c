@@ -149,6 +149,8 @@ static void summarise(struct training *training,
         summary->accuracy.worst = score->accuracy;
     summary->loss.averaged = summary->loss.mean = summary->loss.worst =
         score->loss;
+    summary->scored.peers = 1;
+    summary->scored.accuracy_error = 0;
     summary->speed = result->speed;
     summary->violations = finish_checks(training, &result->last);
     summary->completed = result->completed;

@@ -25,7 +25,10 @@ assert list(found) == [
     "utilisation", "channel", "curve",
     "time_to_target_s", "speed", "compute", "pieces", "faults",
     "violations", "database"], list(found)
-assert list(found["accuracy"]) == ["averaged", "mean", "worst"]
+assert list(found["accuracy"]) == ["averaged", "mean", "worst", "peers",
+                                   "mean_error"]
+assert found["accuracy"]["peers"] == (1 if found["world"] == "train" else 4)
+assert found["accuracy"]["mean_error"] == 0
 assert list(found["exchanges"]) == ["done", "failed", "refused"]
 assert list(found["bytes"]) == ["sent", "per_peer_max"]
 PY
@@ -99,7 +102,12 @@ for world in train sim; do
                 --out "$scratch/out" --json
         ) >"$scratch/json" 2>"$scratch/err" &
         child=$!
-        sleep 1
+        for _ in $(seq 300); do
+            [ "$(find "$scratch/out" -name '*.db' | wc -l)" -gt "$before" ] &&
+                break
+            sleep 0.1
+        done
+        sleep 0.5
         kill -"$signal" "$child"
         wait "$child"
         status=$?

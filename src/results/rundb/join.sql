@@ -60,7 +60,7 @@ SELECT 1, key, CASE
       'channel.in_flight_mean', 'channel.idle_share', 'channel.passes',
       'speed.mfu', 'speed.exchange_overlap') THEN avg(value)
     WHEN key IN ('steps', 'samples', 'bytes.sent', 'channel.idle_s', 'faults',
-      'violations', 'speed.samples_per_s', 'speed.tokens_per_s',
+      'violations', 'accuracy.peers', 'speed.samples_per_s', 'speed.tokens_per_s',
       'speed.flop_per_s') OR key LIKE 'exchanges.%' OR key LIKE 'cpu.%'
       THEN sum(value)
     WHEN count(DISTINCT value) = 1 AND count(value) = count(*) THEN min(value)
