@@ -258,20 +258,32 @@ void sim_step(struct sim_world *world, kith_id id, struct kith_event *event)
     settle(world, id);
 }
 
-/* A process begins: no timer of the one before is left, and the node is told
- * that it is new. */
-void sim_start(struct sim_world *world, kith_id id, uint64_t resume_step,
-               bool adopt)
+/* A process begins: no timer of the one before is left. */
+static void place(struct sim_world *world, kith_id id, uint64_t resume_step,
+                  bool adopt)
 {
     KITH_ASSERT(world->peers[id].state == SIM_PEER_RUNS);
-    /* What a save holds was counted with the incarnation that wrote it. */
-    KITH_ASSERT(world->nodes.crashed.steps >= resume_step);
-    world->nodes.crashed.steps -= resume_step;
     sim_timer_clear(world, id);
     (void)kith_node_init(sim_node_at(world, id), &world->nodes.config, id,
                          world->peers[id].incarnation, resume_step, adopt);
+}
+
+/* The node is told that it is new. */
+void sim_begin(struct sim_world *world, kith_id id)
+{
+    KITH_ASSERT(world->peers[id].state == SIM_PEER_RUNS);
     struct kith_event event = {.kind = KITH_EVENT_START, .from = KITH_NOBODY};
     sim_step(world, id, &event);
+}
+
+void sim_restart(struct sim_world *world, kith_id id, uint64_t resume_step)
+{
+    KITH_ASSERT(world->peers[id].incarnation > 0);
+    /* What a save holds was counted with the incarnation that wrote it. */
+    KITH_ASSERT(world->nodes.crashed.steps >= resume_step);
+    world->nodes.crashed.steps -= resume_step;
+    place(world, id, resume_step, true);
+    sim_begin(world, id);
 }
 
 /* Of several events that were set, the one whose time the timer holds is the
@@ -364,16 +376,31 @@ static enum kith_err gossip_configure(struct sim_world *world)
     return nodes->memory && nodes->effects ? KITH_OK : KITH_ENOMEM;
 }
 
-/* In rank order, at time 0: whoever a fault has crashed at once starts when it
- * is restarted. */
+/* Before anything happens, so that a fault of time 0 finds a node. */
+static enum kith_err gossip_open(struct sim_world *world)
+{
+    KITH_ASSERT(sim_time(world) == 0);
+    for (kith_id id = 0; id < world->peer_count; id++) {
+        sim_ledger_start(world, id, false);
+        place(world, id, 0, false);
+    }
+    return KITH_OK;
+}
+
+/* In rank order, at time 0. Faults have been there: whoever one has crashed
+ * starts when it is restarted, unless it has been, and whoever is paused when
+ * it resumes. */
 static void gossip_start(struct sim_world *world)
 {
     KITH_ASSERT(sim_time(world) == 0);
     for (kith_id id = 0; id < world->peer_count && !sim_ended(world); id++) {
-        if (sim_alive(world, id)) {
-            sim_ledger_start(world, id, false);
-            sim_start(world, id, 0, false);
-        }
+        const struct sim_peer *peer = &world->peers[id];
+        if (peer->incarnation > 0)
+            continue;
+        if (peer->state == SIM_PEER_RUNS)
+            sim_begin(world, id);
+        else if (peer->state == SIM_PEER_PAUSED)
+            sim_hold_start(world, id);
     }
 }
 
@@ -404,6 +431,7 @@ static void gossip_counters(const struct sim_world *world, kith_id peer,
 
 const struct sim_protocol sim_gossip_protocol = {
     .configure = gossip_configure,
+    .open = gossip_open,
     .start = gossip_start,
     .step = gossip_step,
     .stop = gossip_stop,

@@ -25,9 +25,10 @@ struct sim_nodes {
 
 /* Step the peer's node with this event and carry out what it asks for. */
 void sim_step(struct sim_world *world, kith_id peer, struct kith_event *event);
-/* Put a fresh node in the peer's place and start it. */
-void sim_start(struct sim_world *world, kith_id peer, uint64_t resume_step,
-               bool adopt);
+/* The first event of the peer's node, which has none yet. */
+void sim_begin(struct sim_world *world, kith_id peer);
+/* A fresh node in the peer's place, which begins at this step. */
+void sim_restart(struct sim_world *world, kith_id peer, uint64_t resume_step);
 /* No event of the peer comes until it starts again; it resumes. */
 void sim_timer_clear(struct sim_world *world, kith_id peer);
 void sim_timer_resume(struct sim_world *world, kith_id peer);

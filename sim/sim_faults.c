@@ -16,13 +16,17 @@
 #include "kith/fault.h"
 #include "sim/world.h"
 
+/* What a paused peer's own next event is, where its time has come. */
+enum held_event { HELD_NONE, HELD_START, HELD_WORK };
+
 /* What only peers named by a fault need. */
 struct sim_fault_state {
     double slow;
     struct kith_lie lie;         /* in force */
     kith_ns paused_ns, shift_ns; /* pause began; WORK_DONE is late by this */
     uint32_t held;               /* packets kept while paused */
-    bool restarts, saved, work_held, lie_told;
+    bool restarts, saved, lie_told;
+    enum held_event own;
     kith_ns work_ns; /* the WORK_DONE that was held */
     uint64_t step;   /* of the image */
     void *image;     /* last save: the vector */
@@ -159,6 +163,12 @@ void sim_hold(struct sim_world *world, kith_id peer, uint32_t packet)
     sim_packet_append(world, &state_of(world, peer)->held, packet);
 }
 
+void sim_hold_start(struct sim_world *world, kith_id peer)
+{
+    KITH_ASSERT(world->peers[peer].state == SIM_PEER_PAUSED);
+    state_of(world, peer)->own = HELD_START;
+}
+
 /* True when the item is not done yet, because its peer stood still. */
 bool sim_fault_delays_work(struct sim_world *world, kith_id id)
 {
@@ -168,7 +178,7 @@ bool sim_fault_delays_work(struct sim_world *world, kith_id id)
     if (!state)
         return false;
     if (peer->state == SIM_PEER_PAUSED) {
-        state->work_held = true;
+        state->own = HELD_WORK;
         state->work_ns = sim_time(world);
         return true;
     }
@@ -204,7 +214,7 @@ static void crash(struct sim_world *world, kith_id id)
     sim_timer_clear(world, id);
     sim_host_crash(world, id);
     sim_packet_free_all(world, &state->held);
-    state->work_held = false;
+    state->own = HELD_NONE;
     state->shift_ns = 0;
     /* What was to be so many models ends with their sender. */
     begin_lie(state, state->lie.models > 0 ? (struct kith_lie){.models = 0}
@@ -233,7 +243,7 @@ static void restart(struct sim_world *world, kith_id id)
         load(world, id, state);
         sim_ledger_start(world, id, true);
     }
-    sim_start(world, id, state->saved ? state->step : 0, true);
+    sim_restart(world, id, state->saved ? state->step : 0);
 }
 
 /* Paused, a peer is alive: its messages wait with it, its neighbours only see
@@ -259,8 +269,9 @@ static void resume(struct sim_world *world, kith_id id)
     peer->state = SIM_PEER_RUNS;
     const kith_ns stood_ns = sim_time(world) - state->paused_ns;
     KITH_ASSERT(stood_ns >= 0);
-    if (state->work_held) {
-        state->work_held = false;
+    const enum held_event own = state->own;
+    state->own = HELD_NONE;
+    if (own == HELD_WORK) {
         sim_schedule(world, id, id, state->work_ns + stood_ns,
                      SIM_EVENT_WORK_DONE, peer->incarnation);
     } else if (peer->work != SIM_WORK_NONE) {
@@ -270,7 +281,10 @@ static void resume(struct sim_world *world, kith_id id)
         sim_schedule(world, id, id, sim_time(world), SIM_EVENT_DELIVER,
                      sim_packet_next(world, &state->held));
     }
-    sim_timer_resume(world, id);
+    if (own == HELD_START)
+        sim_begin(world, id);
+    else
+        sim_timer_resume(world, id);
 }
 
 /* The atoms are what src/experiment/fault/ has made of statements, for the lab

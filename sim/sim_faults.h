@@ -27,6 +27,8 @@ void sim_fault_prepare(const struct sim_world *world, kith_id peer,
 bool sim_fault_delays_work(struct sim_world *world, kith_id peer);
 /* The packet waits until the peer resumes. */
 void sim_hold(struct sim_world *world, kith_id peer, uint32_t packet);
+/* So does its node's first event. */
+void sim_hold_start(struct sim_world *world, kith_id peer);
 /* Keep a copy of x for a peer that will come back. */
 void sim_save(struct sim_world *world, kith_id peer);
 

@@ -18,6 +18,7 @@ enum { PEERS = 6, STEPS = 200 };
 struct notes {
     uint64_t steps[PEERS];
     kith_ns last_ns[PEERS], longest_ns[PEERS]; /* between two steps */
+    kith_ns first_ns[PEERS];                   /* when the first ended */
     bool died[PEERS], came_back[PEERS];
     uint64_t steps_after[PEERS]; /* of the new incarnation when it started */
 };
@@ -43,6 +44,8 @@ static void note(const struct sim_world *world, kith_id unused, void *arg)
             const kith_ns gap = sim_now(world) - notes->last_ns[peer];
             if (gap > notes->longest_ns[peer])
                 notes->longest_ns[peer] = gap;
+            if (notes->first_ns[peer] == 0)
+                notes->first_ns[peer] = sim_now(world);
             notes->steps[peer] = counters.steps;
             notes->last_ns[peer] = sim_now(world);
         }
@@ -220,6 +223,54 @@ static void test_cut_keeps_order(void **state)
     }
 }
 
+/* At time 0, before any node has had its first event: the same faults, whether
+ * lines queue or share, and nothing of the sum is lost. */
+static void test_time_zero(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *faults;
+        /* When peer 3's first step ends, and how much later where it first
+         * adopts a model, which waits for neighbours' steps; and its steps
+         * that are not done when those who do not wait for it have ended. */
+        unsigned first_ms, adopts_ms, missing;
+    } cases[] = {
+        {"{for: 200ms, pause: peer(3)", 205, 0, 0},
+        {"{for: 0s, pause: peer(3)", 5, 0, 0},
+        {"{for: 200ms, pause: all", 205, 0, 0},
+        {"{for: 200ms, slow: peer(3), by: 7", 35, 0, 0},
+        {"{for: 200ms, partition: peer(3) <-> all", 5, 0, 0},
+        {"{crash: peer(3)", 0, 0, STEPS},
+        {"{restart: 100ms, crash: peer(3)", 105, 12, 20},
+        {"{restart: 0s, crash: peer(3)", 5, 12, 0},
+        {"{crash: peer(3), at: 5ms}, {for: 200ms, pause: peer(3)", 0, 0, STEPS},
+        {"{crash: peer(3), at: 5ms, restart: 3ms}, {for: 9ms, pause: peer(3)",
+         13, 12, 2},
+    };
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        char yaml[1024];
+        struct notes notes = {0};
+        const struct sim_options options = {
+            .observe = note, .arg = &notes, .ledger = SIM_LEDGER_SUM};
+        snprintf(yaml, sizeof yaml,
+                 "name: zero\nseed: 4\npeers: %d\nstop: {steps: %d}\n"
+                 "model: {kind: quadratic, dim: 12}\n"
+                 "train: {learning_rate: 0.05, backend: naive64}\n"
+                 "gossip: {algorithm: adpsgd}\ncompute: {step: 5ms}\n"
+                 "network: {latency: 200us, rate: 10Mbit, sharing: %s}\n"
+                 "faults: [%s, at: 0s}]\n",
+                 PEERS, STEPS, i % 2 ? "fair" : "queue", cases[i / 2].faults);
+        const struct simulated r = simulate(yaml, &options);
+
+        assert_int_equal(r.summary.steps, PEERS * STEPS - cases[i / 2].missing);
+        const kith_ns first_ns = cases[i / 2].first_ms * KITH_MS;
+        assert_in_range(notes.first_ns[3], first_ns,
+                        first_ns + cases[i / 2].adopts_ms * KITH_MS);
+        assert_true(r.report.balance.error_max <= 1e-12);
+        assert_true(r.summary.exchanges.done > 0);
+    }
+}
+
 /* Everybody dies: the run ends, and says what is left. */
 static void test_all_crash(void **state)
 {
@@ -295,6 +346,7 @@ int main(void)
         cmocka_unit_test(test_cut_ring_heals),
         cmocka_unit_test(test_cut_dials),
         cmocka_unit_test(test_cut_keeps_order),
+        cmocka_unit_test(test_time_zero),
         cmocka_unit_test(test_all_crash),
         cmocka_unit_test(test_interrupted),
         cmocka_unit_test(test_refuses_free_steps),
