@@ -19,5 +19,7 @@ kith_ns sim_step_time(const struct kith_experiment *experiment, kith_id peer,
         time_ns = kith_rng_exponential(&rng, time_ns);
         time_ns = time_ns > 0 ? time_ns : 1;
     }
-    return slow > 1 ? (kith_ns)((double)time_ns * slow) : time_ns;
+    if (slow > 1)
+        time_ns = kith_ns_from((double)time_ns * slow);
+    return time_ns <= KITH_TIME_MAX ? time_ns : KITH_TIME_MAX + 1;
 }

@@ -162,10 +162,11 @@ kith_ns sim_direction_arrival(struct sim_world *world, uint32_t index,
     const unsigned side = sim_side_of(link, packet->from);
     kith_ns arrives_ns;
     if (link->pair == 0)
-        arrives_ns = left_ns - early_ns +
-                     kith_link_delay(&world->experiment->network.link,
-                                     world->experiment->seed, packet->from,
-                                     packet->to, link->sent[side]++);
+        arrives_ns =
+            kith_ns_add(left_ns - early_ns,
+                        kith_link_delay(&world->experiment->network.link,
+                                        world->experiment->seed, packet->from,
+                                        packet->to, link->sent[side]++));
     else
         arrives_ns = law_of(world, &pair_of(world, link)->flow[side],
                             &(struct kith_link_piece){leaves_ns, left_ns,

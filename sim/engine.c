@@ -6,7 +6,10 @@
  * queue, thread count and compiler gives the same run. */
 #include "sim/world.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
+
+#include "kith/text.h"
 
 /* The wall clock is looked at this often, and more often where events are real
  * training. */
@@ -240,10 +243,53 @@ static bool next_event(struct sim_world *world, struct sim_event *event)
     return sim_queue_pop(&world->engine.queue, event);
 }
 
+/* What takes time, by the event that ends it, and what would take less. */
+static const struct {
+    const char *what, *shorter;
+} late[] = {
+    [SIM_EVENT_WAKE] = {"a deadline", "a shorter gossip.deadline"},
+    [SIM_EVENT_WORK_DONE] = {"a step, snapshot or merge",
+                             "a shorter compute.step or compute.merge, or "
+                             "peers that are less slow"},
+    [SIM_EVENT_ARRIVE] = {"a message", "smaller messages, fewer at once, or "
+                                       "more network.rate"},
+    [SIM_EVENT_DELIVER] = {"a message", "smaller messages, fewer at once, or "
+                                        "more network.rate"},
+    [SIM_EVENT_COMPUTED] = {"a sum or an update",
+                            "more central.reduce or central.update"},
+    [SIM_EVENT_STAGE] = {"a stage of an exchange",
+                         "smaller messages, or more network.rate, "
+                         "central.reduce or central.update"},
+    [SIM_EVENT_HOST] = {"a step, message or merge on a shared host",
+                        "less of them, or more hosts.cores"},
+    [SIM_EVENT_RUN] =
+        {"what is under way",
+         "smaller messages, fewer at once, more network.rate, or fewer steps"},
+};
+
+static void fail_late(struct sim_world *world, const struct sim_event *event)
+{
+    char whose[32] = "", most[32];
+    KITH_ASSERT(late[event->kind].what != NULL);
+    kith_text_from_time(KITH_TIME_MAX, most, sizeof most);
+    if (event->peer != KITH_NOBODY)
+        (void)snprintf(whose, sizeof whose, " at %s %" PRIu32,
+                       event->peer < world->peer_count ? "peer" : "server",
+                       event->peer);
+    sim_fail(world, KITH_ELIMIT,
+             "%s%s ends later than virtual time goes, %s; allowed: %s, or a "
+             "stop.time",
+             late[event->kind].what, whose, most, late[event->kind].shorter);
+}
+
 /* Prefetching comes after the clock and before the event: its addresses arrive
  * while this event is carried out. */
 static void take(struct sim_world *world, const struct sim_event *event)
 {
+    if (event->time_ns > KITH_TIME_MAX) {
+        fail_late(world, event);
+        return;
+    }
     sim_clock_advance(&world->engine.clock, event->time_ns);
     world->events++;
     prefetch(world);

@@ -62,7 +62,9 @@ void sim_end(struct sim_world *world);
 /* The end is near: the protocol is asked before each event from now on. */
 void sim_ending(struct sim_world *world);
 bool sim_ended(const struct sim_world *world);
-/* `by` is the machine that causes the event: equal times are ordered by its
+/* A time beyond KITH_TIME_MAX may be asked for, KITH_NEVER among them: the run
+ * fails if it ever gets there.
+ * `by` is the machine that causes the event: equal times are ordered by its
  * rank and its own counter, so that nothing of the other one is touched now. */
 void sim_schedule(struct sim_world *world, kith_id by, kith_id peer,
                   kith_ns at_ns, enum sim_event_kind kind, uint32_t value);

@@ -135,15 +135,12 @@ double sim_flows_end(struct sim_flows_in_time *flows, uint32_t flow,
     return left_at(&flows->flows[flow], rate, now_ns);
 }
 
-/* A nanosecond from now at the earliest, so that an instant has an end. Half of
- * what is left to the clock is kept, so that what comes after it fits, too. */
+/* A nanosecond from now at the earliest, so that an instant has an end. */
 static kith_ns end_of(const struct sim_flow *flow, double rate)
 {
     KITH_ASSERT(rate > 0);
     const double wait_ns = ceil(flow->left / rate - 1e-3);
-    if (wait_ns >= (double)((KITH_NEVER - flow->at_ns) / 2))
-        return KITH_NEVER;
-    return flow->at_ns + (wait_ns > 1 ? (kith_ns)wait_ns : 1);
+    return kith_ns_add(flow->at_ns, wait_ns > 1 ? kith_ns_from(wait_ns) : 1);
 }
 
 enum kith_err sim_flows_share(struct sim_flows_in_time *flows, kith_ns now_ns)

@@ -3,7 +3,6 @@
  * change how fast the count runs, not the order. */
 #include "sim/hosts.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 #include "kith/assert.h"
@@ -162,16 +161,8 @@ static void expect(struct sim_world *world, kith_id peer)
     if (host->count > 0) {
         const double left = jobs_of(hosts, peer)->ends - host->served;
         const double wait_ns = left > 0 ? ceil(left / speed(hosts, host)) : 0;
-        /* Half of what is left to the clock, so that sums fit, too. */
-        if (wait_ns >= (double)((KITH_NEVER - host->at_ns) / 2)) {
-            sim_fail(world, KITH_ELIMIT,
-                     "hosts: a job of peer %" PRIu32 "'s ends after %.3g s, "
-                     "later than virtual time goes; allowed: shorter steps, "
-                     "messages and merges, or more hosts.cores",
-                     jobs_of(hosts, peer)->peer, wait_ns / KITH_S);
-            return;
-        }
-        due_ns = host->at_ns + (kith_ns)wait_ns;
+        due_ns = kith_ns_add(host->at_ns, kith_ns_from(wait_ns));
+        due_ns = due_ns < KITH_NEVER ? due_ns : KITH_NEVER - 1; /* not none */
     }
     if (due_ns == host->due_ns)
         return;
@@ -204,16 +195,17 @@ kith_ns sim_host_step_time(const struct sim_world *world, kith_id peer,
     KITH_ASSERT(peer < world->peer_count && experiment->compute.step_ns > 0);
     return experiment->hosts.step_ns == 0
                ? step_ns
-               : (kith_ns)((double)experiment->hosts.step_ns * (double)step_ns /
-                           (double)experiment->compute.step_ns);
+               : kith_ns_from((double)experiment->hosts.step_ns *
+                              (double)step_ns /
+                              (double)experiment->compute.step_ns);
 }
 
 kith_ns sim_host_merge_time(const struct sim_world *world)
 {
     KITH_DEBUG_ASSERT(world->hosts != NULL);
-    return world->experiment->compute.merge_ns +
-           kith_line_time(world->vector_bytes,
-                          world->experiment->hosts.merge_bits);
+    return kith_ns_add(world->experiment->compute.merge_ns,
+                       kith_line_time(world->vector_bytes,
+                                      world->experiment->hosts.merge_bits));
 }
 
 void sim_host_work(struct sim_world *world, kith_id peer, kith_ns time_ns,
@@ -249,10 +241,11 @@ static kith_ns message_time(const struct sim_world *world, uint32_t packet)
 {
     const struct kith_experiment *experiment = world->experiment;
     KITH_DEBUG_ASSERT(sim_host_charges_messages(world));
-    return experiment->hosts.message_ns +
-           kith_line_time(
-               sim_message_bytes(&sim_packet_at(world, packet)->message),
-               experiment->hosts.wire_bits);
+    return kith_ns_add(
+        experiment->hosts.message_ns,
+        kith_line_time(
+            sim_message_bytes(&sim_packet_at(world, packet)->message),
+            experiment->hosts.wire_bits));
 }
 
 void sim_host_message(struct sim_world *world, kith_id peer, uint32_t packet)

@@ -146,7 +146,7 @@ static void add_counters(const struct sim_world *world, kith_id id,
     sum->done += one.done;
     sum->failed += one.failed;
     sum->torn += one.torn;
-    sum->waited_ns += one.waited_ns;
+    sum->waited_ns = kith_ns_add(sum->waited_ns, one.waited_ns);
 }
 
 /* Its share will never be done, or done again: waiting for it would wait for

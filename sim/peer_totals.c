@@ -41,7 +41,8 @@ void sim_totals_train(struct sim_world *world, kith_id peer, kith_ns cost_ns)
 {
     KITH_DEBUG_ASSERT(cost_ns >= 0 && peer < world->peer_count);
     if (world->totals)
-        world->totals[peer].trained_ns += cost_ns;
+        world->totals[peer].trained_ns =
+            kith_ns_add(world->totals[peer].trained_ns, cost_ns);
 }
 
 /* The last time counts: a restarted peer finishes again. */
@@ -149,7 +150,7 @@ static struct sim_totals totals_of(const struct sim_world *world, kith_id peer)
             sum.stale_max = one->stale_max;
         sum.stale_sum += one->stale_sum;
         sum.received += one->received;
-        sum.trained_ns += one->trained_ns;
+        sum.trained_ns = kith_ns_add(sum.trained_ns, one->trained_ns);
         sum.bytes_received += one->bytes_received;
         kith_channel_use_add(&sum.use, sim_time(world), &one->use);
     }

@@ -205,6 +205,7 @@ UNIT = \
   tests/unit/test_update_log \
   tests/unit/test_update_sets \
   tests/unit/test_update_sets_rules \
+  tests/unit/test_virtual_time \
   tests/unit/test_names \
   tests/unit/test_weights \
   tests/unit/test_wire \

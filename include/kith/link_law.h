@@ -76,7 +76,8 @@ kith_ns kith_link_delay(const struct kith_link_terms *terms, uint64_t seed,
  * of all packets. */
 kith_ns kith_link_stall(const struct kith_link_terms *terms, double rare);
 
-/* bytes * 8 s / rate, rounded up; rate <= 10^15, 0: no time at all. */
+/* bytes * 8 s / rate, rounded up; rate <= 10^15, 0: no time at all. Here as in
+ * all that adds to it: KITH_NEVER where that does not fit. */
 kith_ns kith_line_time(uint64_t bytes, uint64_t rate_bits);
 /* A line is busy until *free_ns: what comes later waits (a queue without loss).
  * Returns when these bytes begin; they end at *free_ns. */

@@ -231,7 +231,8 @@ static void central_counters(const struct sim_world *world, kith_id peer,
         const struct central_worker *worker = &run->workers[i];
         if (peer == KITH_NOBODY || peer == i) {
             counters->steps += worker->steps;
-            counters->waited_ns += worker->waited_ns;
+            counters->waited_ns =
+                kith_ns_add(counters->waited_ns, worker->waited_ns);
             counters->attempts += worker->taken_in;
             counters->done += worker->taken_in;
         }

@@ -15,8 +15,8 @@ kith_ns sim_central_cost(const struct sim_central *run, uint64_t reduce_bytes,
 {
     KITH_ASSERT(reduce_bytes <= run->shape.bytes);
     KITH_ASSERT(update_bytes <= run->shape.bytes);
-    return kith_line_time(reduce_bytes, run->config->reduce_bits) +
-           kith_line_time(update_bytes, run->config->update_bits);
+    return kith_ns_add(kith_line_time(reduce_bytes, run->config->reduce_bits),
+                       kith_line_time(update_bytes, run->config->update_bits));
 }
 
 /* From its last bit leaving to that bit's arrival. Draws are counted by sender,
@@ -28,7 +28,7 @@ kith_ns sim_central_latency(struct sim_central *run, uint32_t from,
     KITH_ASSERT(from < run->node_count);
     struct kith_link_flow *flow = &run->nodes[from].flow;
     const kith_ns left_ns =
-        at_ns + kith_line_time(bytes, flow->terms.rate_bits);
+        kith_ns_add(at_ns, kith_line_time(bytes, flow->terms.rate_bits));
     flow->left_ns = flow->window_ns = 0;
     return kith_link_arrival(
                flow, &(struct kith_link_piece){at_ns, left_ns, bytes, 0}) -
@@ -141,7 +141,8 @@ void sim_central_send(struct sim_central *run,
     if (!own) {
         at_ns = sim_uplink_take(world, message->from, at_ns, message->bytes,
                                 &left_ns);
-        at_ns += sim_central_latency(run, message->from, at_ns, message->bytes);
+        at_ns = kith_ns_add(at_ns, sim_central_latency(run, message->from,
+                                                       at_ns, message->bytes));
     }
     const bool takes_time =
         packet->bytes > 0 && run->experiment->network.link.rate_bits > 0;
@@ -173,6 +174,6 @@ void sim_central_compute(struct sim_central *run, uint32_t node,
     kith_ns *cpu_ns = &run->nodes[node].cpu_ns;
     const kith_ns now_ns = sim_time(run->world);
     KITH_ASSERT(cost_ns >= 0);
-    *cpu_ns = (*cpu_ns > now_ns ? *cpu_ns : now_ns) + cost_ns;
+    *cpu_ns = kith_ns_add(*cpu_ns > now_ns ? *cpu_ns : now_ns, cost_ns);
     sim_schedule(run->world, node, node, *cpu_ns, SIM_EVENT_COMPUTED, value);
 }

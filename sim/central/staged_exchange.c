@@ -58,8 +58,9 @@ static void stage_sums(struct sim_central *run, uint32_t node)
     const kith_ns cost_ns = sim_central_cost(run, script->stage.reduce_bytes,
                                              script->stage.update_bytes);
     script->state = CENTRAL_COMPUTING;
-    sim_schedule(run->world, node, node, sim_time(run->world) + cost_ns,
-                 SIM_EVENT_STAGE, SIM_STAGE_SUMMED);
+    sim_schedule(run->world, node, node,
+                 kith_ns_add(sim_time(run->world), cost_ns), SIM_EVENT_STAGE,
+                 SIM_STAGE_SUMMED);
 }
 
 /* Both ends stand at the stage in which this message travels. */
@@ -89,11 +90,11 @@ static void match(struct sim_central *run, uint32_t from, uint32_t to)
     const kith_ns now_ns = sim_time(run->world);
     const kith_ns latency_ns =
         sim_central_latency(run, from, sender->ready_ns, bytes);
-    kith_ns first_ns = sender->ready_ns + latency_ns;
+    kith_ns first_ns = kith_ns_add(sender->ready_ns, latency_ns);
     first_ns = first_ns > receiver->ready_ns ? first_ns : receiver->ready_ns;
-    const kith_ns last_ns =
-        first_ns +
-        kith_line_time(bytes, run->experiment->network.link.rate_bits);
+    const kith_ns last_ns = kith_ns_add(
+        first_ns,
+        kith_line_time(bytes, run->experiment->network.link.rate_bits));
     const kith_ns free_ns = last_ns - latency_ns;
     KITH_ASSERT(last_ns >= now_ns && free_ns <= last_ns);
     sim_network_count(run->world, from, to, bytes);

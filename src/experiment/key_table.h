@@ -67,7 +67,7 @@ const struct kith_atom *
 kith_experiment_late_fault(const struct kith_experiment *experiment,
                            uint64_t steps, char words[EXPERIMENT_LATE_BYTES]);
 /* Would the slowest peer's `steps`, with no stop.time, be over later than
- * KITH_NEVER / 2 (146 years), where sums of times come near their end? */
+ * KITH_TIME_MAX, by its steps alone? The run itself ends there in any case. */
 bool kith_experiment_outlasts_time(const struct kith_experiment *experiment,
                                    uint64_t steps,
                                    char words[EXPERIMENT_LATE_BYTES]);

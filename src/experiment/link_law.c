@@ -61,6 +61,8 @@ kith_ns kith_line_time(uint64_t bytes, uint64_t rate_bits)
     KITH_ASSERT(bytes <= UINT64_MAX / 8);
     const uint64_t bits = 8 * bytes;
     uint64_t whole = bits / rate_bits, rest = bits % rate_bits;
+    if (whole >= KITH_NEVER / KITH_S)
+        return KITH_NEVER;
     for (int digits = 0; digits < 3; digits++) {
         rest *= 1000;
         whole = whole * 1000 + rest / rate_bits;
@@ -73,7 +75,7 @@ kith_ns kith_line_take(kith_ns *free_ns, uint64_t rate_bits, kith_ns at_ns,
                        uint64_t bytes)
 {
     const kith_ns begins_ns = *free_ns > at_ns ? *free_ns : at_ns;
-    *free_ns = begins_ns + kith_line_time(bytes, rate_bits);
+    *free_ns = kith_ns_add(begins_ns, kith_line_time(bytes, rate_bits));
     KITH_ASSERT(*free_ns >= begins_ns && begins_ns >= at_ns);
     return begins_ns;
 }
@@ -171,12 +173,13 @@ static uint64_t packets_of(struct kith_link_flow *flow,
 static kith_ns sender_leaves(struct kith_link_flow *flow, uint64_t packets,
                              kith_ns begins_ns, kith_ns line_ns)
 {
-    const kith_ns ends_ns = begins_ns + line_ns;
+    const kith_ns ends_ns = kith_ns_add(begins_ns, line_ns);
     const double packet_ns =
         (double)round_trip(&flow->terms) * sqrt(flow->terms.loss * (2.0 / 3));
     if (flow->window_ns < begins_ns)
         flow->window_ns = begins_ns;
-    flow->window_ns += (kith_ns)(packet_ns * (double)packets);
+    flow->window_ns =
+        kith_ns_add(flow->window_ns, kith_ns_from(packet_ns * (double)packets));
     const kith_ns full_ns =
         flow->window_ns - (kith_ns)(packet_ns * FIRST_WINDOW);
     return full_ns > ends_ns ? full_ns : ends_ns;
@@ -188,13 +191,16 @@ static kith_ns retransmit(struct kith_link_flow *flow, uint64_t followers,
                           kith_ns sent_ns, kith_ns gap_ns, kith_ns *late_ns)
 {
     const kith_ns timeout_ns = first_timeout(&flow->terms);
+    /* A gap as long as a time-out makes it no fast one, however long. */
     const kith_ns fast_ns =
-        round_trip(&flow->terms) + (kith_ns)DUPLICATE_ACKS * gap_ns;
+        round_trip(&flow->terms) +
+        (kith_ns)DUPLICATE_ACKS * (gap_ns < timeout_ns ? gap_ns : timeout_ns);
     const unsigned times = lost_times(flow);
     const bool is_fast = followers >= DUPLICATE_ACKS && fast_ns < timeout_ns;
     const unsigned timeouts = times - is_fast;
     const kith_ns wait_ns = (((kith_ns)1 << timeouts) - 1) * timeout_ns;
-    const kith_ns again_ns = sent_ns + wait_ns + (is_fast ? fast_ns : 0);
+    const kith_ns again_ns =
+        kith_ns_add(sent_ns, wait_ns + (is_fast ? fast_ns : 0));
     if (again_ns > *late_ns)
         *late_ns = again_ns;
     return wait_ns;
@@ -213,16 +219,16 @@ static kith_ns sender_loses(struct kith_link_flow *flow,
     kith_ns late_ns = 0;
     if (!flow->is_drawn)
         draw_loss(flow);
-    while (flow->until_loss < packets) {
+    while (flow->until_loss < packets && flow->left_ns < KITH_NEVER) {
         packets -= flow->until_loss + 1; /* are behind it */
         const kith_ns wait_ns = retransmit(
             flow, packets + to_come, flow->left_ns - (kith_ns)packets * gap_ns,
             gap_ns, &late_ns);
-        flow->left_ns += wait_ns;
-        flow->window_ns += wait_ns;
+        flow->left_ns = kith_ns_add(flow->left_ns, wait_ns);
+        flow->window_ns = kith_ns_add(flow->window_ns, wait_ns);
         draw_loss(flow);
     }
-    flow->until_loss -= packets;
+    flow->until_loss -= packets < flow->until_loss ? packets : flow->until_loss;
     return late_ns > flow->left_ns ? late_ns : flow->left_ns;
 }
 
@@ -252,7 +258,7 @@ kith_ns kith_link_arrival(struct kith_link_flow *flow,
     }
     flow->messages += piece->rest == 0;
     KITH_ASSERT(leaves_ns >= piece->ends_ns);
-    return leaves_ns + delay_ns;
+    return kith_ns_add(leaves_ns, delay_ns);
 }
 
 bool kith_link_agrees(const struct kith_link_flow *before,

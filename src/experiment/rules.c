@@ -283,11 +283,11 @@ bool kith_experiment_outlasts_time(const struct kith_experiment *experiment,
     const double factor = slowest(experiment);
     const double end =
         (double)experiment->compute.step_ns * factor * (double)steps;
-    if (experiment->stop.time_ns > 0 || end <= (double)KITH_NEVER / 2)
+    if (experiment->stop.time_ns > 0 || end <= (double)KITH_TIME_MAX)
         return false;
     char step[32], most[32];
     kith_text_from_time(experiment->compute.step_ns, step, sizeof step);
-    kith_text_from_time(KITH_NEVER / 2, most, sizeof most);
+    kith_text_from_time(KITH_TIME_MAX, most, sizeof most);
     (void)snprintf(words, EXPERIMENT_LATE_BYTES,
                    "found %" PRIu64 " steps of %s, up to %g times as slow: "
                    "%.3g s; allowed: up to %s, or a stop.time",

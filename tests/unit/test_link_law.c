@@ -47,6 +47,26 @@ static void latency_is_added(void **state)
     assert_int_equal(send_at(&flow, 1000, 100), 1000 + 200 * KITH_US);
 }
 
+/* What does not fit is KITH_NEVER, and stays so whatever is added to it. */
+static void times_do_not_overflow(void **state)
+{
+    (void)state;
+    const uint64_t bytes = 10000000000000; /* central.payload's most */
+    kith_ns free_ns = 0;
+    assert_int_equal(kith_line_time(bytes, 1000000),
+                     bytes * 8 / 1000000 * KITH_S);
+    assert_int_equal(kith_line_time(1152921504, 1), 9223372032 * KITH_S);
+    assert_int_equal(kith_line_time(1152921505, 1), KITH_NEVER);
+    assert_int_equal(kith_line_time(UINT64_MAX / 8, 1), KITH_NEVER);
+    for (int i = 0; i < 200; i++)
+        assert_true(kith_line_take(&free_ns, 1000000, i, bytes) >= 0);
+    assert_int_equal(free_ns, KITH_NEVER);
+    struct kith_link_flow flow = flow_of((struct kith_link_terms){
+        .latency_ns = 60 * KITH_S, .jitter_ns = 60 * KITH_S, .loss = 0.99});
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(send_at(&flow, i, bytes), KITH_NEVER);
+}
+
 /* 1 Gbit carries 125 bytes per microsecond, whoever sends them. */
 static void a_line_is_shared(void **state)
 {
@@ -207,6 +227,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_plain),
         cmocka_unit_test(latency_is_added),
+        cmocka_unit_test(times_do_not_overflow),
         cmocka_unit_test(a_line_is_shared),
         cmocka_unit_test(jitter_has_its_mean),
         cmocka_unit_test(a_lone_packet_waits_for_time_outs),

@@ -177,25 +177,6 @@ static void test_cancel(void **state)
     assert_in_range(abort_ns, 231 * KITH_MS, 231 * KITH_MS + 2 * KITH_US);
 }
 
-static void test_time_that_does_not_fit(void **state)
-{
-    (void)state;
-    static const char yaml[] =
-        "name: long\npeers: 100\nstop: {steps: 1}\nmodel: {kind: none}\n"
-        "compute: {step: 1ms}\nnetwork: {rate: 1kbit, sharing: fair}\n"
-        "central: {trigger: async, payload: 10000000000000}\n";
-    struct kith_experiment experiment;
-    struct kith_summary summary;
-    char error[KITH_EXPERIMENT_ERROR_BYTES + SIM_ERROR_BYTES] = "";
-    if (kith_experiment_parse("test", yaml, strlen(yaml), NULL, 0, &experiment,
-                              error) != KITH_OK)
-        fail_msg("%s", error);
-    const struct sim_options options = {.experiment = &experiment};
-    assert_int_equal(sim_run(&options, &summary, NULL, error), KITH_ELIMIT);
-    assert_non_null(strstr(error, "later than virtual time goes"));
-    kith_experiment_close(&experiment);
-}
-
 /* ---- the same however it is simulated */
 
 static uint64_t hash_of(const char *yaml, enum sim_queue_kind queue,
@@ -261,7 +242,6 @@ int main(void)
         cmocka_unit_test(test_crash),
         cmocka_unit_test(test_partition),
         cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_time_that_does_not_fit),
         cmocka_unit_test(test_random_experiments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,27 +73,6 @@ static void test_paced_steps(void **state)
     assert_int_equal(step_ends(3, 5), 6 * KITH_MS);
 }
 
-/* A hundred share one core for steps of 11 years each. */
-static void test_time_that_does_not_fit(void **state)
-{
-    (void)state;
-    static const char yaml[] =
-        "name: long\npeers: 100\nstop: {steps: 1}\n"
-        "model: {kind: consensus, dim: 1}\ngossip: {algorithm: adpsgd}\n"
-        "compute: {step: 3600s, slow: [{peers: all, by: 100000}]}\n"
-        "hosts: {cores: 1}\n";
-    struct kith_experiment experiment;
-    struct kith_summary summary;
-    char error[KITH_EXPERIMENT_ERROR_BYTES + SIM_ERROR_BYTES] = "";
-    if (kith_experiment_parse("test", yaml, strlen(yaml), NULL, 0, &experiment,
-                              error) != KITH_OK)
-        fail_msg("%s", error);
-    const struct sim_options options = {.experiment = &experiment};
-    assert_int_equal(sim_run(&options, &summary, NULL, error), KITH_ELIMIT);
-    assert_non_null(strstr(error, "later than virtual time goes"));
-    kith_experiment_close(&experiment);
-}
-
 /* A message costs its sender, then its receiver. */
 #define PAIR                                                                   \
     "name: pair\nseed: 1\npeers: 2\nstop: {steps: 2}\n"                        \
@@ -233,7 +212,6 @@ int main(void)
         cmocka_unit_test(test_cores_are_shared),
         cmocka_unit_test(test_who_is_left_is_faster),
         cmocka_unit_test(test_paced_steps),
-        cmocka_unit_test(test_time_that_does_not_fit),
         cmocka_unit_test(test_messages_take_time),
         cmocka_unit_test(test_a_reset_takes_what_waits),
         cmocka_unit_test(test_no_time_is_lost),
