@@ -79,6 +79,7 @@ struct central_script {
 
 struct central_node {
     kith_ns cpu_ns;             /* its processor is free from then on */
+    kith_ns out_ns, in_ns;      /* its lines are, of stages */
     struct kith_link_flow flow; /* of all that it sends */
     struct central_script script;
 };

@@ -6,6 +6,9 @@
  *   its last bit arrives  max(sender ready + latency, receiver ready) + bytes/B
  *   the sender goes on    a latency before that: its link is free again
  *
+ * So a line carries one message at a time, and there is nothing to share:
+ * `sharing: fair` is the same as a queue.
+ *
  * A pattern is a pure function of (node, index): nothing is kept per stage. */
 #include "kith/assert.h"
 #include "sim/central/central_state.h"
@@ -97,6 +100,10 @@ static void match(struct sim_central *run, uint32_t from, uint32_t to)
         kith_line_time(bytes, run->experiment->network.link.rate_bits));
     const kith_ns free_ns = last_ns - latency_ns;
     KITH_ASSERT(last_ns >= now_ns && free_ns <= last_ns);
+    KITH_ASSERT(first_ns - latency_ns >= run->nodes[from].out_ns);
+    KITH_ASSERT(first_ns >= run->nodes[to].in_ns);
+    run->nodes[from].out_ns = free_ns;
+    run->nodes[to].in_ns = last_ns;
     sim_network_count(run->world, from, to, bytes);
     sim_schedule(run->world, from, to, last_ns, SIM_EVENT_STAGE,
                  SIM_STAGE_RECEIVED);
