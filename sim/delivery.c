@@ -161,7 +161,7 @@ static void receive_vector(struct sim_world *world, kith_id peer, void *vector,
                         is_pull ? NULL : world->experiment->gossip.format);
     world->report.bulk_bytes += message->payload_bytes;
     if (message->slot != KITH_SLOT_NONE) {
-        vector = kith_worker_swap(sim_job_worker(world, peer), message->slot,
+        vector = kith_worker_swap(sim_peer_worker(world, peer), message->slot,
                                   vector);
     }
     sim_copy_release(world, vector);

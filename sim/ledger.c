@@ -119,7 +119,7 @@ static double sum_of(const struct sim_world *world, kith_id peer)
     return world->experiment->backend->sum(
         sim_node_config(world)->model_bytes /
             world->experiment->backend->element_bytes,
-        kith_worker_slot(sim_job_worker(world, peer), KITH_SLOT_LIVE));
+        kith_worker_slot(sim_peer_worker(world, peer), KITH_SLOT_LIVE));
 }
 
 /* A restarted peer brings a model that is nobody's gradient: the books enter it
@@ -168,7 +168,7 @@ void sim_ledger_after(struct sim_world *world, kith_id peer,
     double withheld = 0;
     if (work->kind == KITH_WORK_MERGE || work->kind == KITH_WORK_UNDO)
         for (uint32_t i = 0; i < work->edge_count; i++)
-            withheld += kith_worker_withheld(sim_job_worker(world, peer),
+            withheld += kith_worker_withheld(sim_peer_worker(world, peer),
                                              &work->edges[i]);
     book(&ledger->withheld, withheld);
     if (work->kind == KITH_WORK_TRAIN)
@@ -330,7 +330,7 @@ void sim_balance(const struct sim_world *world, struct sim_balance *balance)
         book(&live, sum_of(world, peer));
         book(&live, -ledger->pending[peer]);
         balance->weight_live +=
-            kith_worker_scalars(sim_job_worker(world, peer))[0];
+            kith_worker_scalars(sim_peer_worker(world, peer))[0];
     }
     balance->live = amount(&live);
     balance->in_doubt = amount(&ledger->in_doubt);

@@ -72,6 +72,8 @@ libkith_sim_a_SOURCES = \
   sim/watch.h \
   sim/work_pool.c \
   sim/work_pool.h \
+  sim/workers.c \
+  sim/workers.h \
   sim/world.h \
   sim/central/central_run.c \
   sim/central/central_state.h \

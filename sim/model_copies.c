@@ -173,8 +173,8 @@ void *sim_copy_slot(struct sim_world *world, kith_id peer, uint32_t slot,
                     size_t bytes)
 {
     KITH_ASSERT(bytes <= world->vector_bytes);
-    void *vector = kith_worker_slot(sim_job_worker(world, peer), slot);
-    if (sim_work_lends(world))
+    void *vector = kith_worker_slot(sim_peer_worker(world, peer), slot);
+    if (sim_workers_lend(world))
         return sim_copy_hold(vector);
     void **place = shared_place(world, peer, slot);
     if (!place)

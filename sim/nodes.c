@@ -219,7 +219,7 @@ static inline void step_node(struct sim_world *world, kith_id id,
     for (uint32_t i = 0; i < effects->dial_count; i++)
         sim_outbox_dial(world, id, effects->dials[i]);
     if (world->work && (effects->has_work || effects->cancel != 0))
-        sim_job_settle(world, id);
+        sim_worker_settle(world, id);
     if (effects->has_work)
         sim_work_start(world, id, &effects->work);
     timer_set(world, id, effects->deadline_ns);
@@ -410,7 +410,7 @@ static struct kith_worker *gossip_worker(const struct sim_world *world,
                                          kith_id peer)
 {
     KITH_ASSERT(peer == KITH_NOBODY || peer < world->peer_count);
-    return peer == KITH_NOBODY ? NULL : sim_job_worker(world, peer);
+    return peer == KITH_NOBODY ? NULL : sim_peer_worker(world, peer);
 }
 
 /* Of all: what has crashed, and who is alive; a crashed node's own counters

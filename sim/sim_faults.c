@@ -128,7 +128,7 @@ void sim_save(struct sim_world *world, kith_id peer)
     state->saved = true;
     if (!world->work)
         return;
-    struct kith_worker *worker = sim_job_worker(world, peer);
+    struct kith_worker *worker = sim_peer_worker(world, peer);
     if (!state->image)
         state->image = sim_alloc(world, 1, live_bytes(world));
     if (!state->image) {
@@ -146,7 +146,7 @@ static void load(struct sim_world *world, kith_id peer,
                  const struct sim_fault_state *state)
 {
     KITH_ASSERT(world->work != NULL);
-    struct kith_worker *worker = sim_job_worker(world, peer);
+    struct kith_worker *worker = sim_peer_worker(world, peer);
     if (!state->saved)
         return; /* the seed's first model */
     memcpy(kith_worker_slot(worker, KITH_SLOT_LIVE), state->image,

@@ -18,7 +18,7 @@
 
 enum job_state { JOB_FREE, JOB_QUEUED, JOB_RUNNING, JOB_DONE };
 
-/* A peer's worker, and the item that it runs. */
+/* The item that a peer's worker runs. */
 struct job {
     struct kith_worker *worker;
     struct kith_work work;
@@ -29,12 +29,8 @@ struct job {
 };
 
 struct sim_work {
-    struct job *jobs; /* (peers) */
-    /* What steps need while they run, of each thread; none: of each peer. */
-    struct kith_worker *lenders[SIM_THREADS_MAX];
-    bool lends;                /* x and snapshots are copies of the pool */
-    struct kith_shares shares; /* whose examples are whose; or nothing */
-    bool opened; /* all of them, once: what opens now starts over */
+    struct job *jobs;                   /* (peers) */
+    struct kith_worker *const *lenders; /* (count) or NULL each: workers.c */
     pthread_mutex_t lock;
     pthread_cond_t queued, done;
     struct job *first, *last; /* the queue */
@@ -139,197 +135,21 @@ static void threads_stop(struct sim_work *pool)
     pthread_mutex_destroy(&pool->lock);
 }
 
-/* ---- workers */
-
-/* A received vector takes the inbox's place and gives it up to the next one.
- * What stands there is the simulator's own from the start, and nothing until
- * something came: a crash, which frees the worker's vectors, takes none with it
- * that is under way elsewhere, and memory is touched as messages need it. */
-static void empty_inboxes(struct sim_world *world, kith_id peer, bool first)
-{
-    KITH_ASSERT(world->work->jobs[peer].worker != NULL);
-    const struct kith_node_config *config = sim_node_config(world);
-    if (!config->algorithm || config->algorithm->pattern == KITH_PATTERN_NONE)
-        return;
-    struct kith_worker *worker = world->work->jobs[peer].worker;
-    const uint32_t edges = kith_node_edges(config, peer);
-    const uint32_t slots = KITH_SLOT_ROUND_EDGES + KITH_SLOTS_PER_EDGE * edges;
-    for (uint32_t slot = 1; slot < slots; slot++) {
-        if (!kith_slot_is_inbox(slot) || !kith_worker_uses(worker, slot))
-            continue;
-        void *vector = kith_worker_swap(worker, slot, NULL);
-        if (!first)
-            sim_copy_release(world, vector);
-    }
-}
-
-/* Those that start over are told that they are alone: memory for all at once
- * was taken at the beginning. */
-static struct kith_worker_config config_of(const struct sim_world *world,
-                                           kith_id self)
-{
-    KITH_ASSERT(self < world->peer_count);
-    const struct kith_node_config *config = sim_node_config(world);
-    return (struct kith_worker_config){
-        .task = kith_experiment_task(world->experiment, NULL),
-        .backend = world->experiment->backend,
-        .train = world->options.dataset ? &world->options.dataset->train : NULL,
-        .self = self,
-        .steps = world->steps,
-        .edges_max = config->algorithm ? kith_node_edges(config, self) : 0,
-        .peers = world->peer_count,
-        .keeps = true,
-        /* Those that start over find room where they stood. */
-        .together = world->work->opened ? 1 : world->peer_count,
-        .trainer = world->options.trainer,
-        .shares = world->work->shares.rows ? &world->work->shares : NULL,
-    };
-}
-
-static enum kith_err open_worker(struct sim_world *world,
-                                 const struct kith_worker_config *config,
-                                 struct kith_worker **worker)
-{
-    KITH_ASSERT(*worker == NULL);
-    char text[KITH_DATA_ERROR_BYTES] = "";
-    const enum kith_err err = kith_worker_open(config, worker, text);
-    return err == KITH_OK ? err
-                          : sim_fail(world, err, "peer %u: %s", config->self,
-                                     text[0] ? text : kith_err_text(err));
-}
-
-enum kith_err sim_worker_open(struct sim_world *world, kith_id self,
-                              struct kith_worker **worker)
-{
-    const struct kith_worker_config config = config_of(world, self);
-    return open_worker(world, &config, worker);
-}
-
-/* What all have in common: whose examples are whose, and memory for the steps
- * that run at a time. A central method's gradients stand for longer. A split
- * that cannot be is each worker's own to refuse. */
-static enum kith_err open_common(struct sim_world *world)
-{
-    struct sim_work *pool = world->work;
-    const struct kith_dataset *dataset = world->options.dataset;
-    struct kith_worker_config config = config_of(world, 0);
-    enum kith_err err = KITH_OK;
-    KITH_ASSERT(pool->shares.rows == NULL && !pool->opened);
-    if (dataset && config.task.model->input != KITH_INPUT_NONE &&
-        kith_split_shares(config.task.split, &dataset->train, config.task.seed,
-                          config.peers, &pool->shares) == KITH_ENOMEM)
-        return sim_fail(world, KITH_ENOMEM,
-                        "no memory for whose rows are whose");
-    if (world->central || !kith_worker_may_borrow(&config))
-        return KITH_OK;
-    config = config_of(world, 0);
-    for (unsigned i = 0; i < pool->count && err == KITH_OK; i++)
-        err = open_worker(world, &config, &pool->lenders[i]);
-    /* Sessions write what they open: there each message has its own copy. */
-    pool->lends =
-        err == KITH_OK && !world->channels && kith_worker_may_be_lent(&config);
-    if (pool->lends) {
-        const size_t bytes = kith_worker_vector_bytes(pool->lenders[0]);
-        world->vector_bytes =
-            bytes > world->vector_bytes ? bytes : world->vector_bytes;
-    }
-    return err;
-}
-
-/* ---- vectors of the pool, where workers stand in them */
-
-/* What this item may need; false: there is no memory for it, and the run has
- * failed. */
-static bool lend(struct sim_world *world, struct job *job)
-{
-    KITH_ASSERT(job->worker && job->state == JOB_FREE);
-    const unsigned wanted = kith_worker_wants(job->worker, &job->work);
-    for (unsigned i = 0; i < wanted; i++) {
-        void *vector = sim_copy_take(world);
-        if (!vector)
-            return false;
-        kith_worker_lend(job->worker, vector);
-    }
-    return true;
-}
-
-static void take_back(struct sim_world *world, struct kith_worker *worker)
-{
-    KITH_ASSERT(worker != NULL);
-    void *vector;
-    while ((vector = kith_worker_left(worker)) != NULL)
-        sim_copy_release(world, vector);
-}
-
-/* Whose exchange is over stands in no snapshot and reads no inbox any more. An
- * item that a thread may be running is waited for: the next step asks again. */
-void sim_job_settle(struct sim_world *world, kith_id peer)
-{
-    KITH_ASSERT(world->work && peer < world->peer_count);
-    struct sim_work *pool = world->work;
-    struct kith_worker *worker = pool->jobs[peer].worker;
-    const struct kith_node *node = sim_node_at(world, peer);
-    if (!pool->lends ||
-        (pool->count > 1 && world->peers[peer].work != SIM_WORK_NONE))
-        return;
-    for (uint32_t slot = 1; slot < KITH_SLOT_ROUND_SENT; slot++) {
-        if (!kith_worker_uses(worker, slot) || kith_node_needs(node, slot))
-            continue;
-        if (kith_slot_is_inbox(slot))
-            sim_copy_release(world, kith_worker_swap(worker, slot, NULL));
-        else
-            kith_worker_end_slot(worker, slot);
-    }
-    take_back(world, worker);
-}
-
-/* A peer's vectors are made anew from the seed; what it goes on from is written
- * into them afterwards. */
 enum kith_err sim_job_open(struct sim_world *world, kith_id peer)
 {
-    KITH_ASSERT(peer < world->peer_count);
-    KITH_ASSERT(world->work->jobs[peer].worker == NULL);
-    struct kith_worker_config config = config_of(world, peer);
-    config.lender = world->work->lenders[0];
-    if (world->work->lends && !(config.x = sim_copy_take(world)))
-        return KITH_ENOMEM;
-    const enum kith_err err =
-        open_worker(world, &config, &world->work->jobs[peer].worker);
-    if (err == KITH_OK)
-        empty_inboxes(world, peer, true);
+    struct job *job = &world->work->jobs[peer];
+    KITH_ASSERT(job->state == JOB_FREE && job->worker == NULL);
+    const enum kith_err err = sim_worker_begin(world, peer);
+    job->worker = sim_peer_worker(world, peer);
     return err;
 }
 
-/* Its inboxes are copies of the pool: they go back before the worker frees what
- * is its own. */
 void sim_job_close(struct sim_world *world, kith_id peer)
 {
-    KITH_ASSERT(peer < world->peer_count);
     struct job *job = &world->work->jobs[peer];
     KITH_ASSERT(job->state != JOB_QUEUED && job->state != JOB_RUNNING);
-    sim_copy_forget(world, peer);
-    if (job->worker) {
-        empty_inboxes(world, peer, false);
-        for (uint32_t slot = 0;
-             world->work->lends && slot <= KITH_SLOT_ROUND_SENT; slot++)
-            if (!kith_slot_is_inbox(slot))
-                kith_worker_end_slot(job->worker, slot);
-        take_back(world, job->worker);
-        kith_worker_close(job->worker);
-    }
+    sim_worker_end(world, peer);
     *job = (struct job){0};
-}
-
-bool sim_work_lends(const struct sim_world *world)
-{
-    KITH_ASSERT(world->work != NULL);
-    return world->work->lends;
-}
-
-struct kith_worker *sim_job_worker(const struct sim_world *world, kith_id peer)
-{
-    KITH_ASSERT(peer < world->peer_count);
-    return world->work ? world->work->jobs[peer].worker : NULL;
 }
 
 double sim_job_take_loss(struct sim_world *world, kith_id peer)
@@ -337,6 +157,14 @@ double sim_job_take_loss(struct sim_world *world, kith_id peer)
     KITH_ASSERT(peer < world->peer_count);
     return world->work ? sim_losses_take(&world->work->jobs[peer].losses)
                        : (double)NAN;
+}
+
+/* The ledger looks at x around every item. */
+unsigned sim_work_threads(const struct sim_world *world)
+{
+    KITH_DEBUG_ASSERT(world->options.threads <= SIM_THREADS_MAX);
+    return world->ledger || world->options.threads < 1 ? 1
+                                                       : world->options.threads;
 }
 
 /* All workers before the first thread: opening takes memory in the order of the
@@ -354,18 +182,17 @@ enum kith_err sim_work_open(struct sim_world *world)
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->queued, NULL);
     pthread_cond_init(&pool->done, NULL);
-    pool->count = world->options.threads > 1 ? world->options.threads : 1;
-    if (world->ledger)
-        pool->count = 1; /* it looks at x around every item */
+    pool->count = sim_work_threads(world);
+    pool->lenders = sim_workers_lenders(world);
     pool->jobs = sim_alloc(world, world->peer_count, sizeof *pool->jobs);
     if (!pool->jobs)
         return KITH_ENOMEM;
-    enum kith_err err = open_common(world);
+    enum kith_err err = KITH_OK;
     for (kith_id peer = 0; peer < world->peer_count && err == KITH_OK; peer++)
         err = sim_job_open(world, peer);
     if (err != KITH_OK)
         return err;
-    pool->opened = true;
+    sim_workers_ready(world);
     return threads_start(world, pool);
 }
 
@@ -382,9 +209,6 @@ void sim_work_close(struct sim_world *world)
         pool->jobs[peer].state = JOB_FREE;
         sim_job_close(world, peer);
     }
-    for (unsigned i = 0; i < pool->count; i++)
-        kith_worker_close(pool->lenders[i]);
-    kith_shares_free(&pool->shares);
 }
 
 /* ---- items */
@@ -434,7 +258,7 @@ static void start_item(struct sim_world *world, kith_id peer,
         sim_dump_begins(world, peer, work);
     if (work->kind != KITH_WORK_TRAIN || work->edge_count > 0)
         sim_copy_forget(world, peer); /* it may fill its snapshots anew */
-    if (!lend(world, job)) {
+    if (!sim_worker_lend(world, peer, &job->work)) {
         job->result =
             (struct kith_work_result){.kind = work->kind, .finite = true};
         job->state = JOB_DONE;
@@ -483,9 +307,10 @@ void sim_work_start(struct sim_world *world, kith_id id,
         sim_timeline_work(world, id, work);
     if (work->kind == KITH_WORK_SAVE)
         sim_save(world, id);
+    /* Before a thread has the worker. */
+    const kith_ns cost_ns = cost_of(world, id, work);
     if (world->work)
         start_item(world, id, work);
-    const kith_ns cost_ns = cost_of(world, id, work);
     peer->work = cost_ns > 0 ? SIM_WORK_OUT : SIM_WORK_IMMEDIATE;
     if (cost_ns == 0)
         return;
@@ -503,7 +328,7 @@ static void check_worker(struct sim_world *world, kith_id peer)
     if (world->peers[peer].item != KITH_WORK_TRAIN &&
         !world->experiment->backend->failed)
         return;
-    const struct kith_worker *worker = sim_job_worker(world, peer);
+    const struct kith_worker *worker = sim_peer_worker(world, peer);
     const char *failed = worker ? kith_worker_failed(worker) : NULL;
     if (failed)
         sim_fail(world, KITH_EPARSE, "peer %u: %s", peer, failed);
@@ -533,7 +358,7 @@ static void join(struct sim_world *world, kith_id peer)
 /* Before anybody looks at vectors: an evaluation, an observer. */
 void sim_work_join_all(struct sim_world *world)
 {
-    KITH_ASSERT(world->work == NULL || world->work->opened);
+    KITH_ASSERT(world->work == NULL || world->work->jobs != NULL);
     for (kith_id peer = 0; world->work && peer < world->peer_count; peer++)
         join(world, peer);
 }
@@ -564,7 +389,7 @@ end_item(struct sim_world *world, kith_id peer)
     join(world, peer);
     struct job *job = &world->work->jobs[peer];
     job->state = JOB_FREE;
-    take_back(world, job->worker);
+    sim_worker_take_back(world, peer);
     if (job->work.kind == KITH_WORK_TRAIN && job->result.finite &&
         !job->result.is_part)
         sim_losses_add(&job->losses, job->result.loss);

@@ -15,7 +15,8 @@
  *   directions.c     when what leaves over them arrives; loss, cuts
  *   full_channel.c   wire `full`: real sessions at both ends
  *   model_copies.c   vectors under way
- *   work_pool.c      work items on a pool of threads
+ *   workers.c        the peers' workers, and the vectors that they are lent
+ *   work_pool.c      their items, on a pool of threads
  *   sim_faults.c     crash, restart, pause, slow, cut
  *   dump.c           models and mixing matrices, for NumPy
  *   timeline.c       what some peers did when, for a viewer
@@ -59,6 +60,7 @@
 #include "sim/trace.h"
 #include "sim/watch.h"
 #include "sim/work_pool.h"
+#include "sim/workers.h"
 
 struct sim_block;
 
@@ -88,6 +90,7 @@ struct sim_world {
     struct sim_hosts *hosts;       /* NULL: nothing computed hinders another */
     struct sim_sharing *sharing;   /* NULL: messages one after another */
     struct sim_channels *channels; /* NULL: wire `sized` */
+    struct sim_workers *workers;
     struct sim_work *work;
     struct sim_ledger *ledger;     /* NULL: nobody asked */
     struct sim_timeline *timeline; /* NULL: nobody asked */

@@ -111,7 +111,7 @@ static enum kith_err open_vectors(struct sim_central *run)
     if (!run->x || !run->y || !run->sum)
         return KITH_ENOMEM;
     for (uint32_t i = 0; i < run->worker_count; i++)
-        run->workers[i].trainer = sim_job_worker(world, i);
+        run->workers[i].trainer = sim_peer_worker(world, i);
     return sim_worker_open(world, 0, &run->server);
 }
 

@@ -20,6 +20,7 @@ copies model_copies
 faults sim_faults
 trace trace
 channels full_channel
+workers workers
 work work_pool
 ledger ledger
 dump dump

@@ -1,0 +1,244 @@
+/* Workers of the peers, and the vectors that they are lent. See workers.h. */
+#include "sim/workers.h"
+
+#include "kith/assert.h"
+#include "kith/node.h"
+#include "sim/world.h"
+
+struct sim_workers {
+    struct kith_worker **each; /* (peers) NULL: it has no process now */
+    /* What steps need while they run, of each thread; NULL: of each peer. */
+    struct kith_worker *lenders[SIM_THREADS_MAX];
+    bool lends;                /* x and snapshots are copies of the pool */
+    bool ready;                /* all were opened: what opens now starts over */
+    struct kith_shares shares; /* whose examples are whose; or nothing */
+};
+
+/* A received vector takes the inbox's place and gives it up to the next one.
+ * What stands there is the simulator's own from the start, and nothing until
+ * something came: a crash, which frees the worker's vectors, takes none with it
+ * that is under way elsewhere, and memory is touched as messages need it. */
+static void empty_inboxes(struct sim_world *world, kith_id peer, bool first)
+{
+    KITH_ASSERT(world->workers->each[peer] != NULL);
+    const struct kith_node_config *config = sim_node_config(world);
+    if (!config->algorithm || config->algorithm->pattern == KITH_PATTERN_NONE)
+        return;
+    struct kith_worker *worker = world->workers->each[peer];
+    const uint32_t edges = kith_node_edges(config, peer);
+    const uint32_t slots = KITH_SLOT_ROUND_EDGES + KITH_SLOTS_PER_EDGE * edges;
+    for (uint32_t slot = 1; slot < slots; slot++) {
+        if (!kith_slot_is_inbox(slot) || !kith_worker_uses(worker, slot))
+            continue;
+        void *vector = kith_worker_swap(worker, slot, NULL);
+        if (!first)
+            sim_copy_release(world, vector);
+    }
+}
+
+/* Those that start over are told that they are alone: memory for all at once
+ * was taken at the beginning. */
+static struct kith_worker_config config_of(const struct sim_world *world,
+                                           kith_id self)
+{
+    KITH_ASSERT(self < world->peer_count);
+    const struct kith_node_config *config = sim_node_config(world);
+    return (struct kith_worker_config){
+        .task = kith_experiment_task(world->experiment, NULL),
+        .backend = world->experiment->backend,
+        .train = world->options.dataset ? &world->options.dataset->train : NULL,
+        .self = self,
+        .steps = world->steps,
+        .edges_max = config->algorithm ? kith_node_edges(config, self) : 0,
+        .peers = world->peer_count,
+        .keeps = true,
+        /* Those that start over find room where they stood. */
+        .together = world->workers->ready ? 1 : world->peer_count,
+        .trainer = world->options.trainer,
+        .shares = world->workers->shares.rows ? &world->workers->shares : NULL,
+    };
+}
+
+static enum kith_err open_worker(struct sim_world *world,
+                                 const struct kith_worker_config *config,
+                                 struct kith_worker **worker)
+{
+    KITH_ASSERT(*worker == NULL);
+    char text[KITH_DATA_ERROR_BYTES] = "";
+    const enum kith_err err = kith_worker_open(config, worker, text);
+    return err == KITH_OK ? err
+                          : sim_fail(world, err, "peer %u: %s", config->self,
+                                     text[0] ? text : kith_err_text(err));
+}
+
+enum kith_err sim_worker_open(struct sim_world *world, kith_id self,
+                              struct kith_worker **worker)
+{
+    const struct kith_worker_config config = config_of(world, self);
+    return open_worker(world, &config, worker);
+}
+
+/* What all have in common: whose examples are whose, and memory for the steps
+ * that run at a time. A central method's gradients stand for longer. A split
+ * that cannot be is each worker's own to refuse. */
+static enum kith_err open_common(struct sim_world *world)
+{
+    struct sim_workers *workers = world->workers;
+    const struct kith_dataset *dataset = world->options.dataset;
+    struct kith_worker_config config = config_of(world, 0);
+    enum kith_err err = KITH_OK;
+    KITH_ASSERT(workers->shares.rows == NULL && !workers->ready);
+    if (dataset && config.task.model->input != KITH_INPUT_NONE &&
+        kith_split_shares(config.task.split, &dataset->train, config.task.seed,
+                          config.peers, &workers->shares) == KITH_ENOMEM)
+        return sim_fail(world, KITH_ENOMEM,
+                        "no memory for whose rows are whose");
+    if (world->central || !kith_worker_may_borrow(&config))
+        return KITH_OK;
+    config = config_of(world, 0);
+    for (unsigned i = 0; i < sim_work_threads(world) && err == KITH_OK; i++)
+        err = open_worker(world, &config, &workers->lenders[i]);
+    /* Sessions write what they open: there each message has its own copy. */
+    workers->lends =
+        err == KITH_OK && !world->channels && kith_worker_may_be_lent(&config);
+    if (workers->lends) {
+        const size_t bytes = kith_worker_vector_bytes(workers->lenders[0]);
+        world->vector_bytes =
+            bytes > world->vector_bytes ? bytes : world->vector_bytes;
+    }
+    return err;
+}
+
+/* ---- vectors of the pool, where workers stand in them */
+
+/* What this item may need; false: there is no memory for it, and the run has
+ * failed. */
+bool sim_worker_lend(struct sim_world *world, kith_id peer,
+                     const struct kith_work *work)
+{
+    struct kith_worker *worker = world->workers->each[peer];
+    const unsigned wanted = kith_worker_wants(worker, work);
+    KITH_ASSERT(wanted == 0 || world->workers->lends);
+    for (unsigned i = 0; i < wanted; i++) {
+        void *vector = sim_copy_take(world);
+        if (!vector)
+            return false;
+        kith_worker_lend(worker, vector);
+    }
+    return true;
+}
+
+void sim_worker_take_back(struct sim_world *world, kith_id peer)
+{
+    struct kith_worker *worker = world->workers->each[peer];
+    KITH_ASSERT(worker != NULL);
+    void *vector;
+    while ((vector = kith_worker_left(worker)) != NULL)
+        sim_copy_release(world, vector);
+}
+
+/* Whose exchange is over stands in no snapshot and reads no inbox any more. An
+ * item that a thread may be running is waited for: the next step asks again. */
+void sim_worker_settle(struct sim_world *world, kith_id peer)
+{
+    KITH_ASSERT(world->workers && peer < world->peer_count);
+    struct kith_worker *worker = world->workers->each[peer];
+    const struct kith_node *node = sim_node_at(world, peer);
+    if (!world->workers->lends || (sim_work_threads(world) > 1 &&
+                                   world->peers[peer].work != SIM_WORK_NONE))
+        return;
+    for (uint32_t slot = 1; slot < KITH_SLOT_ROUND_SENT; slot++) {
+        if (!kith_worker_uses(worker, slot) || kith_node_needs(node, slot))
+            continue;
+        if (kith_slot_is_inbox(slot))
+            sim_copy_release(world, kith_worker_swap(worker, slot, NULL));
+        else
+            kith_worker_end_slot(worker, slot);
+    }
+    sim_worker_take_back(world, peer);
+}
+
+/* A peer's vectors are made anew from the seed; what it goes on from is written
+ * into them afterwards. */
+enum kith_err sim_worker_begin(struct sim_world *world, kith_id peer)
+{
+    KITH_ASSERT(peer < world->peer_count);
+    struct sim_workers *workers = world->workers;
+    KITH_ASSERT(workers->each[peer] == NULL);
+    struct kith_worker_config config = config_of(world, peer);
+    config.lender = workers->lenders[0];
+    if (workers->lends && !(config.x = sim_copy_take(world)))
+        return KITH_ENOMEM;
+    const enum kith_err err = open_worker(world, &config, &workers->each[peer]);
+    if (err == KITH_OK)
+        empty_inboxes(world, peer, true);
+    return err;
+}
+
+/* Its inboxes are copies of the pool: they go back before the worker frees what
+ * is its own. */
+void sim_worker_end(struct sim_world *world, kith_id peer)
+{
+    KITH_ASSERT(peer < world->peer_count);
+    struct sim_workers *workers = world->workers;
+    struct kith_worker *worker = workers->each[peer];
+    sim_copy_forget(world, peer);
+    if (!worker)
+        return;
+    empty_inboxes(world, peer, false);
+    for (uint32_t slot = 0; workers->lends && slot <= KITH_SLOT_ROUND_SENT;
+         slot++)
+        if (!kith_slot_is_inbox(slot))
+            kith_worker_end_slot(worker, slot);
+    sim_worker_take_back(world, peer);
+    kith_worker_close(worker);
+    workers->each[peer] = NULL;
+}
+
+bool sim_workers_lend(const struct sim_world *world)
+{
+    KITH_ASSERT(world->workers != NULL);
+    return world->workers->lends;
+}
+
+struct kith_worker *sim_peer_worker(const struct sim_world *world, kith_id peer)
+{
+    KITH_ASSERT(peer < world->peer_count);
+    return world->workers ? world->workers->each[peer] : NULL;
+}
+
+struct kith_worker *const *sim_workers_lenders(const struct sim_world *world)
+{
+    KITH_ASSERT(world->workers != NULL);
+    return world->workers->lenders;
+}
+
+/* Memory for all at once was taken. */
+void sim_workers_ready(struct sim_world *world)
+{
+    KITH_ASSERT(!world->workers->ready);
+    world->workers->ready = true;
+}
+
+enum kith_err sim_workers_open(struct sim_world *world)
+{
+    KITH_ASSERT(world->workers == NULL);
+    if (world->dim == 0)
+        return KITH_OK;
+    struct sim_workers *workers = sim_alloc(world, 1, sizeof *workers);
+    if (!workers)
+        return KITH_ENOMEM;
+    world->workers = workers;
+    workers->each = sim_alloc(world, world->peer_count, sizeof *workers->each);
+    return workers->each ? open_common(world) : KITH_ENOMEM;
+}
+
+/* After those that borrow. */
+void sim_workers_close(struct sim_world *world)
+{
+    struct sim_workers *workers = world->workers;
+    for (unsigned i = 0; workers && i < SIM_THREADS_MAX; i++)
+        kith_worker_close(workers->lenders[i]);
+    if (workers)
+        kith_shares_free(&workers->shares);
+}
