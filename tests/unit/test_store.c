@@ -393,7 +393,7 @@ static void test_json(void **state)
              "\"wall_s\": 0.25, \"events\": null, \"steps\": 9, "
              "\"samples\": 144, "
              "\"accuracy\": {\"averaged\": 0.75, \"mean\": null, "
-             "\"worst\": null}, "
+             "\"worst\": null, \"peers\": 0, \"mean_error\": null}, "
              "\"loss\": {\"averaged\": null, \"mean\": null, "
              "\"worst\": null}, \"consensus_distance\": 0, "
              "\"correlation\": {\"last\": 1, \"lowest\": 0.5}, "

@@ -96,7 +96,9 @@ static json_t *collect(const struct kith_experiment *experiment,
     REAL(accuracy.worst);
     kith_json_set_whole(pairs, "accuracy.peers", summary->scored.peers);
     kith_json_set_real(pairs, "accuracy.mean_error",
-                       summary->scored.accuracy_error);
+                       summary->scored.peers > 0
+                           ? summary->scored.accuracy_error
+                           : (double)NAN);
     REAL(loss.averaged);
     REAL(loss.mean);
     REAL(loss.worst);
