@@ -1,6 +1,7 @@
 """Attacks on the protocol itself: what attacks.py has in its table."""
 import asyncio
 import dataclasses
+import itertools
 import os
 import struct
 
@@ -189,12 +190,15 @@ async def speak(member, rank, hello, source=None):
         channel.close()
 
 
+INCARNATIONS = itertools.cycle((2**32 - 1, 0, 1, 2, 7))
+
+
 async def rejoin(member, rank):
     """As an incarnation of its choice, in a round of its choice."""
     dice = member.dice
     number = dice.choice((0, member.number() + 1000, 2**40, 2**63))
-    hello = dataclasses.replace(
-        member.hello, incarnation=dice.choice((0, 1, 2, 7, 2**32 - 1)))
+    # In turn: a draw may leave one out for as long as the attack lasts.
+    hello = dataclasses.replace(member.hello, incarnation=next(INCARNATIONS))
     channel, _ = await member.connect(rank, hello)
     for kind in (Kind.PROBE, Kind.BYE, Kind.READY, Kind.REQUEST, Kind.PROBE):
         channel.send(m.control(Header(
