@@ -174,8 +174,10 @@ void *sim_copy_slot(struct sim_world *world, kith_id peer, uint32_t slot,
 {
     KITH_ASSERT(bytes <= world->vector_bytes);
     void *vector = kith_worker_slot(sim_peer_worker(world, peer), slot);
-    if (sim_workers_lend(world))
+    if (sim_workers_lend(world)) {
+        KITH_ASSERT(vector && slot < KITH_SLOT_ROUND_EDGES);
         return sim_copy_hold(vector);
+    }
     void **place = shared_place(world, peer, slot);
     if (!place)
         return sim_copy_of(world, vector, bytes);

@@ -95,7 +95,7 @@ static enum kith_err open_common(struct sim_world *world)
                         "no memory for whose rows are whose");
     if (world->central || !kith_worker_may_borrow(&config))
         return KITH_OK;
-    config = config_of(world, 0);
+    config = config_of(world, 0); /* with its shares */
     for (unsigned i = 0; i < sim_work_threads(world) && err == KITH_OK; i++)
         err = open_worker(world, &config, &workers->lenders[i]);
     /* Sessions write what they open: there each message has its own copy. */

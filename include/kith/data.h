@@ -202,8 +202,8 @@ KITH_MUST_CHECK enum kith_err kith_split_parse(const char *text,
  * of a seed (stream SPLIT). Every peer gets at least one; every example goes to
  * exactly one peer (classes(k): where k * peers < classes, examples of unused
  * classes are left out). KITH_EINVAL: fewer examples than peers, k above the
- * classes there are, or a split by class of tokens. O(examples + classes peers)
- * time. Test: unit/test_split.c */
+ * classes there are, or a split by class of tokens. O(classes (examples +
+ * peers)) time. Test: unit/test_split.c */
 struct kith_shares {
     uint32_t *rows; /* peer 0's, ascending, then peer 1's, ... */
     size_t *first;  /* (peers + 1) of each peer's in rows */
