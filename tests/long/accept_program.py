@@ -10,11 +10,13 @@ without faults, and averaged accuracy is within 1.0 point of it. A step lasts
 STEP_MS (45), so that all processes and the lab have at most 60 % of the CPUs.
 
 cost: training with `every: 10` of 25 million parameters (program_cost.py), two
-peers that compute all the time, ten pairs of spans of SPAN (20) seconds with
-step() and without: at most 3 % more of a step's wall and CPU time than what
-kith's own threads and step() itself have of the CPU. Spans tell no less apart
-than the machine's other work moves them; the CPU time of training alone, by the
-median of a span's steps, is the steadiest of the three.
+peers that compute all the time, PAIRS (40) spans of SPAN (6) seconds with
+step() and as many without: at most 3 % more of a step's wall and CPU time than
+what kith's own threads and step() itself have of the CPU. A span with step() is
+compared with the mean of those before and after it, so that what drifts slower
+than a span cancels; printed are the median and an interval that holds it with
+95 %. The CPU time of training alone, by the median of a span's steps, is the
+steadiest of the three.
 
     accept_program.py [learn] [killed] [cost]
 
@@ -34,7 +36,8 @@ from engine_twin import first_weights
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 STEP_MS = float(os.environ.get("STEP_MS", "45"))
-SPAN, PAIRS = float(os.environ.get("SPAN", "20")), 10
+SPAN = float(os.environ.get("SPAN", "6"))
+PAIRS = int(os.environ.get("PAIRS", "40"))
 PEERS, STEPS = 8, 5 * 60000 // (8 * 16)
 CRASHED, KILLED = 2, 5  # the first comes back
 
@@ -143,7 +146,8 @@ def killed(table):
 
 
 def spans(table):
-    """Of each span of rank 0, {with: [(wall, CPU, own, training) of a step]}."""
+    """Of each span of rank 0 in turn: [with, wall, CPU, own, training] of a
+    step."""
     path = write("program-cost.yaml",
                  f'name: program-cost\npeers: 2\nstop: {{time: '
                  f'{2 * PAIRS * SPAN:.0f}s}}\nmodel: {{kind: program, run: "'
@@ -153,35 +157,44 @@ def spans(table):
     result = kith("lab", path)
     print(f"  load {os.getloadavg()[0]:.1f}", flush=True)
     table.note("exchanges done", result["exchanges"]["done"])
-    told = {0: [], 1: []}
     said = glob.glob(result["database"][:-len(".db")] + ".peer-0.out")
     with open(said[0], encoding="utf-8") as file:
         for line in file:
             called, steps, *seconds, training = map(float, line.split())
-            told[called].append([value / steps for value in seconds] +
-                                [training])
-    return told
+            yield [called, *(value / steps for value in seconds), training]
+
+
+def median_within(shares):
+    """Median, and the order statistics that hold that of all with 95 %."""
+    ordered, count = sorted(shares), len(shares)
+    edge = max(0, int(count / 2 - 0.98 * count ** 0.5))
+    return (statistics.median(shares), ordered[edge],
+            ordered[count - 1 - edge])
 
 
 def cost(table):
-    told = spans(table)
-    assert min(map(len, told.values())) >= 3, told
+    told = list(spans(table))
     extra = {"wall": [], "CPU": [], "training's CPU": []}
-    for ours, bare in zip(told[1], told[0]):
-        extra["wall"].append((ours[0] - bare[0] - ours[2]) / bare[0])
-        extra["CPU"].append((ours[1] - bare[1] - ours[2]) / bare[1])
-        extra["training's CPU"].append(ours[3] / bare[3] - 1)
-    for what, column in (("wall", 0), ("CPU", 1), ("training's CPU", 3)):
+    for before, ours, after in zip(told, told[1:], told[2:]):
+        if (before[0], ours[0], after[0]) != (0, 1, 0):
+            continue
+        bare = [(a + b) / 2 for a, b in zip(before, after)]
+        extra["wall"].append((ours[1] - bare[1] - ours[3]) / bare[1])
+        extra["CPU"].append((ours[2] - bare[2] - ours[3]) / bare[2])
+        extra["training's CPU"].append(ours[4] / bare[4] - 1)
+    assert len(extra["wall"]) >= PAIRS / 2, told
+    for what, column in (("wall", 1), ("CPU", 2), ("training's CPU", 4)):
         table.note(f"a step, {what}, ms: without, with", ", ".join(
-            f"{1e3 * statistics.median(span[column] for span in told[c]):.1f}"
-            for c in (0, 1)))
+            "{:.1f}".format(1e3 * statistics.median(
+                span[column] for span in told if span[0] == called))
+            for called in (0, 1)))
     table.note("kith's own CPU of a step, ms", "{:.1f}".format(
-        1e3 * statistics.median(span[2] for span in told[1])))
+        1e3 * statistics.median(span[3] for span in told if span[0] == 1)))
     for what, shares in extra.items():
+        middle, least, most = median_within(shares)
         table.add(f"{what} time beyond it, of a step", "<= 3 %",
-                  f"{100 * statistics.median(shares):+.1f} % "
-                  f"[{100 * min(shares):+.1f}..{100 * max(shares):+.1f}]",
-                  statistics.median(shares) <= 0.03)
+                  f"{100 * middle:+.1f} % [{100 * least:+.1f}.."
+                  f"{100 * most:+.1f}] of {len(shares)}", middle <= 0.03)
 
 
 def main():
