@@ -199,6 +199,13 @@ static bool open_experiment(struct simulation *simulation, const char *measured)
     else if (!kith_program_fit(experiment, given->experiment, given->count,
                                false, why))
         (void)FAIL(simulation, "%s", why);
+    else if (!measures && experiment->compute.step_ns == 0)
+        (void)FAIL(simulation,
+                   "compute.step: not given, and virtual time needs what a "
+                   "step takes; add `compute: {step: 5ms}` to %.300s, or have "
+                   "it measured: calibrate=True (calibrates of struct "
+                   "kith_simulation)",
+                   given->experiment);
     else if (!measures) {
         experiment->model_config.buffers = (uint32_t)given->buffers;
         return true;

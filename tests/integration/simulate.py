@@ -69,7 +69,7 @@ def run(make, **options):
 def raises(kind, what, make=Softmax, **options):
     try:
         kith.simulate(make, options.pop("experiment", EXPERIMENT),
-                      folder=None, **options)
+                      **{"folder": None, **options})
     except kind as error:
         print(f"expected: {kind.__name__} {what}; measured: {error}")
         assert what in str(error)
@@ -138,6 +138,10 @@ raises(kith.Error, "peer 1: found 651 values", Grows)
 raises(kith.Error, "gossip.algorithm: gt does not work",
        settings=["gossip={algorithm: gt, topology: ring}"])
 raises(kith.Error, "compute.step: not given", settings=["compute={}"])
+before = os.listdir(FOLDER)
+raises(kith.Error, "calibrate=True", folder=FOLDER,
+       settings=["compute={}", "faults=[]", "assert=[]"])
+assert os.listdir(FOLDER) == before  # no database of a run that never was
 raises(ValueError, "embedded null byte", settings=["seed=1\0, 2"])
 measured, _ = run(Softmax, folder=FOLDER, calibrate=True,
                   settings=["compute={}", "faults=[]", "assert=[]"])
