@@ -32,11 +32,28 @@ def _close_all():
 
 
 def _pass_on(own, log, line):
-    peer = own()
+    """Without a log what went wrong is for the loop's next step() to say."""
+    peer, text = own(), line.decode(errors="replace")
     if peer is not None:
         peer._log_thread = threading.get_ident()
+        if log is None and text.startswith("save-failed "):
+            peer._trouble = text
     del peer
-    log(line.decode(errors="replace"))
+    if log is not None:
+        log(text)
+
+
+class _Attached:
+    """What attach() gives: remove() ends it."""
+
+    def __init__(self, peer, handle):
+        self._peer, self._handle = weakref.ref(peer), handle
+
+    def remove(self):
+        self._handle.remove()
+        peer = self._peer()
+        if peer is not None and peer._attached is self:
+            peer._attached = None
 
 
 def _count(samples):
@@ -74,6 +91,8 @@ class Peer:
     """
 
     _peer = None  # of one that was never opened, too
+    _trouble = None  # a line of kith's own thread, to be told
+    _attached = None
 
     def __init__(self, model, peer_file=None, *, params=None, start="auto",
                  load=None, timeout=30.0, log=None):
@@ -92,8 +111,8 @@ class Peer:
         say = LOG(lambda _, line: _pass_on(own, log, line))
         self._log = say  # lives as long as the peer
         options = Options(ctypes.sizeof(Options), START[start],
-                          say if log else LOG(), None, self._vectors.base,
-                          self._vectors.memory, 0, self._vectors.stream)
+                          say, None, self._vectors.base, self._vectors.memory,
+                          0, self._vectors.stream)
         error = ctypes.create_string_buffer(ERROR_BYTES)
         self._timeout = timeout
         self._samples = 0  # of a step, as kith knows it
@@ -170,6 +189,17 @@ class Peer:
         arrays of the same library; what is donated is copied, for kith may
         still read it. Else True; False, and `late` of any: the method's wait
         ran into the timeout, and goes on with the next call."""
+        if self._attached is not None:
+            raise Error("step(): attach() calls it after each step of the "
+                        "optimiser, and a step would count twice; leave one of "
+                        "the two out")
+        return self._step(given, loss, samples)
+
+    def _step(self, given=None, loss=math.nan, samples=0):
+        if self._trouble is not None:
+            line, self._trouble = self._trouble, None
+            warnings.warn(f"kith could not save: {line}; training goes on",
+                          RuntimeWarning, stacklevel=3)
         with self._call() as peer:
             if samples != self._samples:
                 lib().kith_samples(peer, _count(samples))
@@ -240,11 +270,19 @@ class Peer:
                     self._failed()
 
     def attach(self, optimizer):
-        """step() after each of the optimiser's own, until the share is done or
-        close(); its closure's loss, if there is one, is not known here."""
-        return optimizer.register_step_post_hook(
+        """step() after each of the optimiser's own, until the share is done,
+        close(), or remove() of what this returns; its closure's loss, if there
+        is one, is not known here. Of several optimisers that step in turn the
+        last one: a step counts once."""
+        if self._attached is not None:
+            raise Error("attach(): this peer is attached already, and a step "
+                        "would count twice; of several optimisers attach the "
+                        "one that steps last, or remove() what the first "
+                        "attach() returned")
+        self._attached = _Attached(self, optimizer.register_step_post_hook(
             lambda *_: None if self.over or self._peer is None
-            else self.step())
+            else self._step()))
+        return self._attached
 
     @property
     def stats(self):

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import warnings
 
 import kith
@@ -61,6 +62,40 @@ with peer() as own:
     told("stays in its process", lambda: copy.deepcopy(own), TypeError)
 told("this peer is closed", lambda: own.step(0.5))
 
+
+# A step that would count twice.
+class Optimiser:
+    """PyTorch's hooks behind a step."""
+
+    def __init__(self):
+        self.hooks = []
+
+    def register_step_post_hook(self, hook):
+        self.hooks.append(hook)
+        return self
+
+    def remove(self):
+        self.hooks.pop()
+
+    def step(self):
+        for hook in self.hooks:
+            hook(self, (), {})
+
+
+with peer() as own:
+    one, other = Optimiser(), Optimiser()
+    attached = own.attach(one)
+    told("a step would count twice; of several", lambda: own.attach(other))
+    told("leave one of the two out", lambda: own.step(0.5))
+    one.step()
+    assert own.stats["steps"] == 1 and not other.hooks
+    attached.remove()
+    one.step()
+    own.step(0.5)
+    own.attach(other)
+    other.step()
+    assert own.stats["steps"] == 3
+
 # Memory that is not what it was is not read.
 grown = numpy.zeros(8, "f")
 taken = Vectors([grown])
@@ -115,6 +150,23 @@ for expected in [], ["the share of steps was done before"]:
         x += 1
         own.step(0.5)
     own.close()
+
+# A save of the file's that fails: nobody has given a log, the loop warns, and
+# close(), whose own fails too, raises.
+FOLDER = os.path.join(os.path.dirname(FILE), "often")
+own = peer(x := numpy.zeros(9, "f"), FILE.replace("at-once", "often"))
+os.rename(FOLDER, FOLDER + ".away")
+with open(FOLDER, "w", encoding="utf-8"), \
+        warnings.catch_warnings(record=True) as found:
+    warnings.simplefilter("always")
+    while not found:
+        x += 1
+        own.step(0.5)
+        time.sleep(0.01)
+print(" ", found[0].message)
+assert "kith could not save: save-failed" in str(found[0].message), found
+assert found[0].filename == __file__
+told("save", own.close)
 
 # A model that has diverged: stats have it, the save before stays, and close()
 # says so.

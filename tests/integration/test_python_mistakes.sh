@@ -16,6 +16,10 @@ sed '/^wait/d' "$scratch/0/peer.yaml" >"$scratch/0/at-once.yaml"
 sed 's/pair.yaml/short.yaml/; s/^save: .*/save: short/' \
     "$scratch/0/at-once.yaml" >"$scratch/0/short.yaml"
 sed 's/: 1000}/: 40}/' "$scratch/pair.yaml" >"$scratch/short.yaml"
+sed 's/pair.yaml/often.yaml/; s/^save: .*/save: often/' \
+    "$scratch/0/at-once.yaml" >"$scratch/0/often.yaml"
+printf '%s\n' "save: 100ms" | cat "$scratch/pair.yaml" - \
+    >"$scratch/often.yaml"
 printf '%s\n' "name: four" "peers: 4" "stop: {steps: 20}" \
     "model: {kind: program}" "compute: {step: 80ms}" \
     "gossip: {algorithm: adpsgd, every: 2}" >"$scratch/four.yaml"
