@@ -124,6 +124,7 @@ UNIT = \
   tests/unit/test_pieces \
   tests/unit/test_plan \
   tests/unit/test_plan_batch \
+  tests/unit/test_plan_memory \
   tests/unit/test_plan_simulated \
   tests/unit/test_pool \
   tests/unit/test_products \
@@ -664,6 +665,12 @@ tests_unit_test_sim_faults_SOURCES = tests/unit/test_sim_faults.c $(SIMULATE)
 tests_unit_test_sim_flows_SOURCES = tests/unit/test_sim_flows.c $(TRACED)
 tests_unit_test_sim_hosts_SOURCES = tests/unit/test_sim_hosts.c $(TRACED)
 tests_unit_test_sim_memory_SOURCES = tests/unit/test_sim_memory.c $(SIMULATE)
+# What it opens is counted.
+tests_unit_test_plan_memory_SOURCES = tests/unit/test_plan_memory.c \
+  src/cli/plan_memory.c
+tests_unit_test_plan_memory_LDFLAGS = $(AM_LDFLAGS) \
+  -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc \
+  -Wl,--wrap=free,--wrap=mmap,--wrap=munmap
 tests_unit_test_plan_simulated_SOURCES = \
   tests/unit/test_plan_simulated.c $(SIMULATE)
 tests_unit_test_sim_network_SOURCES = tests/unit/test_sim_network.c $(TRACED)

@@ -40,6 +40,11 @@ KITH_MUST_CHECK enum kith_err
 kith_loader_open(const struct kith_loader_config *config,
                  struct kith_loader **loader, char *error);
 void kith_loader_close(struct kith_loader *loader);
+/* Bytes that its batches take, as kith_loader_open takes them: of `features`
+ * values or tokens an example. Test: unit/test_plan_memory.c */
+size_t kith_loader_bytes(enum kith_input input, size_t features,
+                         const struct kith_backend *backend, size_t batch,
+                         bool ahead);
 
 /* The next batch: inputs, labels and rows are set, on the backend (labels and
  * tokens too), valid until the call after next. */

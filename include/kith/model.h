@@ -210,6 +210,12 @@ kith_graph_open(const struct kith_model *model,
                 const struct kith_graph_options *options,
                 struct kith_graph **network, char *error);
 void kith_graph_close(struct kith_graph *network);
+/* A network without its memory: it has a layout and bytes, and runs nothing. */
+KITH_MUST_CHECK enum kith_err
+kith_graph_plan(const struct kith_model *model,
+                const struct kith_model_config *config,
+                const struct kith_graph_options *options,
+                struct kith_graph **network, char *error);
 /* What kith_graph_bytes() would be, without taking them.
  * Test: unit/test_model.c */
 KITH_MUST_CHECK enum kith_err kith_graph_measure(

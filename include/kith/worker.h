@@ -175,17 +175,22 @@ void *kith_worker_left(struct kith_worker *worker);
 /* Layers whose norms were found here, of LARS in parts; 0 where there are none.
  */
 uint64_t kith_worker_norms_found(const struct kith_worker *worker);
-/* Bytes that kith_worker_open takes for exchanges, beside x and what training
- * needs. On the host pages that no exchange touches are address space alone. */
+/* Bytes that kith_worker_open takes, but for the list of its examples. On the
+ * host pages that no exchange touches are address space alone. */
 struct kith_worker_memory {
     size_t slots;     /* snapshots and inboxes */
     size_t wire;      /* of a format that packs: values while an item runs; of a
                          modular one rounded snapshots and grids, too */
     size_t algorithm; /* its own vectors, those for neighbours, scratch */
+    size_t training;  /* x, the gradient, z, the optimiser's, the last good
+                         model; what the guard knows, or where that is more the
+                         starting values, in float64 while it opens */
+    size_t batch;     /* activations and examples of training->batch; examples
+                         alone where the backend is not here */
 };
 /* Asks the functions that open does, and takes none of it; config->train is not
  * looked at. KITH_ENOMEM.
- * Test: unit/test_worker.c */
+ * Test: unit/test_worker.c, unit/test_plan_memory.c */
 KITH_MUST_CHECK enum kith_err
 kith_worker_measure(const struct kith_worker_config *config,
                     struct kith_worker_memory *memory);

@@ -294,11 +294,10 @@ cli_command_run kith_cli_list_exchanges;
 /* Bytes of its messages: where some rounds carry slices, the mean of a period.
  */
 double kith_cli_message_bytes(const struct kith_node_config *config);
-/* What exchanges take of the peer with the most neighbours. */
-KITH_MUST_CHECK enum kith_err
-kith_cli_exchange_memory(const struct kith_experiment *experiment,
-                         const struct kith_node_config *config,
-                         struct kith_worker_memory *memory);
+/* What the peer with the most neighbours opens, to be measured. */
+struct kith_worker_config
+kith_cli_busiest_worker(const struct kith_experiment *experiment,
+                        const struct kith_node_config *config);
 /* list_balance.c: kith list balance MODEL|FILE.yaml [PEERS]. */
 cli_command_run kith_cli_list_balance;
 /* list_manifest.c: kith list manifest PATH FILE. */

@@ -109,14 +109,15 @@ double kith_cli_message_bytes(const struct kith_node_config *config)
     return sum / (double)period;
 }
 
-enum kith_err kith_cli_exchange_memory(const struct kith_experiment *experiment,
-                                       const struct kith_node_config *config,
-                                       struct kith_worker_memory *memory)
+struct kith_worker_config
+kith_cli_busiest_worker(const struct kith_experiment *experiment,
+                        const struct kith_node_config *config)
 {
     struct kith_worker_config worker = {
         .task = kith_experiment_task(experiment, NULL),
         .backend = experiment->backend,
-        .peers = experiment->peers};
+        .peers = experiment->peers,
+        .ahead = true};
     for (kith_id peer = 0; peer < experiment->peers; peer++) {
         const uint32_t edges = kith_node_edges(config, peer);
         if (edges >= worker.edges_max) {
@@ -124,7 +125,7 @@ enum kith_err kith_cli_exchange_memory(const struct kith_experiment *experiment,
             worker.edges_max = edges;
         }
     }
-    return kith_worker_measure(&worker, memory);
+    return worker;
 }
 
 /* What all cells of an algorithm have in common. */
@@ -152,8 +153,11 @@ static enum kith_err measure_cell(const struct kith_experiment *experiment,
     struct kith_worker_memory memory;
     enum kith_err err =
         kith_experiment_node_config(experiment, 1, &topology, &config);
-    if (err == KITH_OK)
-        err = kith_cli_exchange_memory(experiment, &config, &memory);
+    if (err != KITH_OK)
+        return err;
+    const struct kith_worker_config worker =
+        kith_cli_busiest_worker(experiment, &config);
+    err = kith_worker_measure(&worker, &memory);
     if (err != KITH_OK)
         return err;
     set_common(entry, experiment, &config, &memory);

@@ -43,6 +43,7 @@ libkith_cli_a_SOURCES = \
   src/cli/plan_facts.c \
   src/cli/plan_figures.c \
   src/cli/plan_measure.c \
+  src/cli/plan_memory.c \
   src/cli/resume.c \
   src/cli/run_open.c \
   src/cli/suite_speed.c \

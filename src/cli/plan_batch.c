@@ -1,6 +1,7 @@
 /* The batch of kith plan: of those that were measured, the least time of an
  * epoch within memory, by the minibatch procedure of kith/plan.h. Its one layer
  * has one way, the fastest threads of those that were measured at a batch. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "kith/optimiser.h"
@@ -51,10 +52,9 @@ enum kith_err kith_cli_plan_batch(const struct plan_facts *facts,
         .cap =
             facts->memory_bytes > 0 ? facts->memory_bytes : KITH_PLAN_BYTES_MAX,
         .sample_bytes = facts->example_bytes,
-        .fixed_bytes = (2 + experiment->train.optimiser->state_vectors) *
-                           facts->exchange.model_bytes +
-                       (double)(facts->held.algorithm + facts->held.slots +
-                                facts->held.wire),
+        .fixed_bytes = kith_cli_plan_held(&facts->held) -
+                       fmin((double)facts->held.batch,
+                            experiment->train.batch * facts->example_bytes),
         .examples = EXAMPLES,
         .layers = 1,
         .width = 1,

@@ -10,11 +10,13 @@
  * that is there and no machine's stays. 0, or an exit code. plan_measure.c */
 int kith_cli_plan_measure(const struct cli_arguments *arguments,
                           struct kith_experiment *experiment, const char *path);
-/* Bytes of memory that one more example of a batch takes; 0: the model has no
- * network. KITH_ENOMEM and the like. plan_measure.c */
+/* Bytes of memory that one more example of a batch takes, between the file's
+ * batch and twice that; 0: the model has no network. KITH_ENOMEM and the like.
+ * plan_memory.c */
 KITH_MUST_CHECK enum kith_err
-kith_cli_example_bytes(const struct kith_experiment *experiment,
-                       uint64_t *bytes, char *error);
+kith_cli_example_bytes(const struct kith_experiment *experiment, double *bytes);
+/* All of it. */
+double kith_cli_plan_held(const struct kith_worker_memory *held);
 
 #define PLAN_NOTES_MAX 8u
 
@@ -31,8 +33,10 @@ struct plan_facts {
     double chance;     /* that one which is due is begun */
     bool is_exclusive; /* one exchange at a time, begun by chance alone */
     bool is_waiting;   /* a step waits for an exchange that is late */
-    struct kith_worker_memory held;
+    struct kith_worker_config worker; /* of the peer with most neighbours */
+    struct kith_worker_memory held;   /* by it */
     double example_bytes;
+    bool example_is_own; /* not another one, of the machine's file */
     const char *step_from, *rate_from; /* words */
     /* What is missing or assumed, and what to do about it. */
     char notes[PLAN_NOTES_MAX][256];
@@ -45,6 +49,9 @@ int kith_cli_plan_facts(const struct cli_arguments *arguments,
                         struct plan_facts *facts);
 void kith_cli_plan_note(struct plan_facts *facts, const char *format, ...)
     KITH_PRINTF(2, 3);
+
+/* The largest batch in facts->memory_bytes; 0: none. plan_memory.c */
+double kith_cli_largest_batch(const struct plan_facts *facts);
 
 /* The best of the machine's batches. KITH_ENOMEM, or what
  * kith_plan_minibatch() says; facts->machine is there. plan_batch.c */

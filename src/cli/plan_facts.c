@@ -100,25 +100,30 @@ static int take_bytes(const struct cli_arguments *arguments,
     const struct kith_experiment *experiment = facts->experiment;
     struct kith_topology topology;
     struct kith_node_config config;
-    char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
-    uint64_t example_bytes = 0;
     enum kith_err err =
         kith_experiment_node_config(experiment, 1, &topology, &config);
+    if (err == KITH_OK) {
+        facts->worker = kith_cli_busiest_worker(experiment, &config);
+        err = kith_worker_measure(&facts->worker, &facts->held);
+    }
     if (err == KITH_OK)
-        err = kith_cli_exchange_memory(experiment, &config, &facts->held);
+        err = kith_cli_example_bytes(experiment, &facts->example_bytes);
     if (err != KITH_OK)
         return kith_cli_check(arguments, err, kith_err_text(err));
+    if (experiment->backend->missing() != NULL)
+        kith_cli_plan_note(facts,
+                           "backend %s is not here: `memory` is without the "
+                           "activations of a batch",
+                           experiment->backend->name);
     facts->exchange.model_bytes = (double)config.model_bytes;
     facts->message_bytes = kith_cli_message_bytes(&config);
     facts->exchange.share = facts->message_bytes / facts->exchange.model_bytes;
     take_pattern(&config, facts);
-    if (facts->machine != NULL && facts->machine->example_bytes > 0) {
+    const double own = facts->example_bytes;
+    if (facts->machine != NULL && facts->machine->example_bytes > 0)
         facts->example_bytes = (double)facts->machine->example_bytes;
-        return KITH_EXIT_OK;
-    }
-    err = kith_cli_example_bytes(experiment, &example_bytes, error);
-    facts->example_bytes = (double)example_bytes;
-    return kith_cli_check(arguments, err, error);
+    facts->example_is_own = fabs(facts->example_bytes - own) < 1;
+    return KITH_EXIT_OK;
 }
 
 /* The machine's median, no shorter than the file's compute.step. */

@@ -263,23 +263,29 @@ static int add_memory(struct planning *all)
 {
     const struct plan_facts *facts = all->facts;
     const struct kith_experiment *experiment = facts->experiment;
-    struct kith_plan_memory memory = {
-        .cap = facts->memory_bytes,
-        .model_bytes = facts->exchange.model_bytes,
-        .copies = 2 + experiment->train.optimiser->state_vectors,
-        .state_bytes = (double)facts->held.algorithm,
-        .slot_bytes = (double)(facts->held.slots + facts->held.wire),
-        .sample_bytes = facts->example_bytes};
-    const double taken = memory.copies * memory.model_bytes +
-                         memory.state_bytes + memory.slot_bytes +
-                         experiment->train.batch * memory.sample_bytes;
-    add(all, "memory", taken, PLAN_BYTES,
-        "G6: %g models, %.3g of messages, %.3g of the method, batch %u",
-        memory.copies, memory.slot_bytes / memory.model_bytes,
-        memory.state_bytes / memory.model_bytes, experiment->train.batch);
-    if (memory.cap <= 0)
+    const struct kith_worker_memory *held = &facts->held;
+    const double model = facts->exchange.model_bytes;
+    add(all, "memory", kith_cli_plan_held(held), PLAN_BYTES,
+        "G6: %.3g models to train, %.3g of messages, %.3g of the method; "
+        "%.4g MB for a batch of %u",
+        (double)held->training / model,
+        (double)(held->slots + held->wire) / model,
+        (double)held->algorithm / model, 1e-6 * (double)held->batch,
+        experiment->train.batch);
+    if (facts->memory_bytes <= 0)
         return KITH_EXIT_OK;
     struct kith_plan_bound bound;
+    const double copies = 2 + experiment->train.optimiser->state_vectors;
+    const struct kith_plan_memory memory = {
+        .cap = facts->memory_bytes,
+        .model_bytes = model,
+        .copies = copies,
+        .state_bytes = (double)held->algorithm +
+                       fmax(0, (double)held->training - copies * model),
+        .slot_bytes = (double)(held->slots + held->wire) +
+                      fmax(0, (double)held->batch - experiment->train.batch *
+                                                        facts->example_bytes),
+        .sample_bytes = facts->example_bytes};
     const enum kith_err err = kith_plan_memory(&memory, &bound, all->error);
     if (err == KITH_ELIMIT)
         return kith_cli_fail(all->arguments, KITH_EXIT_RESOURCES, "--%s",
@@ -287,8 +293,9 @@ static int add_memory(struct planning *all)
     if (err != KITH_OK)
         return fail(all);
     if (memory.sample_bytes > 0)
-        add(all, "batch_max", bound.batch, PLAN_COUNT,
-            "G6: examples whose activations --memory still holds");
+        add(all, "batch_max",
+            facts->example_is_own ? kith_cli_largest_batch(facts) : bound.batch,
+            PLAN_COUNT, "G6: examples of a step that --memory still holds");
     return KITH_EXIT_OK;
 }
 

@@ -19,29 +19,6 @@ struct file_text {
     size_t at;
 };
 
-enum kith_err kith_cli_example_bytes(const struct kith_experiment *experiment,
-                                     uint64_t *bytes, char *error)
-{
-    size_t sizes[2] = {0, 0};
-    *bytes = 0;
-    if (experiment->model->build == NULL)
-        return KITH_OK;
-    for (size_t i = 0; i < 2; i++) {
-        const struct kith_graph_options options = {
-            .backend = experiment->backend,
-            .rows = (i + 1) * experiment->train.batch,
-            .training = true,
-            .recompute = experiment->train.recompute};
-        const enum kith_err err =
-            kith_graph_measure(experiment->model, &experiment->model_config,
-                               &options, &sizes[i], error);
-        if (err != KITH_OK)
-            return err;
-    }
-    *bytes = (sizes[1] - sizes[0]) / experiment->train.batch;
-    return KITH_OK;
-}
-
 /* Half to four times the experiment's batch, as far as a peer's rows go. */
 static int measure_steps(const struct cli_arguments *arguments,
                          const struct kith_experiment *experiment,
@@ -143,8 +120,7 @@ static int measure_all(const struct cli_arguments *arguments,
                        struct kith_experiment *experiment,
                        const struct kith_examples *train, struct file_text *out)
 {
-    char error[KITH_MODEL_ERROR_BYTES] = "";
-    uint64_t example_bytes = 0;
+    double example_bytes = 0;
     const struct kith_model_size size =
         kith_model_size_of(experiment->model, &experiment->model_config);
     const uint32_t cores = kith_cli_cores();
@@ -154,14 +130,14 @@ static int measure_all(const struct cli_arguments *arguments,
         code = measure_steps(arguments, experiment, train, cores, out);
     if (code == KITH_EXIT_OK)
         code = kith_cli_check(
-            arguments,
-            kith_cli_example_bytes(experiment, &example_bytes, error), error);
+            arguments, kith_cli_example_bytes(experiment, &example_bytes),
+            "what an example takes of memory");
     kith_cli_progress_end();
     if (code != KITH_EXIT_OK)
         return code;
     out->at = kith_text_add(out->text, sizeof out->text, out->at,
-                            "example: %llu # bytes of memory in a batch\n",
-                            (unsigned long long)example_bytes);
+                            "example: %.0f # bytes of memory in a batch\n",
+                            example_bytes);
     add_suites(out);
     add_rate(out, "socket", kith_cli_socket_rate(),
              "a core that sends and receives, loopback");

@@ -421,12 +421,35 @@ static enum kith_err refuse(char *error, enum kith_err err, const char *what)
     return err;
 }
 
-/* How many batches a thread may be ahead. */
-static unsigned depth_of(const struct kith_loader *loader)
+/* Batches kept, and how many a thread may be ahead. */
+static unsigned slots_of(size_t batch, size_t input_bytes, bool ahead)
 {
-    const size_t depth =
-        AHEAD_BYTES / loader->config.batch / loader->input_bytes;
-    return depth < 1 ? 1 : depth > DEPTH_MAX ? DEPTH_MAX : (unsigned)depth;
+    const size_t depth = AHEAD_BYTES / batch / input_bytes;
+    return SLOTS_KEPT + (!ahead              ? 0
+                         : depth < 1         ? 1
+                         : depth > DEPTH_MAX ? DEPTH_MAX
+                                             : (unsigned)depth);
+}
+
+static size_t input_bytes(enum kith_input input, size_t features,
+                          const struct kith_backend *host)
+{
+    return features *
+           (input == KITH_INPUT_TOKENS ? sizeof(int32_t) : host->element_bytes);
+}
+
+size_t kith_loader_bytes(enum kith_input input, size_t features,
+                         const struct kith_backend *backend, size_t batch,
+                         bool ahead)
+{
+    const struct kith_backend *host =
+        backend->host == NULL ? backend : backend->host;
+    const size_t bytes = input_bytes(input, features, host);
+    const size_t labels = input == KITH_INPUT_TOKENS ? features : 1;
+    if (bytes == 0 || batch == 0)
+        return 0;
+    return slots_of(batch, bytes, ahead) * (host == backend ? 1 : 2) * batch *
+           (bytes + labels * sizeof(int32_t));
 }
 
 static bool take_slot(const struct kith_loader *loader, struct slot *slot,
@@ -513,11 +536,11 @@ enum kith_err kith_loader_open(const struct kith_loader_config *config,
     loader->row_count =
         config->rows == NULL ? examples->count : config->row_count;
     loader->input_bytes =
-        examples->features *
-        (tokens ? sizeof(int32_t) : loader->host->element_bytes);
+        input_bytes(examples->input, examples->features, loader->host);
     loader->label_count = tokens ? examples->features : 1;
     loader->value_bytes = kith_data_value_bytes(examples->element);
-    loader->slot_count = SLOTS_KEPT + (config->ahead ? depth_of(loader) : 0);
+    loader->slot_count =
+        slots_of(config->batch, loader->input_bytes, config->ahead);
     atomic_init(&loader->stop, false);
     atomic_init(&loader->failed, false);
     if (!tokens)

@@ -187,11 +187,10 @@ static enum kith_err take_wide(struct kith_graph *network, char *error)
     return KITH_OK;
 }
 
-/* All but memory for activations. */
-static enum kith_err plan_graph(const struct kith_model *model,
-                                const struct kith_model_config *config,
-                                const struct kith_graph_options *options,
-                                struct kith_graph **out, char *error)
+enum kith_err kith_graph_plan(const struct kith_model *model,
+                              const struct kith_model_config *config,
+                              const struct kith_graph_options *options,
+                              struct kith_graph **out, char *error)
 {
     *out = NULL;
     KITH_ASSERT(options->rows > 0);
@@ -228,7 +227,7 @@ enum kith_err kith_graph_measure(const struct kith_model *model,
 {
     struct kith_graph *network;
     const enum kith_err err =
-        plan_graph(model, config, options, &network, error);
+        kith_graph_plan(model, config, options, &network, error);
     if (err != KITH_OK)
         return err;
     *bytes = network->bytes;
@@ -243,7 +242,8 @@ enum kith_err kith_graph_open(const struct kith_model *model,
 {
     struct kith_graph *network;
     *out = NULL;
-    enum kith_err err = plan_graph(model, config, options, &network, error);
+    enum kith_err err =
+        kith_graph_plan(model, config, options, &network, error);
     if (err != KITH_OK)
         return err;
     if (network->bytes > 0) {

@@ -54,14 +54,56 @@ static bool judges_rounds(const struct kith_worker *worker)
             worker->algorithm->pattern == KITH_PATTERN_ROUND);
 }
 
+static bool is_guarded(const struct kith_worker *worker)
+{
+    const struct kith_guard *guard = worker->task.guard;
+    return guard != NULL && (guard->weigh != NULL || guard->judge != NULL) &&
+           worker->layout->gossiped > 0;
+}
+
+/* A model that was divided by its weight is looked at as a whole one. */
+static bool divides(const struct kith_worker *worker)
+{
+    return gives_weight(worker) && worker->algorithm->factor;
+}
+
+static size_t state_bytes(const struct kith_guard *guard, size_t coordinates)
+{
+    return guard->bytes == NULL ? 1 : guard->bytes(coordinates);
+}
+
+/* Whole cache lines of a message, and of x. */
+static size_t message_bytes(const struct kith_worker *worker)
+{
+    return (worker->message + 63) & ~(size_t)63;
+}
+
+static size_t whole_bytes(const struct kith_worker *worker)
+{
+    return (worker->dim * worker->backend->element_bytes + 63) & ~(size_t)63;
+}
+
+size_t kith_worker_guard_bytes(const struct kith_worker *worker)
+{
+    const struct kith_guard *guard = worker->task.guard;
+    if (!is_guarded(worker))
+        return 0;
+    const size_t dim = worker->layout->gossiped;
+    const size_t count =
+        dim <= KITH_GUARD_COORDINATES ? dim : KITH_GUARD_COORDINATES;
+    return state_bytes(guard, count) + 3 * count * sizeof(double) +
+           (divides(worker) ? message_bytes(worker) : 0) +
+           (guard->replaces ? message_bytes(worker) : 0) +
+           (guard->looks_at_loss ? whole_bytes(worker) : 0);
+}
+
 /* All coordinates where there are no more than a guard looks at. */
 bool kith_worker_guard_open(struct kith_worker *worker)
 {
     struct kith_guarding *guarding = &worker->guarding;
     const struct kith_guard *guard = worker->task.guard;
     const size_t dim = worker->layout->gossiped;
-    if (guard == NULL || (guard->weigh == NULL && guard->judge == NULL) ||
-        dim == 0)
+    if (!is_guarded(worker))
         return true;
     const bool all = dim <= KITH_GUARD_COORDINATES;
     guarding->guard = guard;
@@ -75,7 +117,7 @@ bool kith_worker_guard_open(struct kith_worker *worker)
     guarding->sent = calloc(count, sizeof(double));
     guarding->before = calloc(count, sizeof(double));
     guarding->answers = calloc(worker->slot_count, sizeof *guarding->answers);
-    guarding->state_bytes = guard->bytes == NULL ? 1 : guard->bytes(count);
+    guarding->state_bytes = state_bytes(guard, count);
     guarding->state = kith_worker_pages(guarding->state_bytes);
     const bool judges = judges_rounds(worker);
     if (judges)
@@ -85,18 +127,15 @@ bool kith_worker_guard_open(struct kith_worker *worker)
         guarding->before == NULL || guarding->answers == NULL ||
         guarding->state == NULL)
         return false;
-    const size_t bytes = (worker->message + 63) & ~(size_t)63;
-    const bool divides = gives_weight(worker) && worker->algorithm->factor;
-    if (divides)
-        guarding->ours = aligned_alloc(64, bytes);
+    if (divides(worker))
+        guarding->ours = aligned_alloc(64, message_bytes(worker));
     if (guard->replaces)
-        guarding->round->merged = aligned_alloc(64, bytes);
-    const size_t whole = worker->dim * worker->backend->element_bytes;
+        guarding->round->merged = aligned_alloc(64, message_bytes(worker));
     if (guard->looks_at_loss)
-        guarding->whole = aligned_alloc(64, (whole + 63) & ~(size_t)63);
+        guarding->whole = aligned_alloc(64, whole_bytes(worker));
     if ((guard->looks_at_loss && guarding->whole == NULL) ||
         (guard->replaces && guarding->round->merged == NULL) ||
-        (divides && guarding->ours == NULL))
+        (divides(worker) && guarding->ours == NULL))
         return false;
     draw_runs(worker);
     kith_worker_guard_end(worker);

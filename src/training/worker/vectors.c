@@ -18,12 +18,17 @@ static size_t aligned_size(size_t bytes)
     return (bytes + 63) & ~(size_t)63;
 }
 
+/* Where a block begins; as many bytes more are taken. */
+static size_t unit_of(size_t bytes)
+{
+    return bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : 64;
+}
+
 /* Zeroed memory, 64-byte aligned, on huge pages where that is worth it. NULL
  * where there is none; free(*owner) gives it back. */
 static void *aligned_zero(size_t bytes, void **owner)
 {
-    const bool huge = bytes >= 2 * HUGE_PAGE;
-    const size_t unit = huge ? HUGE_PAGE : 64;
+    const size_t unit = unit_of(bytes);
     /* calloc leaves fresh pages untouched, so a slot that no exchange uses
      * costs address space only; aligned_alloc and memset would not. */
     *owner = bytes > SIZE_MAX - unit ? NULL : calloc(1, bytes + unit);
@@ -32,7 +37,7 @@ static void *aligned_zero(size_t bytes, void **owner)
     char *memory = *owner;
     memory += (unit - (uintptr_t)memory % unit) % unit;
 #ifdef MADV_HUGEPAGE
-    if (huge)
+    if (unit == HUGE_PAGE)
         (void)madvise(memory, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
 #endif
     return memory;
@@ -244,13 +249,18 @@ void kith_worker_vectors_give(struct kith_worker *worker)
 void kith_worker_vectors_measure(struct kith_worker *worker,
                                  struct kith_worker_memory *memory)
 {
-    struct carver slots = {NULL, 0}, live = {NULL, 0}, own = {NULL, 0};
+    struct carver slots = {NULL, 0}, live = {NULL, 0}, own = {NULL, 0},
+                  shared = {NULL, 0}, rest = {NULL, 0};
     carve_slots(worker, &slots, &live);
     carve_own(worker, &own, &own);
-    *memory =
-        (struct kith_worker_memory){.slots = slots.used,
-                                    .wire = kith_worker_packing_bytes(worker),
-                                    .algorithm = own.used};
+    carve_all(worker, &shared, &rest);
+    *memory = (struct kith_worker_memory){
+        .slots = slots.used,
+        .wire = kith_worker_packing_bytes(worker),
+        .algorithm = own.used,
+        .training = shared.used + rest.used - slots.used - own.used};
+    if (worker->backend->host == worker->backend)
+        memory->training += unit_of(shared.used) + unit_of(rest.used);
 }
 
 /* What every step touches, of all workers of the process, before any is taken:

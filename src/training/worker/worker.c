@@ -176,19 +176,32 @@ static void lay_out(struct kith_worker *worker,
     worker->bytes = layout->gossiped * worker->backend->element_bytes;
 }
 
-static enum kith_err open_network(struct kith_worker *worker, char *error)
+static size_t network_rows(const struct kith_worker *worker)
+{
+    return worker->model->input == KITH_INPUT_NONE ? 1
+                                                   : kith_worker_rows(worker);
+}
+
+/* `open`: kith_graph_open or kith_graph_plan. */
+static enum kith_err
+open_network(struct kith_worker *worker,
+             enum kith_err (*open)(const struct kith_model *model,
+                                   const struct kith_model_config *config,
+                                   const struct kith_graph_options *options,
+                                   struct kith_graph **network, char *words),
+             char *error)
 {
     const struct kith_task *task = &worker->task;
     const struct kith_graph_options options = {
         .backend = worker->backend,
-        .rows = worker->train == NULL ? 1 : kith_worker_rows(worker),
+        .rows = network_rows(worker),
         .training = true,
         .recompute = task->training->recompute,
         .weights_first = kith_worker_in_buckets(worker),
         .smoothing = task->training->smoothing};
     char words[KITH_MODEL_ERROR_BYTES] = "";
-    const enum kith_err err = kith_graph_open(
-        worker->model, task->model_config, &options, &worker->network, words);
+    const enum kith_err err = open(worker->model, task->model_config, &options,
+                                   &worker->network, words);
     if (err != KITH_OK)
         return REFUSE(err, "%s", words);
     lay_out(worker, kith_graph_layout(worker->network));
@@ -266,21 +279,56 @@ without_vectors(const struct kith_worker_config *config)
     return worker;
 }
 
-enum kith_err kith_worker_measure(const struct kith_worker_config *config,
-                                  struct kith_worker_memory *memory)
+/* Beside its vectors. The guard comes when starting values have gone. */
+static void measure_rest(const struct kith_worker_config *config,
+                         const struct kith_worker *worker,
+                         struct kith_worker_memory *memory)
+{
+    const struct kith_model *model = worker->model;
+    const struct kith_model_size size =
+        kith_model_size_of(model, config->task.model_config);
+    const size_t start =
+        worker->trainer != NULL ? 0 : worker->dim * sizeof(double);
+    const size_t guard = kith_worker_guard_bytes(worker);
+    memory->training += start > guard ? start : guard;
+    memory->batch =
+        (worker->network == NULL ? 0 : kith_graph_bytes(worker->network)) +
+        (model->input == KITH_INPUT_NONE
+             ? 0
+             : kith_loader_bytes(model->input, size.features, worker->backend,
+                                 network_rows(worker), config->ahead));
+}
+
+/* Without the views. */
+static const struct kith_layout *
+roughly(const struct kith_worker_config *config, struct kith_layout *layout)
 {
     const struct kith_model_size size =
         kith_model_size_of(config->task.model, config->task.model_config);
-    const struct kith_layout layout = {
+    *layout = (struct kith_layout){
         .dim = size.dim, .trained = size.trained, .gossiped = size.gossiped};
+    return layout;
+}
+
+enum kith_err kith_worker_measure(const struct kith_worker_config *config,
+                                  struct kith_worker_memory *memory)
+{
     char error[KITH_DATA_ERROR_BYTES];
+    struct kith_layout layout; /* where the backend is on other machines */
     struct kith_worker *worker = without_vectors(config);
     if (worker == NULL)
         return KITH_ENOMEM;
-    lay_out(worker, &layout);
-    const enum kith_err err = open_algorithm(worker, error);
+    enum kith_err err = KITH_OK;
+    if (worker->backend->missing() == NULL)
+        err = open_network(worker, kith_graph_plan, error);
+    else
+        lay_out(worker, roughly(config, &layout));
     if (err == KITH_OK)
+        err = open_algorithm(worker, error);
+    if (err == KITH_OK) {
         kith_worker_vectors_measure(worker, memory);
+        measure_rest(config, worker, memory);
+    }
     kith_worker_close(worker);
     return err;
 }
@@ -306,7 +354,7 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
         return REFUSE(KITH_ENOMEM, "no memory");
     worker->train = needs_data ? config->train : NULL;
     if (config->lender == NULL)
-        err = open_network(worker, error);
+        err = open_network(worker, kith_graph_open, error);
     else
         open_borrowed(worker, config->lender);
     if (err == KITH_OK)

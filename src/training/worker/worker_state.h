@@ -427,6 +427,8 @@ void kith_worker_packed_mix(struct kith_worker *worker, kith_mix_edge *mix,
 /* ---- guarding.c: nothing to do where there is no guard */
 
 KITH_MUST_CHECK bool kith_worker_guard_open(struct kith_worker *worker);
+/* What it takes for the guard, but for its answers. */
+size_t kith_worker_guard_bytes(const struct kith_worker *worker);
 void kith_worker_guard_close(struct kith_worker *worker);
 /* Before the first edge of a MERGE, and after its last; x is another one. */
 void kith_worker_guard_begin(struct kith_worker *worker,
