@@ -606,6 +606,7 @@ tests_property_test_library_calls_SOURCES = \
   tests/property/test_library_calls.c $(LIBRARY_FILES)
 tests_integration_test_library_saves_SOURCES = \
   tests/integration/test_library_saves.c $(LIBRARY_FILES)
+tests_integration_test_library_saves_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fsync
 tests_integration_test_peer_caller_SOURCES = \
   tests/integration/test_peer_caller.c $(PEERS)
 tests_integration_test_peer_device_SOURCES = \

@@ -110,7 +110,8 @@ int kith_step(kith_peer *peer, double loss, uint32_t timeout_ms);
  * train.batch, as at first. Rows of the run count them. 0, or KITH_FAILED. */
 int kith_samples(kith_peer *peer, uint32_t samples);
 /* Goes on where a call was late, and before the first step; after KITH_OVER it
- * answers neighbours that still train. */
+ * answers neighbours that still train. Late is a run that ends, too, until its
+ * last save is written. */
 int kith_wait(kith_peer *peer, uint32_t timeout_ms);
 
 /* No step will come for a while, as of an evaluation that takes minutes: what

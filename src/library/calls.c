@@ -43,17 +43,22 @@ static int no_turn(struct kith_handle *peer)
     return KITH_OVER;
 }
 
-/* The run asks nothing more of the caller, and is at its end soon. */
-static void await_end(struct kith_handle *peer)
+/* The run asks nothing more of the caller, and ends when it has saved. Has it?
+ */
+static bool await_end(struct kith_handle *peer, kith_ns until_ns)
 {
+    const struct timespec until = {until_ns / KITH_S, until_ns % KITH_S};
+    int failed = 0;
     pthread_mutex_lock(&peer->mutex);
-    while (peer->stage != ENDED)
-        pthread_cond_wait(&peer->changed, &peer->mutex);
+    while (peer->stage != ENDED && failed == 0)
+        failed = pthread_cond_timedwait(&peer->changed, &peer->mutex, &until);
+    const bool has_ended = peer->stage == ENDED;
     pthread_mutex_unlock(&peer->mutex);
+    return has_ended;
 }
 
 /* Over may be the share, or the run, whose end says whether it failed. */
-static int turn(struct kith_handle *peer, enum kith_turn turn)
+static int turn(struct kith_handle *peer, enum kith_turn turn, kith_ns until_ns)
 {
     if (turn == KITH_TURN_TRAIN)
         return KITH_GOES_ON;
@@ -61,17 +66,20 @@ static int turn(struct kith_handle *peer, enum kith_turn turn)
         return KITH_LATE;
     if (!kith_caller_has_ended(peer->caller))
         return KITH_OVER;
-    await_end(peer);
+    if (!await_end(peer, until_ns))
+        return KITH_LATE;
     return peer->err == KITH_OK ? KITH_OVER : KITH_FAILED;
 }
 
 API int kith_step(kith_peer *peer, double loss, uint32_t timeout_ms)
 {
+    const kith_ns wait_ns = (kith_ns)timeout_ms * KITH_MS;
+    const kith_ns until_ns = kith_host_now() + wait_ns;
     IN_CALL(peer, KITH_FAILED);
     return peer->lab.average != NULL
                ? no_turn(peer)
-               : turn(peer, kith_caller_step(peer->caller, loss,
-                                             (kith_ns)timeout_ms * KITH_MS));
+               : turn(peer, kith_caller_step(peer->caller, loss, wait_ns),
+                      until_ns);
 }
 
 API int kith_samples(kith_peer *peer, uint32_t samples)
@@ -86,20 +94,22 @@ API int kith_samples(kith_peer *peer, uint32_t samples)
 
 API int kith_wait(kith_peer *peer, uint32_t timeout_ms)
 {
+    const kith_ns wait_ns = (kith_ns)timeout_ms * KITH_MS;
+    const kith_ns until_ns = kith_host_now() + wait_ns;
     IN_CALL(peer, KITH_FAILED);
     return peer->lab.average != NULL
                ? no_turn(peer)
-               : turn(peer, kith_caller_wait(peer->caller,
-                                             (kith_ns)timeout_ms * KITH_MS));
+               : turn(peer, kith_caller_wait(peer->caller, wait_ns), until_ns);
 }
 
 API int kith_pause(kith_peer *peer, uint32_t timeout_ms)
 {
+    const kith_ns wait_ns = (kith_ns)timeout_ms * KITH_MS;
+    const kith_ns until_ns = kith_host_now() + wait_ns;
     IN_CALL(peer, KITH_FAILED);
     return peer->lab.average != NULL
                ? no_turn(peer)
-               : turn(peer, kith_caller_pause(peer->caller,
-                                              (kith_ns)timeout_ms * KITH_MS));
+               : turn(peer, kith_caller_pause(peer->caller, wait_ns), until_ns);
 }
 
 static enum kith_err read_from(struct kith_handle *peer,
@@ -185,7 +195,7 @@ static enum kith_err report(struct kith_handle *peer,
                                  peer->error);
     if (kith_caller_report(peer->caller, score) || !peer->lab.is_here)
         return KITH_OK;
-    await_end(peer);
+    (void)await_end(peer, KITH_NEVER);
     struct kith_row row = peer->report.row;
     row.test_loss = score->loss;
     row.accuracy = score->accuracy;

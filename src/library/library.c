@@ -245,7 +245,11 @@ static kith_peer *open_handle(const char *peer_file, const char *load,
     }
     peer->load = load;
     pthread_mutex_init(&peer->mutex, NULL);
-    pthread_cond_init(&peer->changed, NULL);
+    pthread_condattr_t steady; /* kith_host_now() */
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_cond_init(&peer->changed, &steady);
+    pthread_condattr_destroy(&steady);
     const size_t given = options == NULL ? 0
                          : options->size < sizeof peer->options
                              ? options->size

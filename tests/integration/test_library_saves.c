@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -177,11 +178,65 @@ static void test_full_disk(void **state)
     library_files_remove(&files);
 }
 
+/* A disk that takes half a second once it is slow. */
+static volatile bool is_slow;
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+
+int __wrap_fsync(int fd)
+{
+    const struct timespec pause = {0, 500000000};
+    if (is_slow)
+        (void)nanosleep(&pause, NULL);
+    return __real_fsync(fd);
+}
+
+/* Where a run ends while its loop goes on, calls wait no longer for its last
+ * save than they are told, and say so until it is there. */
+static void test_slow_disk(void **state)
+{
+    struct library_files files;
+    char path[100], error[300] = "";
+    int64_t longest_us = 0;
+    unsigned late = 0;
+    int said;
+    (void)state;
+    library_files_make(&files, 64, 100);
+    library_files_write(&files, "run.yaml",
+                        "name: calls\npeers: 2\nstop: {time: 300ms}\n"
+                        "model: {kind: program, dim: 64}\n"
+                        "gossip: {algorithm: adpsgd}\n");
+    (void)snprintf(path, sizeof path, "%s/peer-0.yaml", files.folder);
+    const struct kith_vector vector = {values, 64, KITH_FLOAT32, 0};
+    const struct kith_options options = {.size = sizeof options,
+                                         .start = KITH_START_OWN};
+    kith_peer *peer =
+        kith_open(path, &vector, 1, &options, error, sizeof error);
+    if (peer == NULL)
+        fail_msg("%s", error);
+    is_slow = true;
+    do {
+        const int64_t began_us = now_us();
+        said = kith_step(peer, 0.5, 20);
+        const int64_t took_us = now_us() - began_us;
+        longest_us = took_us > longest_us ? took_us : longest_us;
+        late += said == KITH_LATE;
+    } while (said == KITH_GOES_ON || said == KITH_LATE);
+    printf("%u calls were late, the longest took %.0f ms; then %d\n", late,
+           (double)longest_us / 1e3, said);
+    assert_int_equal(said, KITH_OVER);
+    assert_true(late > 5);
+    assert_int_equal(kith_close(peer, error, sizeof error), 0);
+    is_slow = false;
+    library_files_remove(&files);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kills),
         cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_slow_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
