@@ -71,16 +71,21 @@ class GroupPeer:
 
     def step(self, loss=math.nan, *, samples=0):
         """A step of all ranks is done; loss, samples: of this one's part of the
-        batch. One that says 0 says it for all; a count that is wrong raises on
-        all ranks, or those that wait in the next collective would stay there.
+        batch. One that says 0 says it for all; what is wrong raises on all
+        ranks, or those that wait in the next collective would stay there.
         """
-        sums = self._torch.tensor(
-            [number(loss), samples if samples >= 0 else math.nan, samples == 0],
-            dtype=self._torch.float64)
+        failed, own = None, [math.nan, 0, 1]
+        try:
+            own = [number(loss), _count(samples), samples == 0]
+        except (TypeError, ValueError) as error:
+            failed = error
+        sums = self._torch.tensor([*own, failed is not None],
+                                  dtype=self._torch.float64)
         self._dist.all_reduce(sums, group=self._group)
-        count = _count(sums[1].item())
-        if sums[2]:
-            count = 0
+        if sums[3]:
+            raise failed or ValueError("step(): loss or samples of another "
+                                       "rank's are wrong: its error says how")
+        count = 0 if sums[2] else _count(sums[1].item())
 
         def step(peer):
             peer.step(sums[0].item() / self._dist.get_world_size(self._group),

@@ -57,8 +57,9 @@ class _Attached:
 
 
 def _count(samples):
-    if not 0 <= samples < 1 << 32:
-        raise ValueError(f"samples: {samples}; allowed: 0 to {(1 << 32) - 1}")
+    if not 0 <= samples < 1 << 32 or int(samples) != samples:
+        raise ValueError(f"samples: {samples}; allowed: whole numbers, 0 to "
+                         f"{(1 << 32) - 1}")
     return int(samples)
 
 

@@ -66,10 +66,11 @@ def run(rank, file):
     try:
         with peer.paused() as still:
             print(f"rank {rank} still: {still}", flush=True)
-        for wrong in (-1, 7), (1 << 31, 1 << 31), (0, 1 << 32):
+        for wrong in ((-1, 7), (1 << 31, 1 << 31), (0, 1 << 32), (None, 7),
+                      (3, "7"), (1.5, 1.5)):
             try:
                 peer.step(0.5, samples=wrong[rank])
-            except ValueError:
+            except (TypeError, ValueError):
                 print(f"rank {rank} refuses {wrong}", flush=True)
         said, inner = [], peer._peer
         if inner:
@@ -96,7 +97,7 @@ timeout 120 "$python" "$scratch/fails.py" "$scratch/0/peer.yaml" \
     >"$scratch/said" 2>&1
 [ "$(grep -c 'hears at [56]: .*lies elsewhere' "$scratch/said")" -eq 2 ] ||
     fail "what fails on the first rank: $(tail -n 3 "$scratch/said")"
-[ "$(grep -c 'rank [01] refuses' "$scratch/said")" -eq 6 ] &&
+[ "$(grep -c 'rank [01] refuses' "$scratch/said")" -eq 12 ] &&
     grep -q '^counts \[0, 8\]' "$scratch/said" ||
     fail "counts of two ranks: $(cat "$scratch/said")"
 [ "$(grep -c 'rank [01] still: True' "$scratch/said")" -eq 2 ] ||
