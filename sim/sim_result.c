@@ -280,6 +280,8 @@ static void evaluate(struct sim_world *world, const struct sim_look *look,
     sim_work_join_all(world);
     score_all(world, look, last);
     put_sum(world);
+    if (world->options.evaluated)
+        world->options.evaluated(&world->results->sum, world->options.arg);
 }
 
 static void note_correlation(struct sim_results *results)
@@ -293,9 +295,11 @@ static void note_correlation(struct sim_results *results)
 void sim_evaluate(struct sim_world *world)
 {
     KITH_ASSERT(world->experiment->evaluations != KITH_EVALUATE_END);
-    const struct sim_look look = {
-        .peers = world->peer_count,
-        .own = world->peer_count <= SCORED_PEERS ? world->peer_count : 0};
+    const struct sim_look look = {.peers = world->peer_count,
+                                  .own = world->peer_count <= SCORED_PEERS &&
+                                                 !world->options.evaluated
+                                             ? world->peer_count
+                                             : 0};
     evaluate(world, &look, false);
     note_correlation(world->results);
     world->results->values.live = sim_watch_live(world);
@@ -336,6 +340,8 @@ static uint32_t scored_at_end(const struct sim_world *world)
 {
     const struct kith_experiment *experiment = world->experiment;
     KITH_ASSERT(experiment->check_count <= KITH_CHECKS_MAX);
+    if (world->options.evaluated)
+        return 0;
     bool all = world->peer_count <= SCORED_ALL ||
                experiment->evaluations == KITH_EVALUATE_FULL;
     for (uint32_t i = 0; i < experiment->check_count; i++)

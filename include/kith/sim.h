@@ -102,6 +102,9 @@ struct sim_options {
     /* After every event, with the peer that it happened to (KITH_NOBODY: the
      * run itself); may be NULL. All work items have run to their end. */
     void (*observe)(const struct sim_world *world, kith_id peer, void *arg);
+    /* After each evaluation the row of all, accuracy and loss of the average;
+     * may be NULL. Where it is asked for, no peer's own model is scored. */
+    void (*evaluated)(const struct kith_row *sum, void *arg);
     /* A model `program`: its steps, on one thread, and how good z, (dim)
      * float32, is; false: it failed. NULL score: nobody knows. */
     const struct kith_trainer *trainer;
