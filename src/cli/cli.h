@@ -68,7 +68,8 @@
     X(SHARD, "--shard", "I/N",                                                 \
       "of the cells every Nth from the Ith on, 1/N to N/N; see kith report "   \
       "--merge")                                                               \
-    X(SEEDS, "--seeds", "K", "seeds of each, from the file's on [1]")          \
+    X(SEEDS, "--seeds", "K",                                                   \
+      "seeds of each, from the file's on [1; plan: 2, of the last two]")       \
     X(JOBS, "--jobs", "N",                                                     \
       "runs at a time [one a core; swarm --lab: 8 a core]")                    \
     X(BATCH, "--batch", "N",                                                   \
@@ -82,8 +83,7 @@
       "time to target is to this test loss [target_loss of the file]")         \
     X(TARGET, "--target", "WHAT=X",                                            \
       "time, steps and bytes are to this, as accuracy=0.85 or loss=0.5; "      \
-      "plan: "                                                                 \
-      "efficiency=0.9")                                                        \
+      "plan without --search: efficiency=0.9")                                 \
     X(BASELINE, "--baseline", "SETTING",                                       \
       "differences from it, paired over seeds: KEY=VALUE or a cell's name")    \
     X(TABLE, "--table", "COLUMNS",                                             \
@@ -110,7 +110,7 @@
     X(DISHONEST, "--dishonest", "I=CLAIM,...",                                 \
       "peers whose word is not true: rounds, ahead, silent, probes or huge")   \
     X(RANDOM, "--random", NULL, "everything at random, in place of a file")    \
-    X(RUNS, "--runs", "N", "how many runs the search takes [1000]")            \
+    X(RUNS, "--runs", "N", "how many runs the search takes [1000; plan: 64]")  \
     X(RUN, "--run", "K", "this one run of the search alone, here")             \
     X(LAB, "--lab", NULL, "real processes in place of simulations")            \
     X(KEEP, "--keep", "FILE", "write the run's experiment, for kith sim")      \
@@ -120,6 +120,9 @@
       "what kith plan --measure wrote [--measure: machine.yaml; else none]")   \
     X(MEMORY, "--memory", "SIZE",                                              \
       "of a peer, such as 4GB: the batch must fit it")                         \
+    X(SEARCH, "--search", "GOAL",                                              \
+      "settings with the least time or bytes to --target, by simulations")     \
+    X(PRICE, "--price", "P", "of a peer and hour, for what a run costs")       \
     X(YES, "--yes", NULL, "ask nothing: 4 peers, drawn data, adpsgd")          \
     X(HELP, "--help", NULL, "print this")
 

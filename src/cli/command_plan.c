@@ -13,6 +13,21 @@
 
 #define EFFICIENCY 0.9
 
+/* What only a search has a use for. */
+static int check_search(const struct cli_arguments *arguments)
+{
+    static const enum cli_option only[] = {CLI_PRICE, CLI_SWEEP, CLI_RUNS,
+                                           CLI_SEEDS, CLI_THREADS};
+    if (kith_cli_given(arguments, CLI_SEARCH))
+        return KITH_EXIT_OK;
+    for (size_t i = 0; i < sizeof only / sizeof *only; i++)
+        if (kith_cli_given(arguments, only[i]))
+            return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                                 "%s goes with --search time or --search bytes",
+                                 kith_cli_option_text(only[i]).name);
+    return KITH_EXIT_OK;
+}
+
 /* --target efficiency=A, --memory SIZE. */
 static int read_wishes(const struct cli_arguments *arguments,
                        struct plan_facts *facts)
@@ -22,13 +37,16 @@ static int read_wishes(const struct cli_arguments *arguments,
     const char *memory = arguments->values[CLI_MEMORY];
     uint64_t bits = 0;
     facts->efficiency = EFFICIENCY;
-    if (target != NULL && (strncmp(target, key, sizeof key - 1) != 0 ||
-                           kith_text_double(target + sizeof key - 1,
-                                            &facts->efficiency) != KITH_OK ||
-                           !(facts->efficiency > 0 && facts->efficiency <= 1)))
+    const bool searches = kith_cli_given(arguments, CLI_SEARCH);
+    if (target != NULL && !searches &&
+        (strncmp(target, key, sizeof key - 1) != 0 ||
+         kith_text_double(target + sizeof key - 1, &facts->efficiency) !=
+             KITH_OK ||
+         !(facts->efficiency > 0 && facts->efficiency <= 1)))
         return kith_cli_fail(arguments, KITH_EXIT_USAGE,
                              "--target: found \"%.60s\"; allowed: efficiency=A,"
-                             " above 0 and up to 1",
+                             " above 0 and up to 1; accuracy=X and loss=X go "
+                             "with --search",
                              target);
     if (memory != NULL && kith_text_rate(memory, &bits) != KITH_OK)
         return kith_cli_fail(arguments, KITH_EXIT_USAGE,
@@ -149,16 +167,15 @@ static void print_json(const struct plan_facts *facts,
 
 /* ---- The run that checks it */
 
-#define CHECK_BYTES 4096u
-
 /* In quotes of the shell, whatever it is. */
 static size_t add_quoted(char *text, size_t at, const char *word)
 {
-    at = kith_text_add(text, CHECK_BYTES, at, "'");
+    at = kith_text_add(text, PLAN_COMMAND_BYTES, at, "'");
     for (; *word != '\0'; word++)
-        at = *word == '\'' ? kith_text_add(text, CHECK_BYTES, at, "'\\''")
-                           : kith_text_add(text, CHECK_BYTES, at, "%c", *word);
-    return kith_text_add(text, CHECK_BYTES, at, "'");
+        at = *word == '\''
+                 ? kith_text_add(text, PLAN_COMMAND_BYTES, at, "'\\''")
+                 : kith_text_add(text, PLAN_COMMAND_BYTES, at, "%c", *word);
+    return kith_text_add(text, PLAN_COMMAND_BYTES, at, "'");
 }
 
 /* As a key takes it: whole bits, at least 1 kbit. */
@@ -167,34 +184,54 @@ static double rate_bits(double bytes_s)
     return fmax(1000, 8 * bytes_s);
 }
 
+/* What is measured takes a core's time. */
+static bool has_host(const struct plan_facts *facts)
+{
+    return facts->machine != NULL && facts->wire_bytes_s > 0 &&
+           facts->merge_bytes_s > 0;
+}
+
 /* What a key of a step's time takes. */
 #define STEP_S_MAX 3600
 
-/* The same facts as keys: what is measured takes a core's time. */
-static void write_command(const struct cli_arguments *arguments,
-                          const struct plan_facts *facts, char *text)
+void kith_cli_plan_apply(const struct plan_facts *facts,
+                         struct kith_experiment *experiment)
 {
-    size_t at = kith_text_add(text, CHECK_BYTES, 0, "kith sim ");
+    experiment->compute.step_ns = (kith_ns)(1e9 * facts->exchange.step_s);
+    if (!has_host(facts))
+        return;
+    experiment->hosts.cores = 2;
+    experiment->hosts.peers = 1;
+    experiment->hosts.wire_bits = (uint64_t)rate_bits(facts->wire_bytes_s);
+    experiment->hosts.merge_bits = (uint64_t)rate_bits(facts->merge_bytes_s);
+}
+
+void kith_cli_plan_check(const struct cli_arguments *arguments,
+                         const struct plan_facts *facts, const char *more,
+                         const char *end, char text[PLAN_COMMAND_BYTES])
+{
+    size_t at = kith_text_add(text, PLAN_COMMAND_BYTES, 0, "kith sim ");
     at = add_quoted(text, at, arguments->words[0]);
     for (unsigned i = 0; i < arguments->set_count; i++) {
-        at = kith_text_add(text, CHECK_BYTES, at, " --set ");
+        at = kith_text_add(text, PLAN_COMMAND_BYTES, at, " --set ");
         at = add_quoted(text, at, arguments->sets[i]);
     }
+    at = kith_text_add(text, PLAN_COMMAND_BYTES, at, "%s", more);
     if (arguments->values[CLI_SEED] != NULL)
-        at = kith_text_add(text, CHECK_BYTES, at, " --seed %s",
+        at = kith_text_add(text, PLAN_COMMAND_BYTES, at, " --seed %s",
                            arguments->values[CLI_SEED]);
-    at = kith_text_add(text, CHECK_BYTES, at, " --set compute.step=%.0fns",
+    at = kith_text_add(text, PLAN_COMMAND_BYTES, at,
+                       " --set compute.step=%.0fns",
                        1e9 * facts->exchange.step_s);
-    if (facts->machine != NULL && facts->wire_bytes_s > 0 &&
-        facts->merge_bytes_s > 0)
-        at = kith_text_add(text, CHECK_BYTES, at,
+    if (has_host(facts))
+        at = kith_text_add(text, PLAN_COMMAND_BYTES, at,
                            " --set 'hosts={cores: 2, peers: 1, wire: %.0fbit, "
                            "merge: %.0fbit}'",
                            rate_bits(facts->wire_bytes_s),
                            rate_bits(facts->merge_bytes_s));
-    at = kith_text_add(text, CHECK_BYTES, at, " --rows none --json");
-    if (at >= CHECK_BYTES - 1)
-        (void)kith_text_copy(text, CHECK_BYTES,
+    at = kith_text_add(text, PLAN_COMMAND_BYTES, at, " --rows none%s", end);
+    if (at >= PLAN_COMMAND_BYTES - 1)
+        (void)kith_text_copy(text, PLAN_COMMAND_BYTES,
                              "none: the settings are too long for one line");
 }
 
@@ -202,14 +239,14 @@ static void write_check(const struct cli_arguments *arguments,
                         const struct plan_facts *facts, char *text)
 {
     if (facts->experiment->model->reports)
-        (void)kith_text_copy(text, CHECK_BYTES,
+        (void)kith_text_copy(text, PLAN_COMMAND_BYTES,
                              "none: a training loop of yours is simulated by "
                              "kith_simulate() or kith.simulate()");
     else if (facts->exchange.step_s > STEP_S_MAX)
-        (void)kith_text_copy(text, CHECK_BYTES,
+        (void)kith_text_copy(text, PLAN_COMMAND_BYTES,
                              "none: kith sim takes steps of up to an hour");
     else
-        write_command(arguments, facts, text);
+        kith_cli_plan_check(arguments, facts, "", " --json", text);
 }
 
 static int print_plan(const struct cli_arguments *arguments,
@@ -218,8 +255,10 @@ static int print_plan(const struct cli_arguments *arguments,
                       struct plan_facts *facts)
 {
     struct plan_answer answer;
-    char check[CHECK_BYTES];
+    char check[PLAN_COMMAND_BYTES];
     int code = kith_cli_plan_facts(arguments, experiment, machine, facts);
+    if (code == KITH_EXIT_OK && kith_cli_given(arguments, CLI_SEARCH))
+        return kith_cli_plan_search(arguments, facts);
     if (code == KITH_EXIT_OK)
         code = kith_cli_plan_figures(arguments, facts, &answer);
     if (code != KITH_EXIT_OK)
@@ -240,7 +279,9 @@ int kith_cli_plan(const struct cli_arguments *arguments)
     struct kith_machine machine;
     struct plan_facts facts = {.note_count = 0};
     char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
-    int code = read_wishes(arguments, &facts);
+    int code = check_search(arguments);
+    if (code == KITH_EXIT_OK)
+        code = read_wishes(arguments, &facts);
     if (code == KITH_EXIT_OK)
         code = kith_cli_experiment_open(arguments, arguments->words[0],
                                         &experiment);

@@ -46,6 +46,10 @@ libkith_cli_a_SOURCES = \
   src/cli/plan_memory.c \
   src/cli/resume.c \
   src/cli/run_open.c \
+  src/cli/search.c \
+  src/cli/search_candidates.c \
+  src/cli/search_command.h \
+  src/cli/search_show.c \
   src/cli/suite_speed.c \
   src/cli/suite_speed.h \
   src/cli/swarm_command.h \

@@ -263,9 +263,15 @@ static const struct cli_command commands[] = {
     {
         COMMAND(plan, 1, 1),
         .summary = "say what an experiment will take, before it is run",
-        .usage = "EXPERIMENT.yaml [--measure] [--machine FILE] "
-                 "[--target efficiency=A]\n"
-                 "                 [--memory SIZE] [--set KEY=VALUE] [--json]",
+        .usage =
+            "EXPERIMENT.yaml [--measure] [--machine FILE] "
+            "[--target efficiency=A]\n"
+            "                 [--memory SIZE] [--set KEY=VALUE] [--json]\n"
+            "       kith plan EXPERIMENT.yaml --search time|bytes --target "
+            "accuracy=X|loss=X\n"
+            "                 [--machine FILE] [--price P] [--sweep "
+            "KEY=V1,V2,...]... [--runs N]\n"
+            "                 [--seeds K] [--set KEY=VALUE] [--json]",
         .details =
             "--measure finds what a step, a message and a merge cost this "
             "machine, once, and\nwrites a file; with it, or with compute.step "
@@ -277,9 +283,13 @@ static const struct cli_command commands[] = {
             "Example: kith plan examples/digits.yaml --measure --machine "
             "here.yaml\n"
             "         kith plan examples/digits.yaml --machine here.yaml "
-            "--set network.rate=1Gbit",
+            "--set network.rate=1Gbit\n"
+            "         kith plan examples/digits.yaml --search time --target "
+            "accuracy=0.9 --price 0.5",
         .options = CLI_BIT(MEASURE) | CLI_BIT(MACHINE) | CLI_BIT(TARGET) |
                    CLI_BIT(MEMORY) | CLI_BIT(SEED) | CLI_BIT(SET) |
+                   CLI_BIT(SEARCH) | CLI_BIT(PRICE) | CLI_BIT(SWEEP) |
+                   CLI_BIT(RUNS) | CLI_BIT(SEEDS) | CLI_BIT(THREADS) |
                    CLI_BIT(JSON),
     },
     {

@@ -63,6 +63,30 @@ KITH_MUST_CHECK enum kith_err
 kith_cli_plan_batch(const struct plan_facts *facts, struct plan_batch *out,
                     char *error);
 
+/* What is known of these facts without a figure of its own: a step's time, and
+ * bytes that a peer sends in it. plan_figures.c */
+struct plan_step {
+    double step_s, bytes;
+};
+KITH_MUST_CHECK enum kith_err kith_cli_plan_step(const struct plan_facts *facts,
+                                                 struct plan_step *out,
+                                                 char *error);
+/* The same facts as keys: an experiment whose steps and messages take what the
+ * machine's do. command_plan.c */
+void kith_cli_plan_apply(const struct plan_facts *facts,
+                         struct kith_experiment *experiment);
+/* `kith sim` of this file with the machine's facts as keys: `more` goes behind
+ * the command line's settings, `end` to the end. command_plan.c */
+#define PLAN_COMMAND_BYTES 4096u
+void kith_cli_plan_check(const struct cli_arguments *arguments,
+                         const struct plan_facts *facts, const char *more,
+                         const char *end, char text[PLAN_COMMAND_BYTES]);
+
+/* --search: simulates settings, and prints the best. 0, or an exit code with
+ * the error printed. search.c */
+int kith_cli_plan_search(const struct cli_arguments *arguments,
+                         const struct plan_facts *facts);
+
 /* One line of the answer. */
 enum plan_unit {
     PLAN_COUNT,

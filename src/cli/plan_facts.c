@@ -263,12 +263,17 @@ int kith_cli_plan_facts(const struct cli_arguments *arguments,
 {
     facts->experiment = experiment;
     facts->machine = machine;
-    if (experiment->central.present || experiment->peers == 1 ||
+    const bool is_central = experiment->central.present;
+    if (is_central || experiment->peers == 1 ||
         experiment->gossip.algorithm->pattern == KITH_PATTERN_NONE)
         return kith_cli_fail(
             arguments, KITH_EXIT_EXPERIMENT,
-            "nothing is gossiped in this experiment; kith plan is of "
-            "gossip.algorithm: kith list algorithms has those that exchange");
+            "%s%s: nothing is gossiped in this experiment%s; kith plan is of "
+            "gossip.algorithm: kith list algorithms has those that exchange",
+            is_central ? "central.method: found " : "gossip.algorithm: found ",
+            is_central ? kith_central_methods[experiment->central.method].name
+                       : experiment->gossip.algorithm->name,
+            experiment->peers == 1 ? " of one peer" : "");
     if (kith_model_size_of(experiment->model, &experiment->model_config).dim ==
         0)
         return kith_cli_fail(

@@ -109,6 +109,29 @@ static double share_done(const struct plan_facts *facts, double interval)
     return 1 / (1 + facts->chance * (ceil(late) - 1));
 }
 
+/* A step waits for an exchange, or it does not. */
+static struct plan_step step_of(const struct plan_facts *facts,
+                                const struct kith_plan_hiding *hiding)
+{
+    const struct kith_plan_exchange *exchange = &facts->exchange;
+    const double sent = facts->sent * facts->message_bytes / exchange->interval;
+    return facts->is_waiting
+               ? (struct plan_step){hiding->step_s, sent}
+               : (struct plan_step){exchange->step_s,
+                                    sent * share_done(facts, hiding->interval)};
+}
+
+enum kith_err kith_cli_plan_step(const struct plan_facts *facts,
+                                 struct plan_step *out, char *error)
+{
+    struct kith_plan_hiding hiding;
+    const enum kith_err err =
+        kith_plan_hiding(&facts->exchange, &hiding, error);
+    if (err == KITH_OK)
+        *out = step_of(facts, &hiding);
+    return err;
+}
+
 static int add_gossip(struct planning *all)
 {
     const struct plan_facts *facts = all->facts;
@@ -116,8 +139,8 @@ static int add_gossip(struct planning *all)
     struct kith_plan_hiding hiding;
     if (kith_plan_hiding(exchange, &hiding, all->error) != KITH_OK)
         return fail(all);
-    const double done = share_done(facts, hiding.interval);
-    all->answer->step_s = facts->is_waiting ? hiding.step_s : exchange->step_s;
+    const struct plan_step step = step_of(facts, &hiding);
+    all->answer->step_s = step.step_s;
     add(all, "exchange", hiding.exchange_s, PLAN_SECONDS,
         "T_X, G1: of %g messages, %s", exchange->fan_out,
         exchange->is_push ? "and the ends of two steps"
@@ -136,16 +159,14 @@ static int add_gossip(struct planning *all)
         facts->is_waiting ? "G2: computing, of a step's time"
                           : "no step waits for an exchange");
     if (!facts->is_waiting)
-        add(all, "exchanges_done", done, PLAN_SHARE,
-            "of those due: one after another, others are skipped");
+        add(all, "exchanges_done", share_done(facts, hiding.interval),
+            PLAN_SHARE, "of those due: one after another, others are skipped");
     add(all, "step", all->answer->step_s, PLAN_SECONDS, "predicted, of a peer");
     if (facts->is_waiting && meets && hiding.step_most_s > hiding.step_s)
         add(all, "step_most", hiding.step_most_s, PLAN_SECONDS,
             "predicted at most, where messages meet on lines");
-    add(all, "bytes_per_step",
-        facts->sent * facts->message_bytes / exchange->interval *
-            (facts->is_waiting ? 1 : done),
-        PLAN_BYTES, "predicted, sent by a peer");
+    add(all, "bytes_per_step", step.bytes, PLAN_BYTES,
+        "predicted, sent by a peer");
     return KITH_EXIT_OK;
 }
 

@@ -167,8 +167,8 @@ static int add_axis(struct cli_axes *axes, const char *text)
 int kith_cli_axes_read(const struct cli_arguments *arguments,
                        struct cli_axes *axes)
 {
+    memset(axes, 0, sizeof *axes);
     axes->arguments = arguments;
-    axes->count = 0;
     int code = KITH_EXIT_OK;
     for (unsigned i = 0; i < arguments->sweep_count && code == KITH_EXIT_OK;
          i++)

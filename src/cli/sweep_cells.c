@@ -5,7 +5,8 @@
  *   --all-cells                   a cell for each file of a folder, times that
  *
  * A cell that cannot run ends a sweep before it begins, for somebody chose it;
- * of all cells those that make no sense are listed and left out. */
+ * of all cells, and of a search's, those that make no sense are listed and left
+ * out. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +30,8 @@ struct grid {
     struct cli_axes *axes;
     char *files[FILES_MAX]; /* malloc'd */
     uint32_t file_count;
-    bool all; /* of a folder: what makes no sense is left out */
+    bool all;     /* of a folder */
+    bool lenient; /* what makes no sense is left out */
 };
 
 enum kith_err
@@ -266,7 +268,7 @@ static int make_cell(const struct grid *grid, uint32_t index, char *name,
                    ? KITH_EXIT_OK
                    : kith_cli_fail(grid->arguments, KITH_EXIT_RESOURCES,
                                    "out of memory");
-    if (!grid->all)
+    if (!grid->lenient)
         return kith_cli_fail(
             grid->arguments,
             err == KITH_ENOMEM ? KITH_EXIT_RESOURCES : KITH_EXIT_EXPERIMENT,
@@ -337,6 +339,7 @@ int kith_cli_plan_open(const struct cli_arguments *arguments,
     struct grid grid = {.arguments = arguments,
                         .cache = cache,
                         .all = kith_cli_given(arguments, CLI_ALL_CELLS)};
+    grid.lenient = grid.all || kith_cli_given(arguments, CLI_SEARCH);
     *plan = (struct kith_plan){0};
     grid.axes = calloc(1, sizeof *grid.axes);
     const int code =

@@ -1,0 +1,562 @@
+/* kith plan --search: of settings around the closed forms those with the least
+ * time, or bytes, to a target, by simulation.
+ *
+ * A run ends at the first evaluation with the target, or where it is behind the
+ * best so far: none is shortened otherwise, for a learning rate's schedule is
+ * that of the whole run. What would be behind by the closed forms is not begun:
+ *
+ *   step(c) x least steps to the target of any with its batch and peers
+ *       >= MARGIN x best
+ *
+ * step(c) by G2 (or its bytes). Fewer steps than any so far are least to be
+ * expected of those that send most in a step: such a one goes first, to its
+ * end, for each batch and number of peers; then the others by step(c). The last
+ * two are run with more seeds, the mean decides. The same file, seed and
+ * options give the same answer. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/sim.h"
+#include "kith/text.h"
+#include "search_command.h"
+
+/* What is within it of the best is run to its end: closed forms are off, and
+ * seeds differ. */
+#define MARGIN 1.15
+#define RUNS 64u
+#define RUNS_LEAST 8u
+#define RUNS_MOST 100000u
+#define SEEDS 2u
+#define SEEDS_MAX 100u
+#define LAST 2u
+/* Evaluations of a run of which nothing is known yet; up to the file's target.
+ */
+#define EVALUATIONS 64.0
+#define EVALUATIONS_TO_TARGET 50.0
+#define EVALUATIONS_LEAST 25.0 /* else once more, closer */
+#define LOOKS_MAX 4u
+/* An average of models that have not met is nobody's: a target counts once a
+ * peer has sent what so many exchanges take. */
+#define EXCHANGES_LEAST 4.0
+
+/* ---- One run */
+
+struct watch {
+    const struct search *search;
+    struct search_outcome *outcome;
+    double bound, peers;
+    double bytes_least; /* before the target counts */
+    bool behind;
+    volatile sig_atomic_t stop;
+};
+
+static void look(const struct kith_row *sum, void *arg)
+{
+    struct watch *watch = arg;
+    struct search_outcome *outcome = watch->outcome;
+    const struct kith_target *target = &watch->search->target;
+    const double score = target->is_accuracy ? sum->accuracy : sum->test_loss;
+    if (watch->stop) /* the summary of one that was ended */
+        return;
+    outcome->time_s = 1e-9 * (double)sum->time_ns;
+    outcome->bytes = (double)sum->bytes_sent / watch->peers;
+    outcome->steps = (double)sum->step / watch->peers;
+    outcome->best = target->is_accuracy ? fmax(outcome->best, score)
+                                        : fmin(outcome->best, score);
+    outcome->reached =
+        outcome->bytes >= watch->bytes_least &&
+        (target->is_accuracy ? score >= target->value : score <= target->value);
+    watch->behind = search_goal(watch->search, outcome) > watch->bound;
+    watch->stop = outcome->reached || watch->behind || kith_cli_stop;
+}
+
+static void look_for_signal(const struct sim_progress *progress, void *arg)
+{
+    struct watch *watch = arg;
+    (void)progress;
+    if (kith_cli_stop)
+        watch->stop = 1;
+}
+
+static int simulate(struct search *search, struct kith_experiment *experiment,
+                    struct watch *watch)
+{
+    char error[SIM_ERROR_BYTES] = "";
+    struct kith_dataset *set = NULL;
+    struct kith_summary summary;
+    enum kith_err err =
+        kith_experiment_check_world(experiment, KITH_WORLD_SIM, error);
+    if (err == KITH_OK) {
+        err =
+            kith_cli_dataset_cache_get(&search->cache, experiment, &set, error);
+        if (err != KITH_OK)
+            return kith_cli_fail(search->arguments,
+                                 err == KITH_ENOMEM ? KITH_EXIT_RESOURCES
+                                                    : KITH_EXIT_DATA,
+                                 "%s", error);
+        err = kith_experiment_check_data(
+            experiment, set == NULL ? NULL : &set->train, error);
+    }
+    if (err != KITH_OK)
+        return kith_cli_check(search->arguments, err, error);
+    const struct sim_options options = {.experiment = experiment,
+                                        .dataset = set,
+                                        .threads = search->threads,
+                                        .wire = experiment->network.wire,
+                                        .rows = SIM_ROWS_NONE,
+                                        .progress = look_for_signal,
+                                        .evaluated = look,
+                                        .stop = &watch->stop,
+                                        .arg = watch};
+    return kith_cli_check(search->arguments,
+                          sim_run(&options, &summary, NULL, error), error);
+}
+
+/* By steps, for those take less or more time in another setting: the first time
+ * of the whole run, then of what the file's own takes to the target. Where the
+ * file says a time, that. */
+static void choose_evaluations(struct search *search,
+                               const struct kith_experiment *experiment,
+                               const struct kith_dataset *set)
+{
+    const struct search_outcome *own = &search->own->outcome;
+    const uint64_t count =
+        kith_experiment_steps(experiment, set == NULL ? 0 : set->train.count);
+    double steps = count == UINT64_MAX ? INFINITY : (double)count;
+    if (experiment->evaluate_ns > 0)
+        return;
+    if (experiment->stop.time_ns > 0)
+        steps = fmin(steps, 1e-9 * (double)experiment->stop.time_ns /
+                                search->own->step.step_s);
+    search->look_steps =
+        fmax(1, own->reached ? own->steps / EVALUATIONS_TO_TARGET
+                             : steps / EVALUATIONS);
+}
+
+/* Two digits: it is a key that people may set. */
+kith_ns kith_cli_search_period(const struct search *search,
+                               const struct search_candidate *candidate)
+{
+    if (search->look_steps <= 0)
+        return search->facts->experiment->evaluate_ns;
+    const double ns =
+        fmax(1, 1e9 * search->look_steps * candidate->step.step_s);
+    const double unit = fmax(1, pow(10, floor(log10(ns)) - 1));
+    return (kith_ns)(floor(ns / unit) * unit);
+}
+
+/* Up to the target, `bound` of the goal, or the file's stop. */
+static int run(struct search *search, const struct search_candidate *candidate,
+               uint32_t seed, double bound, struct search_outcome *outcome,
+               bool *behind)
+{
+    struct kith_experiment experiment;
+    struct plan_facts facts;
+    int code =
+        kith_cli_search_load(search, candidate->cell,
+                             candidate->cell->seed + seed, &experiment, &facts);
+    if (code != KITH_EXIT_OK)
+        return code;
+    struct watch watch = {.search = search,
+                          .outcome = outcome,
+                          .bound = bound,
+                          .bytes_least = EXCHANGES_LEAST *
+                                         experiment.gossip.every *
+                                         candidate->step.bytes,
+                          .peers = experiment.peers};
+    *outcome = (struct search_outcome){.best = NAN};
+    experiment.evaluations = KITH_EVALUATE_EVERY;
+    experiment.evaluate_ns = kith_cli_search_period(search, candidate);
+    experiment.evaluate_steps = 0;
+    code =
+        kith_cli_compute_open(search->arguments, &experiment, CLI_COMPUTE_ONE);
+    if (code == KITH_EXIT_OK)
+        code = simulate(search, &experiment, &watch);
+    kith_experiment_close(&experiment);
+    search->runs++;
+    *behind = watch.behind;
+    return code;
+}
+
+/* ---- The search */
+
+/* `left`: runs that are kept for later. */
+static bool is_over(const struct search *search, uint32_t left)
+{
+    return kith_cli_stop || search->runs + left >= search->runs_most;
+}
+
+/* a before b: by the goal, and where that is the same by the other. */
+static bool is_better(const struct search *search,
+                      const struct search_outcome *a,
+                      const struct search_outcome *b)
+{
+    const double goal = search_goal(search, a) - search_goal(search, b);
+    return goal != 0          ? goal < 0
+           : search->is_bytes ? a->time_s < b->time_s
+                              : a->bytes < b->bytes;
+}
+
+static bool is_alike(const struct search_candidate *a,
+                     const struct search_candidate *b)
+{
+    return a->peers == b->peers && a->batch == b->batch;
+}
+
+/* Least steps to the target with this batch and so many peers; NaN: none. */
+static double least_steps(const struct search *search,
+                          const struct search_candidate *candidate)
+{
+    double least = NAN;
+    for (uint32_t i = 0; i < search->count; i++) {
+        const struct search_candidate *other = &search->candidates[i];
+        if (other->state == SEARCH_REACHED && is_alike(other, candidate))
+            least = fmin(least, other->outcome.steps);
+    }
+    return least;
+}
+
+static double best_goal(const struct search *search)
+{
+    return search->best == UINT32_MAX
+               ? INFINITY
+               : search_goal(search, &search->candidates[search->best].outcome);
+}
+
+static void note(struct search *search, uint32_t at)
+{
+    struct search_candidate *candidate = &search->candidates[at];
+    candidate->state = SEARCH_REACHED;
+    if (search->best == UINT32_MAX ||
+        is_better(search, &candidate->outcome,
+                  &search->candidates[search->best].outcome))
+        search->best = at;
+}
+
+static int try_candidate(struct search *search, uint32_t at, bool is_first)
+{
+    struct search_candidate *candidate = &search->candidates[at];
+    const double best = best_goal(search);
+    if (candidate->state != SEARCH_OPEN)
+        return KITH_EXIT_OK;
+    candidate->least =
+        search_step(search, candidate) * least_steps(search, candidate);
+    if (!is_first && candidate->least >= MARGIN * best) {
+        candidate->state = SEARCH_SKIPPED;
+        return KITH_EXIT_OK;
+    }
+    bool behind = false;
+    if (is_over(search, LAST * (search->seeds - 1)))
+        return KITH_EXIT_OK;
+    kith_cli_progress("run %u of at most %llu: %s", (unsigned)search->runs + 1,
+                      (unsigned long long)search->runs_most,
+                      candidate->cell->label);
+    const int code =
+        run(search, candidate, 0, is_first ? (double)INFINITY : MARGIN * best,
+            &candidate->outcome, &behind);
+    if (code != KITH_EXIT_OK || (kith_cli_stop && !candidate->outcome.reached))
+        return code;
+    candidate->state = behind ? SEARCH_BEHIND : SEARCH_SHORT;
+    if (candidate->outcome.reached)
+        note(search, at);
+    return code;
+}
+
+/* Of those with its batch and peers nobody sends more in a step. */
+static bool is_first(const struct search *search, uint32_t at)
+{
+    const struct search_candidate *candidate = &search->candidates[at];
+    for (uint32_t i = 0; i < search->count; i++) {
+        const struct search_candidate *other = &search->candidates[i];
+        if (other->cell->refused[0] == '\0' && is_alike(other, candidate) &&
+            (other->step.bytes > candidate->step.bytes ||
+             (other->step.bytes == candidate->step.bytes && i < at)))
+            return false;
+    }
+    return true;
+}
+
+/* The one with the least of the goal in a step; of those the one that sends
+ * more, for it learns in fewer steps, or takes less time. */
+static bool is_sooner(const struct search *search,
+                      const struct search_candidate *a,
+                      const struct search_candidate *b)
+{
+    const double step = search_step(search, a) - search_step(search, b);
+    return step != 0          ? step < 0
+           : search->is_bytes ? a->step.step_s < b->step.step_s
+                              : a->step.bytes > b->step.bytes;
+}
+
+static uint32_t next_of(const struct search *search)
+{
+    const struct search_candidate *all = search->candidates;
+    uint32_t next = UINT32_MAX;
+    for (uint32_t i = 0; i < search->count; i++)
+        if (all[i].state == SEARCH_OPEN &&
+            (next == UINT32_MAX || is_sooner(search, &all[i], &all[next])))
+            next = i;
+    return next;
+}
+
+static int try_all(struct search *search)
+{
+    int code = KITH_EXIT_OK;
+    for (uint32_t i = 0; i < search->count && code == KITH_EXIT_OK; i++)
+        if (search->candidates[i].state == SEARCH_OPEN && is_first(search, i))
+            code = try_candidate(search, i, true);
+    while (code == KITH_EXIT_OK) {
+        const uint32_t next = next_of(search);
+        if (next == UINT32_MAX)
+            break;
+        code = try_candidate(search, next, false);
+        if (search->candidates[next].state == SEARCH_OPEN)
+            break; /* runs are over */
+    }
+    return code;
+}
+
+/* The file's own: what others are compared with, and how often to look. */
+static int try_own(struct search *search)
+{
+    const struct kith_experiment *experiment = search->facts->experiment;
+    char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
+    struct search_outcome *outcome = &search->own->outcome;
+    struct kith_dataset *set;
+    bool behind;
+    const enum kith_err err =
+        kith_cli_dataset_cache_get(&search->cache, experiment, &set, error);
+    if (err != KITH_OK)
+        return kith_cli_fail(search->arguments, KITH_EXIT_DATA, "%s", error);
+    for (unsigned i = 0; i < LOOKS_MAX; i++) {
+        choose_evaluations(search, experiment, set);
+        kith_cli_progress("run %u of at most %llu: the file's own",
+                          (unsigned)search->runs + 1,
+                          (unsigned long long)search->runs_most);
+        const int code =
+            run(search, search->own, 0, (double)INFINITY, outcome, &behind);
+        if (code != KITH_EXIT_OK || !outcome->reached || kith_cli_stop ||
+            outcome->steps >= EVALUATIONS_LEAST * search->look_steps)
+            return code;
+    }
+    return KITH_EXIT_OK;
+}
+
+/* As a candidate, too. */
+static void note_own(struct search *search)
+{
+    for (uint32_t i = 0; i < search->count; i++) {
+        struct search_candidate *candidate = &search->candidates[i];
+        if (!candidate->is_own && candidate != search->own)
+            continue;
+        candidate->outcome = search->own->outcome;
+        candidate->state = SEARCH_SHORT;
+        if (candidate->outcome.reached)
+            note(search, i);
+    }
+}
+
+/* ---- The last two */
+
+/* With more seeds. One that does not come there makes the mean infinite. */
+static int run_seeds(struct search *search, struct search_candidate *candidate)
+{
+    double low = search_goal(search, &candidate->outcome), high = low;
+    candidate->seeds = 1;
+    candidate->time_s = candidate->outcome.time_s;
+    candidate->bytes = candidate->outcome.bytes;
+    for (uint32_t k = 1; k < search->seeds && !is_over(search, 0); k++) {
+        struct search_outcome outcome;
+        bool behind;
+        kith_cli_progress("run %u of at most %llu: seed %u of %s",
+                          (unsigned)search->runs + 1,
+                          (unsigned long long)search->runs_most,
+                          (unsigned)k + 1, candidate->cell->label);
+        const int code =
+            run(search, candidate, k, (double)INFINITY, &outcome, &behind);
+        if (code != KITH_EXIT_OK)
+            return code;
+        if (kith_cli_stop && !outcome.reached)
+            break;
+        if (!outcome.reached)
+            outcome.time_s = outcome.bytes = INFINITY;
+        candidate->seeds++;
+        candidate->time_s +=
+            (outcome.time_s - candidate->time_s) / candidate->seeds;
+        candidate->bytes +=
+            (outcome.bytes - candidate->bytes) / candidate->seeds;
+        low = fmin(low, search_goal(search, &outcome));
+        high = fmax(high, search_goal(search, &outcome));
+    }
+    candidate->spread = (high - low) / 2;
+    return KITH_EXIT_OK;
+}
+
+static uint32_t second_of(const struct search *search)
+{
+    uint32_t second = UINT32_MAX;
+    for (uint32_t i = 0; i < search->count; i++) {
+        const struct search_candidate *candidate = &search->candidates[i];
+        if (candidate->state == SEARCH_REACHED && i != search->best &&
+            (second == UINT32_MAX ||
+             is_better(search, &candidate->outcome,
+                       &search->candidates[second].outcome)))
+            second = i;
+    }
+    return second;
+}
+
+static int choose(struct search *search)
+{
+    const uint32_t last[LAST] = {search->best, second_of(search)};
+    int code = KITH_EXIT_OK;
+    for (unsigned i = 0; i < LAST && code == KITH_EXIT_OK; i++)
+        if (last[i] != UINT32_MAX)
+            code = run_seeds(search, &search->candidates[last[i]]);
+    if (code != KITH_EXIT_OK || last[1] == UINT32_MAX)
+        return code;
+    const struct search_candidate *a = &search->candidates[last[0]];
+    const struct search_candidate *b = &search->candidates[last[1]];
+    const bool is_same = a->seeds == b->seeds;
+    if (is_same &&
+        (search->is_bytes ? b->bytes < a->bytes : b->time_s < a->time_s))
+        search->best = last[1];
+    return code;
+}
+
+/* ---- Before and after */
+
+/* What comes nearest, where nobody comes there. */
+static int nobody(const struct search *search)
+{
+    const struct search_candidate *best = search->own;
+    for (uint32_t i = 0; i < search->count; i++) {
+        const struct search_candidate *candidate = &search->candidates[i];
+        const double score = candidate->outcome.best;
+        if (candidate->state != SEARCH_SHORT)
+            continue;
+        if (isnan(best->outcome.best) ||
+            (search->target.is_accuracy ? score > best->outcome.best
+                                        : score < best->outcome.best))
+            best = candidate;
+    }
+    const char *what = search->target.is_accuracy ? "accuracy" : "loss";
+    if (kith_cli_stop)
+        return kith_cli_fail(search->arguments, KITH_EXIT_INTERRUPTED,
+                             "ended in run %u, before any setting came to "
+                             "%s=%g",
+                             (unsigned)search->runs, what,
+                             search->target.value);
+    return kith_cli_fail(
+        search->arguments, KITH_EXIT_FAILED,
+        "--target: no setting comes to %s=%g in %u runs; the best has %.4g "
+        "(%s); raise stop of the file, or ask for less",
+        what, search->target.value, (unsigned)search->runs, best->outcome.best,
+        best == search->own ? "the file's own" : best->cell->label);
+}
+
+static int read_goal(const struct cli_arguments *arguments,
+                     struct search *search)
+{
+    const struct kith_experiment *experiment = search->facts->experiment;
+    const char *goal = arguments->values[CLI_SEARCH];
+    const char *price = arguments->values[CLI_PRICE];
+    uint64_t seeds = SEEDS, threads = 1;
+    search->is_bytes = strcmp(goal, "bytes") == 0;
+    if (!search->is_bytes && strcmp(goal, "time") != 0)
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--search: found \"%.60s\"; allowed: time, bytes",
+                             goal);
+    search->price = NAN;
+    if (price != NULL && (kith_text_double(price, &search->price) != KITH_OK ||
+                          !(search->price >= 0)))
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--price: found \"%.60s\"; allowed: a number from "
+                             "0, of a peer and hour",
+                             price);
+    int code = kith_cli_target(arguments, &search->target);
+    if (code == KITH_EXIT_OK)
+        code = kith_cli_number(arguments, CLI_RUNS, RUNS_LEAST, RUNS_MOST,
+                               &search->runs_most);
+    if (code == KITH_EXIT_OK)
+        code = kith_cli_number(arguments, CLI_SEEDS, 1, SEEDS_MAX, &seeds);
+    if (code == KITH_EXIT_OK)
+        code = kith_cli_number(arguments, CLI_THREADS, 1, SIM_THREADS_MAX,
+                               &threads);
+    search->seeds = (uint32_t)seeds;
+    search->threads = (uint32_t)threads;
+    if (code != KITH_EXIT_OK)
+        return code;
+    if (isnan(search->target.value) && experiment->target_loss > 0)
+        search->target.value = experiment->target_loss;
+    if (isnan(search->target.value))
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--search: to what? give --target accuracy=X or "
+                             "loss=X, or target_loss in the file");
+    if (experiment->model->reports)
+        return kith_cli_fail(
+            arguments, KITH_EXIT_EXPERIMENT,
+            "--search: model: found %s, a training loop of yours, which kith "
+            "plan cannot run; allowed: a built-in model (simulate its settings "
+            "with kith_simulate() or kith.simulate())",
+            experiment->model->name);
+    if (search->target.is_accuracy &&
+        experiment->model->input == KITH_INPUT_NONE)
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--target: the model %s has no accuracy; allowed: "
+                             "loss=X",
+                             experiment->model->name);
+    return code;
+}
+
+static int search_all(struct search *search)
+{
+    int code = kith_cli_search_open(search);
+    kith_cli_catch_signals();
+    if (code == KITH_EXIT_OK)
+        code = try_own(search);
+    if (code == KITH_EXIT_OK) {
+        note_own(search);
+        code = try_all(search);
+    }
+    if (code == KITH_EXIT_OK && search->best != UINT32_MAX)
+        code = choose(search);
+    kith_cli_progress_end();
+    if (code != KITH_EXIT_OK)
+        return code;
+    if (search->best == UINT32_MAX)
+        return nobody(search);
+    code = kith_cli_search_show(search);
+    if (code == KITH_EXIT_OK && kith_cli_stop)
+        code = kith_cli_fail(search->arguments, KITH_EXIT_INTERRUPTED,
+                             "ended before all were tried: the best so far");
+    return code;
+}
+
+int kith_cli_plan_search(const struct cli_arguments *arguments,
+                         const struct plan_facts *facts)
+{
+    struct search *search = calloc(1, sizeof *search);
+    struct cli_axes *axes = calloc(1, sizeof *axes);
+    int code = KITH_EXIT_OK;
+    if (search == NULL || axes == NULL) {
+        code = kith_cli_fail(arguments, KITH_EXIT_RESOURCES, "out of memory");
+        goto out;
+    }
+    *search = (struct search){.arguments = arguments,
+                              .facts = facts,
+                              .axes = axes,
+                              .runs_most = RUNS,
+                              .best = UINT32_MAX};
+    code = read_goal(arguments, search);
+    if (code == KITH_EXIT_OK)
+        code = search_all(search);
+    free(search->candidates);
+    kith_plan_free(&search->plan);
+    kith_cli_dataset_cache_close(&search->cache);
+out:
+    free(axes);
+    free(search);
+    return code;
+}

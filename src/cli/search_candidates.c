@@ -1,0 +1,222 @@
+/* What kith plan --search tries: cells of a sweep over the keys that the
+ * method takes, each with the time and bytes of a step by G1 to G3.
+ *
+ *   gossip.every     the file's, half, twice and four times it; the least that
+ *                    hides an exchange (G1), and the same of it
+ *   gossip.wire      the file's, float32, bfloat16, int8: whole numbers, no
+ *                    key beside it; not where a compressor has the message
+ *   gossip.topology  where a round has a message for each neighbour (f of G3):
+ *                    the file's, ring, one-peer-exponential, exponential; where
+ *                    pairs meet, f is the same on each: the file's, random
+ *   train.batch      the file's, and of those that a machine's file has the
+ *                    least time an example
+ *
+ * Anything else, and other values, by --sweep. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/text.h"
+#include "search_command.h"
+
+/* Of a list's values, the file's first. */
+static void add_value(char *text, const char *key, const char *value)
+{
+    char word[KITH_NAME_MAX + 2];
+    char list[KITH_SETTING_BYTES];
+    const size_t at = strlen(text);
+    if (at == 0) {
+        (void)kith_text_add(text, KITH_SETTING_BYTES, 0, "%s=%s", key, value);
+        return;
+    }
+    (void)kith_text_add(word, sizeof word, 0, ",%s,", value);
+    (void)kith_text_add(list, sizeof list, 0, ",%s,", strchr(text, '=') + 1);
+    if (strstr(list, word) == NULL)
+        (void)kith_text_add(text, KITH_SETTING_BYTES, at, ",%s", value);
+}
+
+static void add_whole(char *text, const char *key, double value)
+{
+    char word[32];
+    (void)kith_text_add(word, sizeof word, 0, "%.0f", value);
+    add_value(text, key, word);
+}
+
+/* An interval beyond a quarter of the run is no gossip. */
+static void add_intervals(const struct search *search, char *text)
+{
+    const struct plan_facts *facts = search->facts;
+    const struct kith_experiment *experiment = facts->experiment;
+    const double own = experiment->gossip.every;
+    const double most =
+        experiment->stop.steps > 0 ? (double)experiment->stop.steps / 4 : 1e9;
+    char error[KITH_PLAN_ERROR_BYTES];
+    struct kith_plan_hiding hiding = {.interval = own};
+    if (kith_plan_hiding(&facts->exchange, &hiding, error) != KITH_OK)
+        hiding.interval = own;
+    const double hides = hiding.interval;
+    const double more[] = {(double)((uint64_t)own / 2),
+                           2 * own,
+                           4 * own,
+                           (double)(((uint64_t)hides + 1) / 2),
+                           hides,
+                           2 * hides,
+                           4 * hides};
+    add_whole(text, "gossip.every", own);
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        if (more[i] >= 1 && more[i] <= most)
+            add_whole(text, "gossip.every", more[i]);
+}
+
+static void add_words(char *text, const char *key, const char *own,
+                      const char *const *words)
+{
+    add_value(text, key, own);
+    for (unsigned i = 0; words[i] != NULL; i++)
+        add_value(text, key, words[i]);
+}
+
+/* The search's own axis, unless it has but one value or somebody says it. */
+static void end_axis(struct search *search, const char *key, char *text)
+{
+    const bool one = strchr(text, ',') == NULL;
+    const unsigned at = search->swept.sweep_count;
+    if (one || kith_cli_axes_set(search->axes, key) || at == KITH_SETTINGS_MAX)
+        return;
+    (void)kith_text_copy(search->sweeps[at], KITH_SETTING_BYTES, text);
+    search->swept.sweeps[at] = search->sweeps[at];
+    search->swept.sweep_count++;
+}
+
+static void add_axes(struct search *search)
+{
+    static const char *const wires[] = {"float32", "bfloat16", "int8", NULL};
+    static const char *const rounds[] = {"ring", "one-peer-exponential",
+                                         "exponential", NULL};
+    static const char *const pairs[] = {"random", NULL};
+    const struct plan_facts *facts = search->facts;
+    const struct kith_experiment *experiment = facts->experiment;
+    const bool meets =
+        experiment->gossip.algorithm->pattern != KITH_PATTERN_ROUND;
+    char text[KITH_SETTING_BYTES] = "", error[KITH_PLAN_ERROR_BYTES];
+    struct plan_batch batch;
+    add_intervals(search, text);
+    end_axis(search, "gossip.every", text);
+    text[0] = '\0';
+    if (strcmp(experiment->gossip.compressor, "none") == 0)
+        add_words(text, "gossip.wire", experiment->gossip.format->name, wires);
+    end_axis(search, "gossip.wire", text);
+    text[0] = '\0';
+    add_words(text, "gossip.topology", experiment->gossip.topology->name,
+              meets ? pairs : rounds);
+    end_axis(search, "gossip.topology", text);
+    text[0] = '\0';
+    add_whole(text, "train.batch", experiment->train.batch);
+    if (facts->machine != NULL &&
+        kith_cli_plan_batch(facts, &batch, error) == KITH_OK)
+        add_whole(text, "train.batch", batch.batch);
+    end_axis(search, "train.batch", text);
+}
+
+int kith_cli_search_load(struct search *search, const struct kith_cell *cell,
+                         uint64_t seed, struct kith_experiment *experiment,
+                         struct plan_facts *facts)
+{
+    char error[KITH_EXPERIMENT_ERROR_BYTES] = "", text[32];
+    const char *sets[] = {text};
+    (void)kith_text_add(text, sizeof text, 0, "seed=%llu",
+                        (unsigned long long)seed);
+    const enum kith_err err = kith_experiment_parse(
+        cell->path, cell->experiment, strlen(cell->experiment), sets, 1,
+        experiment, error);
+    if (err != KITH_OK)
+        return kith_cli_check(search->arguments, err, error);
+    *facts = (struct plan_facts){.efficiency = search->facts->efficiency};
+    const int code = kith_cli_plan_facts(search->arguments, experiment,
+                                         search->facts->machine, facts);
+    if (code == KITH_EXIT_OK)
+        kith_cli_plan_apply(facts, experiment);
+    else
+        kith_experiment_close(experiment);
+    return code;
+}
+
+static int predict(struct search *search, struct search_candidate *candidate)
+{
+    char error[KITH_PLAN_ERROR_BYTES] = "";
+    struct kith_experiment experiment;
+    struct plan_facts facts;
+    const int code = kith_cli_search_load(
+        search, candidate->cell, candidate->cell->seed, &experiment, &facts);
+    if (code != KITH_EXIT_OK)
+        return code;
+    candidate->peers = experiment.peers;
+    candidate->batch = experiment.train.batch;
+    candidate->hash = kith_experiment_hash(&experiment);
+    const enum kith_err err =
+        kith_cli_plan_step(&facts, &candidate->step, error);
+    kith_experiment_close(&experiment);
+    return kith_cli_check(search->arguments, err, error);
+}
+
+static int make_own(struct search *search)
+{
+    const struct kith_experiment *experiment = search->facts->experiment;
+    struct kith_cell *cell = &search->own_cell;
+    char *real = realpath(search->arguments->words[0], NULL);
+    kith_text_copy(cell->path, sizeof cell->path,
+                   real == NULL ? search->arguments->words[0] : real);
+    free(real);
+    cell->experiment = experiment->source;
+    cell->seed = experiment->seed;
+    search->own = &search->candidates[search->plan.cell_count];
+    search->own->cell = cell;
+    return predict(search, search->own);
+}
+
+/* Keys that the hash leaves out are of the network and the machine. */
+static bool is_own(const struct search *search,
+                   const struct search_candidate *candidate)
+{
+    for (uint32_t i = 0; i < search->axes->count; i++)
+        if (strncmp(search->axes->list[i].key, "gossip", 6) != 0 &&
+            strncmp(search->axes->list[i].key, "train", 5) != 0 &&
+            strcmp(search->axes->list[i].key, "peers") != 0)
+            return false;
+    return candidate->hash == search->own->hash;
+}
+
+int kith_cli_search_open(struct search *search)
+{
+    search->swept = *search->arguments;
+    int code = kith_cli_axes_read(search->arguments, search->axes);
+    if (code != KITH_EXIT_OK)
+        return code;
+    add_axes(search);
+    code = kith_cli_axes_read(&search->swept, search->axes);
+    if (code == KITH_EXIT_OK)
+        code =
+            kith_cli_plan_open(&search->swept, &search->cache, &search->plan);
+    if (code != KITH_EXIT_OK)
+        return code;
+    search->candidates =
+        calloc((size_t)search->plan.cell_count + 1, sizeof *search->candidates);
+    if (search->candidates == NULL)
+        return kith_cli_fail(search->arguments, KITH_EXIT_RESOURCES,
+                             "out of memory");
+    code = make_own(search);
+    search->count = search->plan.cell_count + 1;
+    for (uint32_t i = 0; i < search->plan.cell_count && code == KITH_EXIT_OK;
+         i++) {
+        struct search_candidate *candidate = &search->candidates[i];
+        candidate->cell = &search->plan.cells[i];
+        candidate->state =
+            candidate->cell->refused[0] == '\0' ? SEARCH_OPEN : SEARCH_REFUSED;
+        if (candidate->state == SEARCH_OPEN)
+            code = predict(search, candidate);
+        candidate->is_own =
+            candidate->state == SEARCH_OPEN && is_own(search, candidate);
+        if (candidate->is_own)
+            search->count = search->plan.cell_count;
+    }
+    return code;
+}
