@@ -274,6 +274,7 @@ INTEGRATION = \
   tests/integration/test_cli_memory.sh \
   tests/integration/test_cli_model.sh \
   tests/integration/test_cli_plan.sh \
+  tests/integration/test_plan_search.sh \
   tests/integration/test_cli_progress.sh \
   tests/integration/test_cli_refuses.sh \
   tests/integration/test_cli_runs.sh \
@@ -356,7 +357,7 @@ LONG = \
   tests/long/accept_wires.sh \
   tests/long/accept_unpaced.sh tests/long/accept_wheel.sh \
   tests/long/accept_wires_live.sh \
-  tests/long/accept_follow.sh tests/long/accept_hosts.sh tests/long/accept_plan.sh \
+  tests/long/accept_follow.sh tests/long/accept_hosts.sh tests/long/accept_plan.sh tests/long/accept_plan_search.sh \
   tests/long/accept_follow.sh tests/long/accept_flows.sh \
   tests/long/accept_hosts.sh \
   tests/long/accept_mixing.sh \
@@ -396,7 +397,7 @@ EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integr
   tests/long/accept.py \
   tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py \
   tests/long/accept_hosts.py tests/long/accept_mixing.py tests/long/accept_page.py \
-  tests/long/accept_plan.py tests/long/accept_worlds.py \
+  tests/long/accept_plan.py tests/long/accept_plan_search.py tests/long/accept_worlds.py \
   tests/long/accept_flows.py tests/long/flow_times_simgrid.cpp \
   tests/long/accept_hosts.py tests/long/accept_mixing.py tests/long/accept_page.py tests/long/accept_worlds.py \
   tests/long/papers.py tests/long/soak.py \

@@ -3,11 +3,11 @@
  *
  *   gossip.every     the file's, half, twice and four times it; the least that
  *                    hides an exchange (G1), and the same of it
- *   gossip.wire      the file's, float32, bfloat16, int8: whole numbers, no
- *                    key beside it; not where a compressor has the message
+ *   gossip.wire      all that send whole numbers; not where a compressor has
+ *                    the message
  *   gossip.topology  where a round has a message for each neighbour (f of G3):
- *                    the file's, ring, one-peer-exponential, exponential; where
- *                    pairs meet, f is the same on each: the file's, random
+ *                    the file's, and those that mix best with f 1 and log2 n;
+ *                    where pairs meet, f is the same: the file's, and any pair
  *   train.batch      the file's, and of those that a machine's file has the
  *                    least time an example
  *
@@ -67,12 +67,27 @@ static void add_intervals(const struct search *search, char *text)
             add_whole(text, "gossip.every", more[i]);
 }
 
-static void add_words(char *text, const char *key, const char *own,
-                      const char *const *words)
+static void add_wires(const struct kith_experiment *experiment, char *text)
 {
-    add_value(text, key, own);
-    for (unsigned i = 0; words[i] != NULL; i++)
-        add_value(text, key, words[i]);
+    if (strcmp(experiment->gossip.compressor, "none") != 0)
+        return;
+    add_value(text, "gossip.wire", experiment->gossip.format->name);
+    for (unsigned i = 0; kith_formats[i] != NULL; i++)
+        if (kith_formats[i]->residue_bits == 0)
+            add_value(text, "gossip.wire", kith_formats[i]->name);
+}
+
+static void add_graphs(const struct kith_experiment *experiment, char *text)
+{
+    static const char *const rounds[] = {"one-peer-exponential", "exponential"};
+    const bool meets =
+        experiment->gossip.algorithm->pattern != KITH_PATTERN_ROUND;
+    add_value(text, "gossip.topology", experiment->gossip.topology->name);
+    for (size_t i = 0; !meets && i < sizeof rounds / sizeof *rounds; i++)
+        add_value(text, "gossip.topology", rounds[i]);
+    for (unsigned i = 0; meets && kith_topology_kinds[i] != NULL; i++)
+        if (kith_topology_is_any_pair(kith_topology_kinds[i]))
+            add_value(text, "gossip.topology", kith_topology_kinds[i]->name);
 }
 
 /* The search's own axis, unless it has but one value or somebody says it. */
@@ -89,32 +104,23 @@ static void end_axis(struct search *search, const char *key, char *text)
 
 static void add_axes(struct search *search)
 {
-    static const char *const wires[] = {"float32", "bfloat16", "int8", NULL};
-    static const char *const rounds[] = {"ring", "one-peer-exponential",
-                                         "exponential", NULL};
-    static const char *const pairs[] = {"random", NULL};
     const struct plan_facts *facts = search->facts;
     const struct kith_experiment *experiment = facts->experiment;
-    const bool meets =
-        experiment->gossip.algorithm->pattern != KITH_PATTERN_ROUND;
-    char text[KITH_SETTING_BYTES] = "", error[KITH_PLAN_ERROR_BYTES];
+    char intervals[KITH_SETTING_BYTES] = "", wires[KITH_SETTING_BYTES] = "",
+         graphs[KITH_SETTING_BYTES] = "", batches[KITH_SETTING_BYTES] = "",
+         error[KITH_PLAN_ERROR_BYTES];
     struct plan_batch batch;
-    add_intervals(search, text);
-    end_axis(search, "gossip.every", text);
-    text[0] = '\0';
-    if (strcmp(experiment->gossip.compressor, "none") == 0)
-        add_words(text, "gossip.wire", experiment->gossip.format->name, wires);
-    end_axis(search, "gossip.wire", text);
-    text[0] = '\0';
-    add_words(text, "gossip.topology", experiment->gossip.topology->name,
-              meets ? pairs : rounds);
-    end_axis(search, "gossip.topology", text);
-    text[0] = '\0';
-    add_whole(text, "train.batch", experiment->train.batch);
+    add_intervals(search, intervals);
+    add_wires(experiment, wires);
+    add_graphs(experiment, graphs);
+    add_whole(batches, "train.batch", experiment->train.batch);
     if (facts->machine != NULL &&
         kith_cli_plan_batch(facts, &batch, error) == KITH_OK)
-        add_whole(text, "train.batch", batch.batch);
-    end_axis(search, "train.batch", text);
+        add_whole(batches, "train.batch", batch.batch);
+    end_axis(search, "gossip.every", intervals);
+    end_axis(search, "gossip.wire", wires);
+    end_axis(search, "gossip.topology", graphs);
+    end_axis(search, "train.batch", batches);
 }
 
 int kith_cli_search_load(struct search *search, const struct kith_cell *cell,

@@ -187,12 +187,12 @@ static void print_text(const struct search *search, const char *check)
         printf("  %-18s %11s  %.4g at its end\n", "the file's own", "never",
                own->best);
     }
-    printf("  %-18s %11u  of %u settings: %u come there, %u fall behind, "
-           "%u end short\n",
+    printf("  %-18s %11u  of %u settings: there %u, behind %u, "
+           "short %u\n",
            "runs", (unsigned)search->runs, (unsigned)search->plan.cell_count,
            count_of(search, SEARCH_REACHED), count_of(search, SEARCH_BEHIND),
            count_of(search, SEARCH_SHORT));
-    printf("  %-18s %11u  behind by the closed forms; impossible: %u; left: "
+    printf("  %-18s %11u  behind by their steps; impossible %u, left "
            "%u\n",
            "not run", count_of(search, SEARCH_SKIPPED),
            count_of(search, SEARCH_REFUSED), count_of(search, SEARCH_OPEN));

@@ -1,0 +1,120 @@
+#!/bin/sh
+# Goal: kith plan --search recommends settings that kith sim finds as it says,
+# within 15 % of the best of a grid, the same at every repeat; it says what is
+# out of reach or cannot be searched, and ends by Ctrl-C with the best so far.
+# Method: eight peers learn digits over slow links; the printed command; a grid
+# by kith sim --sweep; wrong command lines.
+# shellcheck source=tests/integration/lab.sh
+. "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
+cd "$scratch" || exit 99
+digits=$top/examples/digits.yaml
+sed "s#data/digits#$top/examples/data/digits#; s/^peers: .*/peers: 8/
+    s/^stop: .*/stop: {steps: 200, time: 400ms}/; s/ schedule: linear,//
+    s/^gossip: .*/gossip: {algorithm: dpsgd-atc, every: 2, topology: ring}/" \
+    "$digits" >slow.yaml
+cat >>slow.yaml <<'YAML'
+network: {rate: 30Mbit, latency: 1ms}
+evaluate: 4ms
+YAML
+
+search() { "$kith" plan slow.yaml --target accuracy=0.9 "$@"; }
+
+search --search time --price 2 >out || fail "time: exit $?"
+search --search time --price 2 --threads 2 >again || fail "again: exit $?"
+diff out again >&2 || fail "the same search, another answer"
+grep -q "^gossip:" out || fail "no settings: $(cat out)"
+grep -q "^  cost .* 8 peers at 2 an hour" out || fail "no cost"
+awk 'length($0) > 80 && !/kith sim/ { print; wide = 1 } END { exit wide }' \
+    out >&2 || fail "wider than 80 columns"
+sed '/^gossip:/,/^$/!d' out | grep -v '^$' >lines.yaml
+"$kith" sim slow.yaml --set "gossip+={$(sed -n \
+    's/^  \([a-z]*: [a-z0-9]*\)$/\1/p' lines.yaml | paste -sd,)}" --rows none \
+    >sim.out || fail "the lines are no experiment's: $(cat lines.yaml)"
+search --search time --json >time.json || fail "json: exit $?"
+search --search bytes --json >bytes.json || fail "bytes: exit $?"
+sed -n 's/^  kith sim /sim /p' out >check
+# shellcheck disable=SC2046
+eval "\"\$kith\" $(cat check) --json" >sim.json || fail "check: exit $?"
+"$kith" sim slow.yaml --sweep gossip.every=3,5 \
+    --sweep gossip.wire=float32,int8 \
+    --sweep gossip.topology=torus,one-peer-exponential --rows none \
+    --target accuracy=0.9 --json >grid.json || fail "grid: exit $?"
+python3 - <<'PYTHON' || fail "other than it was simulated"
+import json
+
+time, bytes_, sim, grid = (json.load(open(name + ".json"))
+                           for name in ("time", "bytes", "sim", "grid"))
+found = [run["time_to_target_s"] for run in sim["runs"]]
+assert len(found) == time["seeds"] == 2, found
+assert abs(sum(found) / 2 - time["time_s"]) < 1e-9, (found, time["time_s"])
+best = min(cell["time_to_target_s"]["mean"] for cell in grid["cells"]
+           if cell["time_to_target_s"]["mean"] is not None)
+chosen = next(entry for entry in time["candidates"]
+              if entry["settings"] == time["settings"])
+assert len(grid["cells"]) == 8 and chosen["time_s"] <= 1.15 * best, (
+    chosen, best)
+assert time["time_s"] < time["own"]["time_s"]
+assert bytes_["bytes_per_peer"] <= 1.15 * time["bytes_per_peer"]
+assert all(entry["state"] in ("reached", "behind", "skipped", "short",
+                              "refused") for entry in time["candidates"])
+assert any(entry["state"] == "skipped" for entry in time["candidates"])
+assert set(time["why"]) == set(time["settings"])
+PYTHON
+
+# Others' values, and those of a machine.
+"$kith" plan slow.yaml --measure --machine here.yaml >out 2>err ||
+    fail "measure: $(cat err)"
+search --search time --machine here.yaml --sweep peers=4,8 \
+    --sweep gossip.algorithm=dpsgd-atc,swift --seeds 1 --runs 12 >out ||
+    fail "sweep: exit $?"
+grep -q "^peers: [48]$" out || fail "no peers: $(cat out)"
+grep -q "hosts={" out || fail "no machine: $(cat out)"
+
+# Ctrl-C: the best so far, where there is one.
+"$kith" plan "$digits" --search time --target accuracy=0.9 \
+    --set stop.epochs=100000 --set evaluate=1ms --sweep seed=1 >out 2>err &&
+    fail "a sweep of seeds"
+timeout --preserve-status -s INT 3 "$kith" plan "$digits" --search bytes \
+    --target accuracy=0.999 --set stop.epochs=1000000 >out 2>err
+[ $? -eq 130 ] || fail "Ctrl-C: $(cat err)"
+grep -q "ended in run 1, before any setting came to accuracy=0.999" err ||
+    fail "Ctrl-C: $(cat err)"
+
+# refused STATUS WORDS ARGUMENTS...
+refused() {
+    status=$1
+    words=$2
+    shift 2
+    "$kith" plan "$@" >out 2>err
+    found=$?
+    [ "$found" -eq "$status" ] || fail "kith plan $*: exit $found"
+    grep -qF -- "$words" err || fail "kith plan $*: $(cat err)"
+    [ -s out ] && fail "kith plan $*: prints a plan"
+}
+refused 1 "no setting comes to accuracy=0.9999" "$digits" --search time \
+    --target accuracy=0.9999 --set stop.epochs=4 --runs 8
+refused 2 "found \"speed\"; allowed: time, bytes" "$digits" --search speed
+refused 2 "to what? give --target" "$digits" --search time
+refused 2 "accuracy=X, above 0" "$digits" --search time --target efficiency=0.9
+refused 2 "--price goes with --search" "$digits" --price 1
+refused 2 "from 0, of a peer and hour" "$digits" --search time --price free \
+    --target accuracy=0.9
+refused 2 "from 8 to 100000" "$digits" --search time --runs 7 \
+    --target accuracy=0.9
+refused 4 "nowhere" "$digits" --search time --target accuracy=0.9 \
+    --set data.path=nowhere
+refused 3 "central.method: found gradient" \
+    "$top/examples/taxonomy/parameter-server.yaml" --search time --target loss=1
+cat >loop.yaml <<'YAML'
+name: loop
+peers: 4
+stop: {steps: 40}
+model: {kind: program, dim: 1000}
+gossip: {algorithm: dpsgd, topology: ring}
+compute: {step: 10ms}
+YAML
+refused 3 "model: found program, a training loop of yours" loop.yaml \
+    --search time --target loss=1
+refused 2 "has no accuracy" loop.yaml --search time --target accuracy=0.5 \
+    --set "model={kind: quadratic, dim: 9}"
+finish
