@@ -120,6 +120,22 @@ static void print_words(unsigned indent, const char *words)
     putchar('\n');
 }
 
+void kith_cli_plan_print_notes(const struct plan_facts *facts)
+{
+    for (unsigned i = 0; i < facts->note_count; i++) {
+        printf("%s  - ", i == 0 ? "\nassumed:\n" : "");
+        print_words(4, facts->notes[i]);
+    }
+}
+
+json_t *kith_cli_plan_notes(const struct plan_facts *facts)
+{
+    json_t *notes = json_array();
+    for (unsigned i = 0; i < facts->note_count; i++)
+        (void)json_array_append_new(notes, kith_json_text(facts->notes[i]));
+    return notes;
+}
+
 static void print_text(const struct plan_facts *facts,
                        const struct plan_answer *answer, const char *check)
 {
@@ -133,10 +149,7 @@ static void print_text(const struct plan_facts *facts,
         printf("  %-18s %11s  ", name, value);
         print_words(34, answer->figures[i].why);
     }
-    for (unsigned i = 0; i < facts->note_count; i++) {
-        printf("%s  - ", i == 0 ? "\nassumed:\n" : "");
-        print_words(4, facts->notes[i]);
-    }
+    kith_cli_plan_print_notes(facts);
     printf("\ncheck it (step = virtual_s x peers / steps):\n  %s\n", check);
 }
 
@@ -146,7 +159,7 @@ static void print_json(const struct plan_facts *facts,
     static const char *const units[] = {
         [PLAN_COUNT] = "",  [PLAN_SHARE] = "",   [PLAN_SECONDS] = "s",
         [PLAN_BYTES] = "B", [PLAN_RATE] = "B/s", [PLAN_PLAIN] = ""};
-    json_t *figures = json_object(), *notes = json_array();
+    json_t *figures = json_object();
     for (unsigned i = 0; i < answer->count; i++) {
         const struct plan_figure *figure = &answer->figures[i];
         json_t *entry = json_object();
@@ -155,14 +168,13 @@ static void print_json(const struct plan_facts *facts,
         kith_json_set_text(entry, "why", figure->why);
         (void)json_object_set_new(figures, figure->name, entry);
     }
-    for (unsigned i = 0; i < facts->note_count; i++)
-        (void)json_array_append_new(notes, kith_json_text(facts->notes[i]));
-    kith_json_print(
-        json_pack("{s:o, s:o, s:o, s:o, s:o}", "experiment",
-                  kith_json_text(facts->experiment->name), "target_efficiency",
-                  kith_json_real(facts->efficiency), "figures", figures,
-                  "assumed", notes, "check", kith_json_text(check)),
-        9);
+    kith_json_print(json_pack("{s:o, s:o, s:o, s:o, s:o}", "experiment",
+                              kith_json_text(facts->experiment->name),
+                              "target_efficiency",
+                              kith_json_real(facts->efficiency), "figures",
+                              figures, "assumed", kith_cli_plan_notes(facts),
+                              "check", kith_json_text(check)),
+                    9);
 }
 
 /* ---- The run that checks it */

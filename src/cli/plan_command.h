@@ -42,6 +42,10 @@ struct plan_facts {
     char notes[PLAN_NOTES_MAX][256];
     unsigned note_count;
 };
+/* The notes as text, and as a JSON array. command_plan.c */
+typedef struct json_t json_t;
+void kith_cli_plan_print_notes(const struct plan_facts *facts);
+json_t *kith_cli_plan_notes(const struct plan_facts *facts);
 /* 0, or an exit code with the error printed. plan_facts.c */
 int kith_cli_plan_facts(const struct cli_arguments *arguments,
                         const struct kith_experiment *experiment,

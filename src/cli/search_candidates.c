@@ -8,6 +8,7 @@
  *   gossip.topology  where a round has a message for each neighbour (f of G3):
  *                    the file's, and those that mix best with f 1 and log2 n;
  *                    where pairs meet, f is the same: the file's, and any pair
+ *   network.suite    with a machine's file: the file's, and auto, the fastest
  *   train.batch      the file's, and of those that a machine's file has the
  *                    least time an example
  *
@@ -108,7 +109,7 @@ static void add_axes(struct search *search)
     const struct kith_experiment *experiment = facts->experiment;
     char intervals[KITH_SETTING_BYTES] = "", wires[KITH_SETTING_BYTES] = "",
          graphs[KITH_SETTING_BYTES] = "", batches[KITH_SETTING_BYTES] = "",
-         error[KITH_PLAN_ERROR_BYTES];
+         suites[KITH_SETTING_BYTES] = "", error[KITH_PLAN_ERROR_BYTES];
     struct plan_batch batch;
     add_intervals(search, intervals);
     add_wires(experiment, wires);
@@ -117,10 +118,14 @@ static void add_axes(struct search *search)
     if (facts->machine != NULL &&
         kith_cli_plan_batch(facts, &batch, error) == KITH_OK)
         add_whole(batches, "train.batch", batch.batch);
+    add_value(suites, "network.suite", experiment->network.suite);
+    if (facts->machine != NULL)
+        add_value(suites, "network.suite", "auto");
     end_axis(search, "gossip.every", intervals);
     end_axis(search, "gossip.wire", wires);
     end_axis(search, "gossip.topology", graphs);
     end_axis(search, "train.batch", batches);
+    end_axis(search, "network.suite", suites);
 }
 
 int kith_cli_search_load(struct search *search, const struct kith_cell *cell,

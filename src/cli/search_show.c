@@ -196,6 +196,7 @@ static void print_text(const struct search *search, const char *check)
            "%u\n",
            "not run", count_of(search, SEARCH_SKIPPED),
            count_of(search, SEARCH_REFUSED), count_of(search, SEARCH_OPEN));
+    kith_cli_plan_print_notes(search->facts);
     printf("\ncheck it:\n  %s\n", check);
 }
 
@@ -259,6 +260,8 @@ static void print_json(const struct search *search, const char *check)
     (void)json_object_set_new(document, "own",
                               outcome_json(search, search->own));
     (void)json_object_set_new(document, "candidates", tried);
+    (void)json_object_set_new(document, "assumed",
+                              kith_cli_plan_notes(search->facts));
     kith_json_set_text(document, "check", check);
     kith_json_print(document, 9);
 }
