@@ -88,9 +88,10 @@ def compare(name, algorithm, target, text):
     plan = kith("plan", path, "--search", "time", "--target", target, "--json")
     took = time.monotonic() - begun
     axes = MEETING if algorithm == "adpsgd" else WAITING
+    sweeps = [word for key, values in axes.items() for word in
+              ("--sweep", f"{key}={','.join(map(str, values))}")]
     grid = kith("sim", path, "--rows", "none", "--target", target, "--json",
-                "--seeds", SEEDS, *(word for key, values in axes.items() for word in
-                  ("--sweep", f"{key}={','.join(map(str, values))}")))
+                "--seeds", SEEDS, *sweeps)
     times = sorted((cell["time_to_target_s"]["mean"], cell["label"])
                    for cell in grid["cells"]
                    if cell["time_to_target_s"]["count"] == int(SEEDS))
@@ -98,8 +99,9 @@ def compare(name, algorithm, target, text):
     # By kith sim with the grid's seeds, as the grid was.
     sets = [word for key, value in plan["settings"].items()
             for word in ("--set", f"{key}={value}")]
-    found = kith("sim", path, "--rows", "none", "--target", target, "--json",
-                 "--seeds", SEEDS, *sets)["cells"][0]["time_to_target_s"]["mean"]
+    cells = kith("sim", path, "--rows", "none", "--target", target, "--json",
+                 "--seeds", SEEDS, *sets)["cells"]
+    found = cells[0]["time_to_target_s"]["mean"]
     ratio = found / times[0][0]
     own = plan["own"]["time_s"]
     states = [entry["state"] for entry in plan["candidates"]]
