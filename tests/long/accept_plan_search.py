@@ -1,4 +1,4 @@
-"""kith plan --search beside grids of 24 settings; see accept_plan_search.sh."""
+"""kith plan --search beside grids of 24; see accept_plan_search.sh."""
 import json
 import os
 import subprocess
