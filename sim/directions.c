@@ -52,9 +52,12 @@ static struct sim_direction_pair *pair_of(struct sim_world *world,
     struct sim_direction_pair *pair = &all->pairs[all->count++];
     *pair = (struct sim_direction_pair){0};
     for (unsigned side = 0; side < 2; side++) {
-        kith_link_flow_init(&pair->flow[side], &world->experiment->network.link,
-                            world->experiment->seed, link->end[side],
-                            link->end[1 - side]);
+        const kith_id from = link->end[side], to = link->end[1 - side];
+        struct kith_link_terms terms = world->experiment->network.link;
+        kith_latencies_apply(&world->experiment->network.latencies, from, to,
+                             &terms);
+        kith_link_flow_init(&pair->flow[side], &terms, world->experiment->seed,
+                            from, to);
         pair->flow[side].messages = link->sent[side];
     }
     link->pair = all->count;
@@ -143,6 +146,18 @@ static kith_ns law_of(struct sim_world *world, struct kith_link_flow *flow,
     return arrives_ns;
 }
 
+/* Of one that is: latency and jitter alone are its terms. */
+static kith_ns usual_delay(const struct sim_world *world, kith_id from,
+                           kith_id to, uint32_t message)
+{
+    const struct kith_experiment *experiment = world->experiment;
+    struct kith_link_terms terms = {
+        .latency_ns = experiment->network.link.latency_ns,
+        .jitter_ns = experiment->network.link.jitter_ns};
+    kith_latencies_apply(&experiment->network.latencies, from, to, &terms);
+    return kith_link_delay(&terms, experiment->seed, from, to, message);
+}
+
 static bool is_cut(struct sim_world *world, uint32_t link, unsigned side)
 {
     struct sim_link *entry = sim_link_at(world, link);
@@ -162,11 +177,9 @@ kith_ns sim_direction_arrival(struct sim_world *world, uint32_t index,
     const unsigned side = sim_side_of(link, packet->from);
     kith_ns arrives_ns;
     if (link->pair == 0)
-        arrives_ns =
-            kith_ns_add(left_ns - early_ns,
-                        kith_link_delay(&world->experiment->network.link,
-                                        world->experiment->seed, packet->from,
-                                        packet->to, link->sent[side]++));
+        arrives_ns = kith_ns_add(
+            left_ns - early_ns,
+            usual_delay(world, packet->from, packet->to, link->sent[side]++));
     else
         arrives_ns = law_of(world, &pair_of(world, link)->flow[side],
                             &(struct kith_link_piece){leaves_ns, left_ns,

@@ -231,8 +231,9 @@ static void observe(struct sim_world *world, kith_id peer)
     }
 }
 
-/* What stands in the outbox arrives a latency after it was sent, or later:
- * before an event as late as that is taken, it must be under way. */
+/* What stands in the outbox arrives a latency after it was sent, or later, with
+ * a matrix the least of all: before an event as late as that is taken, it must
+ * be under way. */
 static bool next_event(struct sim_world *world, struct sim_event *event)
 {
     const kith_ns due_ns = sim_outbox_due_ns(

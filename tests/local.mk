@@ -83,6 +83,7 @@ UNIT = \
   tests/unit/test_lab_speaker \
   tests/unit/test_lars_parts \
   tests/unit/test_lars_site \
+  tests/unit/test_latencies \
   tests/unit/test_layer_schedule \
   tests/unit/test_layout \
   tests/unit/test_link_law \
@@ -252,6 +253,7 @@ INTEGRATION = \
   tests/integration/test_channel_use.sh \
   tests/integration/test_cli_completion.sh \
   tests/integration/test_lab_ddp.sh \
+  tests/integration/test_latencies.sh \
   tests/integration/test_lab_program.sh \
   tests/integration/test_lab_program_guard.sh \
   tests/integration/test_lab_program_record.sh \
@@ -664,6 +666,7 @@ tests_unit_test_overlap_SOURCES = \
 tests_unit_test_recovery_SOURCES = tests/unit/test_recovery.c $(SIMULATE)
 tests_unit_test_shares_SOURCES = tests/unit/test_shares.c $(SIMULATE)
 tests_unit_test_sim_faults_SOURCES = tests/unit/test_sim_faults.c $(SIMULATE)
+tests_unit_test_latencies_SOURCES = tests/unit/test_latencies.c $(TRACED)
 tests_unit_test_sim_flows_SOURCES = tests/unit/test_sim_flows.c $(TRACED)
 tests_unit_test_sim_hosts_SOURCES = tests/unit/test_sim_hosts.c $(TRACED)
 tests_unit_test_sim_memory_SOURCES = tests/unit/test_sim_memory.c $(SIMULATE)

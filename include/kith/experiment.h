@@ -22,6 +22,7 @@
 #include "kith/loader.h"
 #include "kith/model.h"
 #include "kith/optimiser.h"
+#include "kith/latencies.h"
 #include "kith/topology.h"
 #include "kith/types.h"
 #include "kith/worker.h"
@@ -140,7 +141,13 @@ struct kith_experiment {
     struct kith_central central; /* in place of gossip; simulator only */
 
     struct {
-        struct kith_link_terms link; /* of each, while no fault acts on it */
+        struct kith_link_terms link; /* of each, while no fault acts on it;
+                                        with a matrix, the least latency */
+        struct {                     /* files of network.matrix ...; or "" */
+            char matrix[KITH_PATH_BYTES_MAX], matrix_p90[KITH_PATH_BYTES_MAX],
+                coordinates[KITH_PATH_BYTES_MAX];
+        } files;
+        struct kith_latencies latencies;
         double drop_push; /* share of whole push messages lost (tests of T4);
                              simulator only */
         enum kith_sharing sharing; /* of lines; simulator only */

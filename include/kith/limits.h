@@ -17,6 +17,10 @@
 #define KITH_LINKS_MAX 512u
 /* An edge list: 64 neighbours for each of 10,000 peers, 20 bytes a line. */
 #define KITH_GRAPH_BYTES_MAX (16u << 20)
+/* Regions of a matrix of round trips, and its file: 8 bytes for each of their
+ * pairs, 128 MiB. A matrix takes as much memory, twice with quantiles. */
+#define KITH_REGIONS_MAX 4096u
+#define KITH_LATENCIES_BYTES_MAX (128u << 20)
 /* Scalars that travel with one model: push-sum's weight. Every idle peer holds
  * four times as many, 8 bytes each. */
 #define KITH_SCALARS_MAX 1u

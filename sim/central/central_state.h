@@ -160,8 +160,8 @@ void sim_central_send_model(struct sim_central *run, uint32_t from, uint32_t to,
 /* `node`'s processor works for so long, after what it has to do already. */
 void sim_central_compute(struct sim_central *run, uint32_t node,
                          kith_ns cost_ns, uint32_t value);
-/* Latency with mishaps of a message of `bytes` from this node. */
-kith_ns sim_central_latency(struct sim_central *run, uint32_t from,
+/* Latency with mishaps of a message of `bytes` from this node to that. */
+kith_ns sim_central_latency(struct sim_central *run, uint32_t from, uint32_t to,
                             kith_ns at_ns, uint64_t bytes);
 /* To add so many bytes, and to apply so many. */
 kith_ns sim_central_cost(const struct sim_central *run, uint64_t reduce_bytes,

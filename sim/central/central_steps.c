@@ -22,11 +22,13 @@ kith_ns sim_central_cost(const struct sim_central *run, uint64_t reduce_bytes,
 /* From its last bit leaving to that bit's arrival. Draws are counted by sender,
  * not by link: machines that send to thousands need no table of links, and no
  * message waits for another's time-out. */
-kith_ns sim_central_latency(struct sim_central *run, uint32_t from,
+kith_ns sim_central_latency(struct sim_central *run, uint32_t from, uint32_t to,
                             kith_ns at_ns, uint64_t bytes)
 {
-    KITH_ASSERT(from < run->node_count);
+    KITH_ASSERT(from < run->node_count && to < run->node_count);
     struct kith_link_flow *flow = &run->nodes[from].flow;
+    kith_latencies_apply(&run->experiment->network.latencies, from, to,
+                         &flow->terms);
     const kith_ns left_ns =
         kith_ns_add(at_ns, kith_line_time(bytes, flow->terms.rate_bits));
     flow->left_ns = flow->window_ns = 0;
@@ -133,16 +135,18 @@ void sim_central_send(struct sim_central *run,
     }
     kith_ns at_ns = sim_time(world), left_ns;
     if (world->sharing && packet->bytes > 0) {
-        sim_sharing_send_alone(
-            world, index,
-            sim_central_latency(run, message->from, at_ns, message->bytes));
+        sim_sharing_send_alone(world, index,
+                               sim_central_latency(run, message->from,
+                                                   message->to, at_ns,
+                                                   message->bytes));
         return;
     }
     if (!own) {
         at_ns = sim_uplink_take(world, message->from, at_ns, message->bytes,
                                 &left_ns);
-        at_ns = kith_ns_add(at_ns, sim_central_latency(run, message->from,
-                                                       at_ns, message->bytes));
+        at_ns = kith_ns_add(at_ns,
+                            sim_central_latency(run, message->from, message->to,
+                                                at_ns, message->bytes));
     }
     const bool takes_time =
         packet->bytes > 0 && run->experiment->network.link.rate_bits > 0;

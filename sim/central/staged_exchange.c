@@ -92,7 +92,7 @@ static void match(struct sim_central *run, uint32_t from, uint32_t to)
     const uint64_t bytes = sender->stage.send_bytes;
     const kith_ns now_ns = sim_time(run->world);
     const kith_ns latency_ns =
-        sim_central_latency(run, from, sender->ready_ns, bytes);
+        sim_central_latency(run, from, to, sender->ready_ns, bytes);
     kith_ns first_ns = kith_ns_add(sender->ready_ns, latency_ns);
     first_ns = first_ns > receiver->ready_ns ? first_ns : receiver->ready_ns;
     const kith_ns last_ns = kith_ns_add(

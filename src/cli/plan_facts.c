@@ -70,8 +70,9 @@ static void take_pattern(const struct kith_node_config *config,
     const struct kith_experiment *experiment = facts->experiment;
     const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
     struct kith_plan_exchange *exchange = &facts->exchange;
-    const double trip_s = 2e-9 * (double)(experiment->network.link.latency_ns +
-                                          experiment->network.link.jitter_ns);
+    const double trip_s =
+        2 * kith_latencies_mean(&experiment->network.latencies,
+                                experiment->peers, &experiment->network.link);
     facts->chance =
         experiment->gossip.chance > 0 ? experiment->gossip.chance : 1;
     facts->is_exclusive =
@@ -226,7 +227,8 @@ static void take_network(struct plan_facts *facts)
         kith_cli_plan_note(facts, "network.rate is not given: bytes take no "
                                   "time on a link; --set network.rate=1Gbit");
     }
-    if (experiment->network.link.latency_ns == 0)
+    if (experiment->network.link.latency_ns == 0 &&
+        experiment->network.latencies.regions == 0)
         kith_cli_plan_note(facts,
                            "network.latency is not given: 0; --set "
                            "network.latency=1ms, half of what ping says");

@@ -123,6 +123,27 @@ static void show_edges(const void *object, char *text)
                        experiment->gossip.edges_hash);
 }
 
+/* The times themselves, as with edges. A matrix of p90 is a part of them. */
+static void show_times(const struct kith_experiment *experiment,
+                       const char *path, char *text)
+{
+    if (path[0] != '\0')
+        (void)snprintf(text, SCHEMA_SHOWN_BYTES, "times with hash %016" PRIx64,
+                       experiment->network.latencies.hash);
+}
+
+static void show_matrix(const void *object, char *text)
+{
+    const struct kith_experiment *experiment = object;
+    show_times(experiment, experiment->network.files.matrix, text);
+}
+
+static void show_coordinates(const void *object, char *text)
+{
+    const struct kith_experiment *experiment = object;
+    show_times(experiment, experiment->network.files.coordinates, text);
+}
+
 /* Present or not: then `central:` replaces `gossip:`. */
 static void show_method(const void *object, char *text)
 {
@@ -441,6 +462,18 @@ const struct key kith_experiment_keys[] = {
             60, "0s", "one way"),
     BOUNDED("network.jitter", KEY_TIME, KEY_LOCAL, network.link.jitter_ns, 0,
             60, "0s", "mean of an exponential, added to it"),
+    {"network.matrix", KEY_TEXT, TEXT_AT(network.files.matrix),
+     .show = show_matrix,
+     .help = "file of round trips between regions, ms, in place of latency and "
+             "jitter; peer i is in region i mod R"},
+    {"network.matrix_p90", KEY_TEXT, KEY_LOCAL,
+     TEXT_AT(network.files.matrix_p90),
+     .help = "the same regions' 90th percentiles, beside medians in matrix: "
+             "gives the jitter"},
+    {"network.coordinates", KEY_TEXT, TEXT_AT(network.files.coordinates),
+     .show = show_coordinates,
+     .help = "file of hosts' coordinates, lines \"ID X Y h HEIGHT\" in ms, in "
+             "place of a matrix"},
     {"network.rate", KEY_RATE, KEY_LOCAL, AT(network.link.rate_bits),
      .allowed = "unlimited, or a rate from 1kbit to 1000Tbit per second with "
                 "its unit (10Gbit, 5MB)",

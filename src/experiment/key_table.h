@@ -44,6 +44,8 @@ void kith_experiment_key_path(enum kith_reader reader, unsigned i,
 KITH_MUST_CHECK enum kith_err
 kith_experiment_refuse_unread(const struct tree *tree, enum kith_reader reader,
                               const char *name, unsigned mask);
+/* latency_files.c: `network.matrix` and `network.coordinates`. */
+KITH_MUST_CHECK experiment_reader kith_experiment_read_latencies;
 /* coefficients.c: what the algorithm reads. */
 KITH_MUST_CHECK experiment_reader kith_experiment_read_coefficients;
 /* What of that comes from the graph, after kith_experiment_read_graph. */

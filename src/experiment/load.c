@@ -122,9 +122,13 @@ static enum kith_err keep_source(const struct tree *tree, const char *text,
     const struct tree_swap swaps[] = {
         {"data.path", experiment->data.config.path},
         {"data.cache", experiment->data.config.cache},
-        {"gossip.path", experiment->gossip.path}};
+        {"gossip.path", experiment->gossip.path},
+        {"network.matrix", experiment->network.files.matrix},
+        {"network.matrix_p90", experiment->network.files.matrix_p90},
+        {"network.coordinates", experiment->network.files.coordinates}};
     if (rewrite)
-        experiment->source = kith_yaml_write(tree, swaps, 3);
+        experiment->source =
+            kith_yaml_write(tree, swaps, sizeof swaps / sizeof swaps[0]);
     else {
         experiment->source = malloc(size + 1);
         if (experiment->source != NULL) {
@@ -150,10 +154,14 @@ static enum kith_err read_experiment(const struct tree *tree, const char *text,
     const bool rewrite = override_count > 0 ||
                          relative(experiment->data.config.path) ||
                          relative(experiment->data.config.cache) ||
-                         relative(experiment->gossip.path);
+                         relative(experiment->gossip.path) ||
+                         relative(experiment->network.files.matrix) ||
+                         relative(experiment->network.files.matrix_p90) ||
+                         relative(experiment->network.files.coordinates);
     static experiment_reader *const readers[] = {
         read_checks,
         read_run,
+        kith_experiment_read_latencies,
         kith_experiment_read_data,
         kith_experiment_read_train,
         kith_experiment_read_coefficients,
@@ -248,5 +256,6 @@ void kith_experiment_close(struct kith_experiment *experiment)
     kith_atoms_free(experiment->atoms, experiment->sides);
     free(experiment->source);
     free(experiment->gossip.graph_memory);
+    kith_latencies_close(&experiment->network.latencies);
     memset(experiment, 0, sizeof *experiment);
 }

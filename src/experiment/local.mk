@@ -16,6 +16,8 @@ libkith_experiment_a_SOURCES = \
   src/experiment/machine_file.c \
   src/experiment/names_file.c \
   src/experiment/peer_file.c \
+  src/experiment/latencies.c \
+  src/experiment/latency_files.c \
   src/experiment/read_file.h \
   src/experiment/readers.c \
   src/experiment/registry.c \

@@ -305,9 +305,10 @@ static kith_ns predicted_end(const struct kith_experiment *experiment,
         steps < UINT64_MAX) {
         double step = (double)experiment->compute.step_ns * slowest(experiment);
         /* A round adds its messages, there and back, to a step. */
+        const struct kith_link_terms link = kith_latencies_slowest(
+            &experiment->network.latencies, &experiment->network.link);
         if (experiment->gossip.algorithm->wait == KITH_WAIT_ROUND)
-            step += 4 * ((double)experiment->network.link.latency_ns +
-                         10 * (double)experiment->network.link.jitter_ns);
+            step += 4 * ((double)link.latency_ns + 10 * (double)link.jitter_ns);
         end = step * (double)steps;
     }
     if (experiment->stop.time_ns > 0 && (double)experiment->stop.time_ns < end)

@@ -95,7 +95,7 @@ const char *kith_yaml_show(const struct tree_item *item,
 struct tree_swap {
     const char *path, *text;
 };
-#define TREE_SWAPS_MAX 4u
+#define TREE_SWAPS_MAX 8u
 char *kith_yaml_write(const struct tree *tree, const struct tree_swap *swaps,
                       unsigned swap_count);
 

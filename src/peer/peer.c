@@ -253,6 +253,7 @@ static enum kith_err open_transport(struct kith_driver *driver, int fd)
                   .rank = options->self},
         .limits = options->limits,
         .usual = experiment->network.link,
+        .latencies = &experiment->network.latencies,
         .backend = experiment->backend,
         .payload_bytes = kith_worker_payload(driver->worker),
         .model_bytes = kith_worker_bytes(driver->worker),

@@ -44,7 +44,8 @@ struct kith_net {
     struct kith_account account;
     struct kith_link_terms usual;    /* of the network, but for faults */
     kith_ns out_free_ns, in_free_ns; /* this peer's line */
-    struct kith_link_flow strangers; /* of sockets whose member is unknown */
+    struct kith_link_flow strangers; /* of sockets whose member is unknown: no
+                                        later than any member's */
     struct kith_timer release_timer; /* the next release of any delay queue */
     struct kith_socket *streams;
     struct kith_chunk_pool {

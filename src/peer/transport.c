@@ -263,8 +263,11 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
         transport->members[i].transport = transport;
         transport->members[i].rank = i;
         transport->members[i].tokens.tokens = options->limits.handshake_burst;
-        kith_link_flow_init(&transport->members[i].flow, &options->usual,
-                            options->seed, options->self, i);
+        struct kith_link_terms terms = options->usual;
+        if (options->latencies != NULL)
+            kith_latencies_apply(options->latencies, options->self, i, &terms);
+        kith_link_flow_init(&transport->members[i].flow, &terms, options->seed,
+                            options->self, i);
     }
     err = uv_random(NULL, NULL, &seed, sizeof seed, 0, NULL) == 0 &&
                   uv_random(NULL, NULL, transport->secret,

@@ -30,6 +30,7 @@
 #include "kith/channel_use.h"
 #include "kith/message.h"
 #include "kith/peer.h"
+#include "kith/latencies.h"
 #include "kith/session.h"
 #include "kith/work.h"
 #include "kith/worker.h"
@@ -208,7 +209,8 @@ struct kith_transport_options {
     const struct kith_aead *aead;
     struct kith_hello hello;
     struct kith_peer_limits limits;
-    struct kith_link_terms usual; /* of every link, but for faults */
+    struct kith_link_terms usual;           /* of every link, but for faults */
+    const struct kith_latencies *latencies; /* by place; NULL: alike */
     const struct kith_backend *backend;
     size_t payload_bytes, model_bytes; /* of an exchange's message; a pull's */
     size_t slice_bytes; /* of a round that is not whole; 0: all are */

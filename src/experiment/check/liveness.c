@@ -281,14 +281,15 @@ enum kith_err kith_liveness_open(const struct kith_node_config *config,
         return KITH_ENOMEM;
     made->config = config;
     made->peers = config->topology->peers;
-    made->patience = experiment->network.link.loss > 0 ? LOSS_PATIENCE : 1;
+    const struct kith_link_terms link = kith_latencies_slowest(
+        &experiment->network.latencies, &experiment->network.link);
+    made->patience = link.loss > 0 ? LOSS_PATIENCE : 1;
     made->settle_ns =
-        SETTLE_NS + SETTLE_TRIPS * (experiment->network.link.latency_ns +
-                                    3 * experiment->network.link.jitter_ns);
+        SETTLE_NS + SETTLE_TRIPS * (link.latency_ns + 3 * link.jitter_ns);
     if (rounds(made))
         made->settle_ns *= made->patience;
     else
-        made->settle_ns += kith_link_stall(&experiment->network.link, RARE);
+        made->settle_ns += kith_link_stall(&link, RARE);
     made->standstill_ns =
         STANDSTILL_NS + STANDSTILL_STEPS * experiment->compute.step_ns;
     const enum kith_err err = fill_in(made);
