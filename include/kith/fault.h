@@ -92,7 +92,12 @@ kith_atoms_add_sides(struct kith_atoms *atoms, const struct kith_sides *sides,
     X(RESTART, "restart") /* the same, of a peer that comes back */            \
     X(BY, "by")         /* factor, > 1; required where taken, or the kind's */ \
     X(MODELS, "models") /* in place of `for`: of so many models, then over */  \
-    X(KIND, "kind")     /* of a lie; required where taken */
+    X(KIND, "kind")     /* of a lie; required where taken */                   \
+    X(UP, "up")         /* mean time for which a peer is there */              \
+    X(DOWN, "down")     /* mean time for which it is away */                   \
+    X(SHAPE, "shape")   /* of those times' law, Weibull; without it: 1 */      \
+    X(TRACE, "trace")   /* file of nodes added and removed */                  \
+    X(SPEED, "speed")   /* of the trace's time; without it: 1 */
 enum kith_fault_key {
 #define KITH_X(name, word) KITH_FAULT_KEY_##name,
     KITH_FAULT_KEYS(KITH_X)
@@ -110,6 +115,9 @@ struct kith_fault_statement {
     double by;
     uint32_t models;        /* 0: not given */
     enum kith_lie_kind lie; /* NONE: not given */
+    kith_ns up_ns, down_ns; /* 0: not given, as all below */
+    double shape, speed;
+    char trace[KITH_PATH_BYTES_MAX]; /* absolute */
 };
 #define KITH_FAULT_MODELS_MAX 1000000u
 

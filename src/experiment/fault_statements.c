@@ -10,6 +10,7 @@
 #include "kith/fault.h"
 #include "kith/text.h"
 #include "key_table.h"
+#include "read_file.h"
 #include "schema.h"
 #include "yaml_tree.h"
 
@@ -113,6 +114,45 @@ static enum kith_err read_models(struct reading *reading,
     return KITH_OK;
 }
 
+/* Keys of churn: times, numbers and a path, all of one value. */
+static enum kith_err read_churn(struct reading *reading,
+                                const struct tree_item *item,
+                                enum kith_fault_key key)
+{
+    struct kith_fault_statement *statement = &reading->statement;
+    const char *const text = item->kind == TREE_SCALAR ? item->text : "";
+    const bool is_time = key == KITH_FAULT_KEY_UP || key == KITH_FAULT_KEY_DOWN;
+    char found[TREE_SHOWN_BYTES];
+    kith_ns *const span =
+        key == KITH_FAULT_KEY_UP ? &statement->up_ns : &statement->down_ns;
+    double *const number =
+        key == KITH_FAULT_KEY_SHAPE ? &statement->shape : &statement->speed;
+    if (key == KITH_FAULT_KEY_TRACE) {
+        if (text[0] != '\0' &&
+            kith_text_copy(statement->trace, sizeof statement->trace, text)) {
+            const enum kith_err err = kith_experiment_resolve_path(
+                reading->tree, "faults", statement->trace);
+            return err == KITH_OK
+                       ? kith_yaml_put(reading->tree, item, statement->trace)
+                       : err;
+        }
+    } else if (is_time
+                   ? kith_text_time(text, span) == KITH_OK &&
+                         *span >= KITH_US && *span <= 1000000 * KITH_S
+                   : kith_text_double(text, number) == KITH_OK &&
+                         *number >=
+                             (key == KITH_FAULT_KEY_SHAPE ? 0.1 : 1e-6) &&
+                         *number <= (key == KITH_FAULT_KEY_SHAPE ? 10 : 1e6))
+        return KITH_OK;
+    return kith_yaml_fail(
+        reading->tree, item, reading->where, KITH_EINVAL,
+        "%s: found %s; allowed: %s", item->key, kith_yaml_show(item, found),
+        is_time                       ? "a mean time from 1us to 1000000s"
+        : key == KITH_FAULT_KEY_TRACE ? "the path of a trace"
+        : key == KITH_FAULT_KEY_SHAPE ? "a number from 0.1 to 10"
+                                      : "a number from 1e-6 to 1e6");
+}
+
 static enum kith_err unknown_word(const struct reading *reading,
                                   const struct tree_item *item)
 {
@@ -171,7 +211,9 @@ static enum kith_err read_word(struct reading *reading,
     }
     for (unsigned i = 0; i < KITH_FAULT_KEY_COUNT; i++)
         if (strcmp(item->key, words[i]) == 0)
-            return i == KITH_FAULT_KEY_BY     ? KITH_OK /* check_by() */
+            return i >= KITH_FAULT_KEY_UP
+                       ? read_churn(reading, item, (enum kith_fault_key)i)
+                   : i == KITH_FAULT_KEY_BY   ? KITH_OK /* check_by() */
                    : i == KITH_FAULT_KEY_KIND ? read_kind(reading, item)
                    : i == KITH_FAULT_KEY_MODELS
                        ? read_models(reading, item)

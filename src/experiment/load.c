@@ -102,6 +102,23 @@ static bool relative(const char *path)
     return path[0] != '\0' && path[0] != '/';
 }
 
+/* Those of faults stand in a list, so there may be many. */
+static bool has_relative_trace(const struct tree *tree)
+{
+    const struct tree_item *list = kith_yaml_find(tree, "faults");
+    const struct tree_item *item =
+        list == NULL ? NULL : kith_yaml_first(tree, list);
+    bool found = false;
+    for (; item != NULL && !found; item = kith_yaml_next(tree, item)) {
+        const struct tree_item *trace =
+            item->kind == TREE_MAP ? kith_yaml_child(tree, item, "trace")
+                                   : NULL;
+        found = trace != NULL && trace->kind == TREE_SCALAR &&
+                relative(trace->text);
+    }
+    return found;
+}
+
 static enum kith_err read_run(const struct tree *tree,
                               struct kith_experiment *experiment)
 {
@@ -157,7 +174,8 @@ static enum kith_err read_experiment(const struct tree *tree, const char *text,
                          relative(experiment->gossip.path) ||
                          relative(experiment->network.files.matrix) ||
                          relative(experiment->network.files.matrix_p90) ||
-                         relative(experiment->network.files.coordinates);
+                         relative(experiment->network.files.coordinates) ||
+                         has_relative_trace(tree);
     static experiment_reader *const readers[] = {
         read_checks,
         read_run,

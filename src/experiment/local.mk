@@ -35,6 +35,7 @@ libkith_experiment_a_SOURCES = \
   src/experiment/check/liveness.c \
   src/experiment/check/quantities.c \
   src/experiment/fault/atoms.c \
+  src/experiment/fault/churn.c \
   src/experiment/fault/crash.c \
   src/experiment/fault/expand.c \
   src/experiment/fault/faults.def \

@@ -404,6 +404,19 @@ const struct tree_item *kith_yaml_child(const struct tree *tree,
     return child;
 }
 
+enum kith_err kith_yaml_put(const struct tree *tree,
+                            const struct tree_item *item, const char *text)
+{
+    struct tree_item *const own = &tree->items[item - tree->items];
+    char *const copy = strdup(text);
+    KITH_ASSERT(own->kind == TREE_SCALAR);
+    if (copy == NULL)
+        return kith_yaml_fail(tree, NULL, NULL, KITH_ENOMEM, "out of memory");
+    free(own->text);
+    own->text = copy;
+    return KITH_OK;
+}
+
 const struct tree_item *kith_yaml_find(const struct tree *tree,
                                        const char *path)
 {

@@ -90,6 +90,12 @@ enum kith_err kith_yaml_refuse_value(const struct tree *tree,
 const char *kith_yaml_show(const struct tree_item *item,
                            char text[TREE_SHOWN_BYTES]);
 
+/* Another text for a scalar, as kith_yaml_write() writes it then: KITH_ENOMEM.
+ */
+KITH_MUST_CHECK enum kith_err kith_yaml_put(const struct tree *tree,
+                                            const struct tree_item *item,
+                                            const char *text);
+
 /* The tree as YAML again, malloc'd: one line per top-level key. The scalars at
  * `path` of the swaps, where they are given, are written as their `text`. */
 struct tree_swap {

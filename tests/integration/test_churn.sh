@@ -1,0 +1,44 @@
+#!/bin/sh
+# Goal: churn is the same in both worlds, and a trace that is named from the
+# experiment's folder is found again.
+# Method: a small trace, faster; what happened to real peers and in virtual time
+# by the rows of both databases.
+# shellcheck source=tests/integration/lab.sh
+. "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
+
+cat >"$scratch/nodes.csv" <<'CSV'
+0,add,a
+0,add,b
+0,add,c
+5000,remove,b
+8000,remove,a
+12000,add,d
+15000,add,e
+CSV
+cat >"$scratch/churn.yaml" <<'YAML'
+name: churn
+seed: 1
+peers: 4
+stop: {time: 4s}
+model: {kind: consensus, dim: 1000}
+compute: {step: 20ms}
+gossip: {algorithm: adpsgd, topology: random}
+faults:
+  - {at: 500ms, churn: "all - peer(0)", trace: nodes.csv, speed: 10}
+YAML
+cd / || exit 99
+happened() {
+    sql "$(json database)" "SELECT peer, fault, at_s FROM faults ORDER BY at_s, peer"
+}
+expect 0 sim "$scratch/churn.yaml" --json --out "$scratch"
+happened >"$scratch/virtual"
+sql "$(json database)" "SELECT value FROM run WHERE key = 'experiment'" >"$scratch/yaml"
+grep -q "trace: .*$scratch/nodes.csv" "$scratch/yaml" || fail "no path in the database"
+lab 0 "$scratch/churn.yaml"
+happened >"$scratch/real"
+cmp "$scratch/virtual" "$scratch/real" || fail "other faults"
+[ "$(wc -l <"$scratch/virtual")" -eq 4 ] || {
+    fail "other faults than the trace's"
+    cat "$scratch/virtual" >&2
+}
+finish
