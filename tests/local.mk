@@ -343,6 +343,7 @@ LONG = \
   tests/long/accept_aegis.sh \
   tests/long/accept_choco.sh \
   tests/long/accept_choosing.sh \
+  tests/long/accept_churn.sh \
   tests/long/accept_freeze.sh \
   tests/long/accept_hash.sh \
   tests/long/accept_heal.sh \
