@@ -144,6 +144,12 @@ void *sim_copy_hold(void *copy)
     return copy;
 }
 
+bool sim_copy_is_held(void *copy)
+{
+    KITH_ASSERT(head_of(copy)->holders > 0);
+    return head_of(copy)->holders > 1;
+}
+
 /* Nothing is given back to the system while a run goes on: it would be asked
  * for again at the next exchange. */
 void sim_copy_release(struct sim_world *world, void *copy)

@@ -32,6 +32,8 @@ void *sim_copy_slot(struct sim_world *world, kith_id peer, uint32_t slot,
                     size_t bytes);
 /* One more holder, one less; both accept NULL. */
 void *sim_copy_hold(void *copy);
+/* Has it another holder than who asks? */
+bool sim_copy_is_held(void *copy);
 void sim_copy_release(struct sim_world *world, void *copy);
 /* Before an item that may fill the peer's snapshots. */
 void sim_copy_forget(struct sim_world *world, kith_id peer);

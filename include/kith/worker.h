@@ -160,10 +160,11 @@ void kith_worker_borrow(struct kith_worker *worker,
 bool kith_worker_may_be_lent(const struct kith_worker_config *config);
 size_t kith_worker_vector_bytes(const struct kith_worker *worker);
 /* How many vectors this item may need, at most KITH_LENT_MAX, and one of them:
- * before kith_worker_prepare(). */
+ * before kith_worker_prepare(). `held`: the vector that x stands in is still
+ * under way, though no snapshot may stand in it any more. */
 #define KITH_LENT_MAX 3u
-unsigned kith_worker_wants(const struct kith_worker *worker,
-                           const struct kith_work *work);
+unsigned kith_worker_wants(struct kith_worker *worker,
+                           const struct kith_work *work, bool held);
 void kith_worker_lend(struct kith_worker *worker, void *vector);
 /* No item is out, and nothing asks for this snapshot any more: it leaves, but
  * where it is x. KITH_SLOT_LIVE: x leaves, the worker is about to be closed. */

@@ -121,6 +121,56 @@ static void test_same(void **state)
     kith_dataset_close(&set);
 }
 
+/* x stands in a vector that a message still holds, and no snapshot of it is
+ * left: a step moves x on, and what the message has stays. */
+static void test_held(void **state)
+{
+    (void)state;
+    struct kith_dataset set;
+    if (fixture_digits(&set, error) != KITH_OK)
+        fail_msg("%s", error);
+    struct kith_experiment experiment = fixture_learner("adpsgd", PEERS);
+    struct kith_worker *lender = open_worker(&experiment, &set.train, 0, STEPS);
+    const size_t bytes = kith_worker_vector_bytes(lender);
+    void *vectors[2], *was = malloc(bytes);
+    for (unsigned i = 0; i < 2; i++)
+        assert_non_null(vectors[i] = aligned_alloc(64, (bytes + 63) / 64 * 64));
+    assert_non_null(was);
+    const struct kith_worker_config config = {
+        .task = kith_experiment_task(&experiment, NULL),
+        .backend = experiment.backend,
+        .train = &set.train,
+        .steps = STEPS,
+        .peers = PEERS,
+        .lender = lender,
+        .x = vectors[0]};
+    struct kith_worker *worker = NULL;
+    assert_true(kith_worker_may_be_lent(&config));
+    if (kith_worker_open(&config, &worker, error) != KITH_OK)
+        fail_msg("%s", error);
+    const struct kith_work work = {.kind = KITH_WORK_TRAIN};
+    const size_t values = kith_worker_bytes(worker);
+    for (unsigned held = 0; held < 2; held++) {
+        memcpy(was, vectors[0], values);
+        assert_int_equal(kith_worker_wants(worker, &work, held), held);
+        if (held)
+            kith_worker_lend(worker, vectors[1]);
+        assert_true(run(worker, work).finite);
+        assert_ptr_equal(kith_worker_slot(worker, KITH_SLOT_LIVE),
+                         vectors[held]);
+        assert_int_equal(memcmp(was, vectors[0], values) == 0, held);
+        assert_ptr_equal(kith_worker_left(worker), held ? vectors[0] : NULL);
+    }
+    kith_worker_end_slot(worker, KITH_SLOT_LIVE);
+    assert_ptr_equal(kith_worker_left(worker), vectors[1]);
+    kith_worker_close(worker);
+    kith_worker_close(lender);
+    kith_dataset_close(&set);
+    free(vectors[0]);
+    free(vectors[1]);
+    free(was);
+}
+
 /* What a later item looks for is not lent. */
 static void test_who_may(void **state)
 {
@@ -150,6 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same),
+        cmocka_unit_test(test_held),
         cmocka_unit_test(test_who_may),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,8 @@
 
 bool kith_worker_is_shared(const struct kith_worker *worker, uint32_t slot)
 {
+    if (slot == KITH_SLOT_LIVE && worker->lent.is_held)
+        return true;
     for (unsigned role = 0; role < KITH_ROLES; role++) {
         const uint32_t other = kith_worker_role(role);
         if (other != slot && worker->slots[other] == worker->slots[slot])
@@ -89,9 +91,10 @@ size_t kith_worker_vector_bytes(const struct kith_worker *worker)
 
 /* x's, where a snapshot is it or becomes it; the snapshot's that is made or
  * packed; and one that becomes a lie. */
-unsigned kith_worker_wants(const struct kith_worker *worker,
-                           const struct kith_work *work)
+unsigned kith_worker_wants(struct kith_worker *worker,
+                           const struct kith_work *work, bool held)
 {
+    worker->lent.is_held = held;
     const bool snapshots =
         work->edge_count > 0 &&
         (work->kind == KITH_WORK_SNAPSHOT || work->kind == KITH_WORK_TRAIN ||
@@ -117,6 +120,7 @@ void kith_worker_end_slot(struct kith_worker *worker, uint32_t slot)
 {
     KITH_ASSERT(worker->lent.is_on && slot < KITH_SLOT_ROUND_EDGES);
     const bool is_x = worker->slots[slot] == worker->slots[KITH_SLOT_LIVE];
+    worker->lent.is_held = false; /* was of the last item */
     if (slot == KITH_SLOT_LIVE || !is_x)
         stand_in(worker, slot, NULL);
 }
@@ -141,7 +145,8 @@ void *kith_worker_own_live(struct kith_worker *worker, bool keep)
     worker->backend->copy(worker->dim - from,
                           kith_worker_element(worker, fresh, from),
                           kith_worker_element(worker, old, from));
-    worker->slots[KITH_SLOT_LIVE] = fresh;
+    worker->lent.is_held = false;
+    stand_in(worker, KITH_SLOT_LIVE, fresh);
     return fresh;
 }
 

@@ -125,6 +125,7 @@ struct kith_norms {
 /* snapshot.c: vectors of a driver's. */
 struct kith_lent {
     bool is_on;
+    bool is_held; /* x's, by a message under way */
     unsigned spare_count, left_count;
     void *spares[KITH_LENT_MAX];
     void *left[KITH_ROLES + KITH_LENT_MAX];
