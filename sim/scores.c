@@ -226,12 +226,12 @@ const struct sim_scored *sim_scores_peers(struct sim_world *world,
     scores->count = 0;
     for (uint64_t i = 0; i < look->peers; i++) {
         const kith_id id = sim_sampled(world, i, look->peers);
-        if (!sim_alive(world, id))
-            continue;
-        scores->scored[scores->count].own =
-            i * look->own % look->peers < look->own;
-        scores->scored[scores->count++].peer = id;
+        if (sim_alive(world, id))
+            scores->scored[scores->count++].peer = id;
     }
+    const uint64_t own = look->own < scores->count ? look->own : scores->count;
+    for (uint64_t i = 0; i < scores->count; i++)
+        scores->scored[i].own = i * own % scores->count < own;
     for (uint32_t i = 0; i < scores->scorer_count; i++)
         scores->scorers[i].look = look;
     score_listed(scores);

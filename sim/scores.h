@@ -12,7 +12,8 @@ struct sim_scores; /* NULL: the model has no parameters */
 /* What is looked at. */
 struct sim_look {
     uint32_t peers; /* so many, spread evenly over the ranks */
-    uint32_t own;   /* of them, likewise: scored, not only measured */
+    uint32_t own;   /* of those that live, likewise: scored, not only measured;
+                       all where there are no more */
     bool part;      /* on the curve's part of the test set */
 };
 struct sim_scored {

@@ -18,7 +18,7 @@
 /* With `evaluate` a time every peer's own model is scored for so many peers;
  * larger runs do it once, at the end. */
 #define SCORED_PEERS 16u
-/* At the end every peer's, of so many peers; larger runs sample. */
+/* At the end every peer's, of so many that live; of more a sample's. */
 #define SCORED_ALL 256u
 #define SCORED_SAMPLE 64u
 #define SHOW_S 0.2
@@ -190,7 +190,7 @@ static void add_scores(struct kith_values *values,
         values->accuracy_worst = fmin(values->accuracy_worst, score->accuracy);
         values->loss_worst = fmax(values->loss_worst, score->loss);
     }
-    values->scored = n;
+    values->scored = isnan(accuracy / n) ? 0 : n; /* a model may have none */
     values->accuracy_mean = accuracy / n;
     values->loss_mean = loss / n;
     for (uint32_t i = 0; i < count; i++)
@@ -342,8 +342,11 @@ static uint32_t scored_at_end(const struct sim_world *world)
     KITH_ASSERT(experiment->check_count <= KITH_CHECKS_MAX);
     if (world->options.evaluated)
         return 0;
-    bool all = world->peer_count <= SCORED_ALL ||
-               experiment->evaluations == KITH_EVALUATE_FULL;
+    uint32_t live = 0;
+    for (kith_id id = 0; id < world->peer_count; id++)
+        live += sim_alive(world, id);
+    bool all =
+        live <= SCORED_ALL || experiment->evaluations == KITH_EVALUATE_FULL;
     for (uint32_t i = 0; i < experiment->check_count; i++)
         all = all || kith_quantity_find(experiment->checks[i].quantity)->of_all;
     return all ? world->peer_count : SCORED_SAMPLE;

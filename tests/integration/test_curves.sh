@@ -114,6 +114,18 @@ for asked in evaluate=full 'assert=["finally accuracy_worst >= 0"]'; do
         fail "the sample's mean is off"
 done
 
+# Whoever has crashed is in no sample, and few that live are scored all.
+crash() { # SELECTOR SCORED
+    run sim "$file" --set peers=700 --set stop.steps=30 --set train.batch=1 \
+        --set "faults=[{at: 50ms, crash: \"$1\"}]"
+    is "700 peers, crash $1: own models scored" "$2" "$(json accuracy peers)"
+    holds "0 < $(json accuracy worst) <= $(json accuracy mean)" ||
+        fail "crash $1: no accuracy of who is left"
+}
+crash "peer(1..698)" 2
+crash "peer(0..698)" 1
+crash "peer(0..399)" 64
+
 # Runs of a sweep.
 expect 0 sim "$file" --sweep gossip.every=1,2 --out "$scratch/sweep" --json
 for id in 1 2; do
