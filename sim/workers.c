@@ -119,8 +119,7 @@ bool sim_worker_lend(struct sim_world *world, kith_id peer,
     struct kith_worker *worker = world->workers->each[peer];
     if (!world->workers->lends)
         return true;
-    const bool held =
-        sim_copy_is_held(kith_worker_slot(worker, KITH_SLOT_LIVE));
+    const bool held = sim_copy_is_held(kith_worker_lent_x(worker));
     const unsigned wanted = kith_worker_wants(worker, work, held);
     for (unsigned i = 0; i < wanted; i++) {
         void *vector = sim_copy_take(world);

@@ -166,6 +166,8 @@ size_t kith_worker_vector_bytes(const struct kith_worker *worker);
 unsigned kith_worker_wants(struct kith_worker *worker,
                            const struct kith_work *work, bool held);
 void kith_worker_lend(struct kith_worker *worker, void *vector);
+/* Which one x stands in: to be told apart, not to be written. */
+void *kith_worker_lent_x(const struct kith_worker *worker);
 /* No item is out, and nothing asks for this snapshot any more: it leaves, but
  * where it is x. KITH_SLOT_LIVE: x leaves, the worker is about to be closed. */
 void kith_worker_end_slot(struct kith_worker *worker, uint32_t slot);

@@ -1,7 +1,8 @@
 /* Goal: the batch that kith plan chooses runs within the memory that it was
- * told, and one more example does not (T2.5). Method: workers of several models,
- * optimisers, guards and wires take steps beside an allocator that counts; the
- * memory allowed is what is planned for some batch and half an example. */
+ * told, and one more example does not (T2.5). Method: workers of several
+ * models, optimisers, guards and wires take steps beside an allocator that
+ * counts; the memory allowed is what is planned for some batch and half an
+ * example. */
 #include <malloc.h>
 #include <math.h>
 #include <setjmp.h>
@@ -136,11 +137,9 @@ static void check_case(struct kith_experiment *experiment,
     experiment->train.batch = batch;
     assert_int_equal(kith_worker_measure(&facts.worker, &facts.held), KITH_OK);
     assert_int_equal(kith_cli_example_bytes(experiment, &example), KITH_OK);
-    const uint32_t parts = experiment->train.accumulate > 0
-                               ? experiment->train.accumulate
-                               : 1;
-    facts.memory_bytes =
-        kith_cli_plan_held(&facts.held) + example * parts / 2;
+    const uint32_t parts =
+        experiment->train.accumulate > 0 ? experiment->train.accumulate : 1;
+    facts.memory_bytes = kith_cli_plan_held(&facts.held) + example * parts / 2;
     const uint32_t chosen = (uint32_t)kith_cli_largest_batch(&facts);
     const size_t here = peak_of(&facts.worker, examples, chosen);
     const size_t next = peak_of(&facts.worker, examples, chosen + parts);

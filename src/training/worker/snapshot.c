@@ -116,6 +116,12 @@ void kith_worker_lend(struct kith_worker *worker, void *vector)
     lent->spares[lent->spare_count++] = vector;
 }
 
+void *kith_worker_lent_x(const struct kith_worker *worker)
+{
+    KITH_ASSERT(worker->lent.is_on);
+    return worker->slots[KITH_SLOT_LIVE];
+}
+
 void kith_worker_end_slot(struct kith_worker *worker, uint32_t slot)
 {
     KITH_ASSERT(worker->lent.is_on && slot < KITH_SLOT_ROUND_EDGES);
