@@ -304,10 +304,11 @@ static enum kith_err read_json(struct latency_file *file)
                                        strlen(file->begins), error);
     if (err != KITH_OK)
         return kith_yaml_fail(file->tree, kith_yaml_find(file->tree, file->key),
-                              file->key, err,
-                              "%.600s (more regions than JSON has room for "
-                              "here: give CSV)",
-                              error);
+                              file->key, err, "%.600s%s", error,
+                              err != KITH_ELIMIT
+                                  ? ""
+                                  : " (more regions than JSON has room for "
+                                    "here: give CSV)");
     const struct tree_item *data = kith_yaml_find(&file->json, "data");
     file->line = data == NULL ? 1 : data->line;
     if (data == NULL || data->kind != TREE_MAP)

@@ -41,4 +41,13 @@ cmp "$scratch/virtual" "$scratch/real" || fail "other faults"
     fail "other faults than the trace's"
     cat "$scratch/virtual" >&2
 }
+
+# Later than any run can be: refused as what comes behind the end.
+for speed in 0.1 0.000001; do
+    printf '0,add,a\n922337203685,remove,a\n' >"$scratch/nodes.csv"
+    expect 3 sim "$scratch/churn.yaml" --set \
+        "faults=[{at: 1s, churn: all, trace: nodes.csv, speed: $speed}]"
+    grep -q "found a crash at .* allowed: up to the predicted end" \
+        "$scratch/err" || fail "speed $speed: $(cat "$scratch/err")"
+done
 finish

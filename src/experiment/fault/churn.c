@@ -149,8 +149,10 @@ static enum kith_err read_event(struct churn *churn, char *line)
                           churn->statement->trace, churn->line, PLACES_MAX);
     churn->nodes[place] = adds ? node : NULL;
     churn->places += place == churn->places;
-    const kith_ns at_ns = kith_ns_add(
-        churn->from_ns, (kith_ns)((double)ms * 1000 / speed) * KITH_US);
+    /* What is later than any run is as late as that. */
+    const double us =
+        fmin((double)ms * 1000 / speed, (double)(KITH_TIME_MAX / 4 / KITH_US));
+    const kith_ns at_ns = kith_ns_add(churn->from_ns, (kith_ns)us * KITH_US);
     if (churn->count > 0 && at_ns < churn->events[churn->count - 1].at_ns)
         return refuse(churn, KITH_EINVAL,
                       "%.200s:%u: found \"%s\" earlier than the line before; "
