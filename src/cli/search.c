@@ -356,6 +356,13 @@ static int try_own(struct search *search)
                           (unsigned long long)search->runs_most);
         const int code =
             run(search, search->own, 0, (double)INFINITY, outcome, &behind);
+        if (code == KITH_EXIT_OK && !kith_cli_stop && isnan(outcome->best))
+            return kith_cli_fail(
+                search->arguments, KITH_EXIT_EXPERIMENT,
+                "--search: the model %s has no %s at any evaluation, so that "
+                "nothing comes to --target",
+                experiment->model->name,
+                search->target.is_accuracy ? "accuracy" : "loss");
         if (code != KITH_EXIT_OK || !outcome->reached || kith_cli_stop ||
             outcome->steps >= EVALUATIONS_LEAST * search->look_steps)
             return code;
@@ -379,7 +386,7 @@ static void note_own(struct search *search)
 
 /* ---- The last two */
 
-/* With more seeds. One that does not come there makes the mean infinite. */
+/* With more seeds. One that does not come there leaves no finite mean. */
 static int run_seeds(struct search *search, struct search_candidate *candidate)
 {
     double low = search_goal(search, &candidate->outcome), high = low;
@@ -413,36 +420,61 @@ static int run_seeds(struct search *search, struct search_candidate *candidate)
     return KITH_EXIT_OK;
 }
 
-static uint32_t second_of(const struct search *search)
+/* The best that has come there, but for that one. */
+static uint32_t best_but(const struct search *search, uint32_t that)
 {
-    uint32_t second = UINT32_MAX;
+    uint32_t best = UINT32_MAX;
     for (uint32_t i = 0; i < search->count; i++) {
         const struct search_candidate *candidate = &search->candidates[i];
-        if (candidate->state == SEARCH_REACHED && i != search->best &&
-            (second == UINT32_MAX ||
+        if (candidate->state == SEARCH_REACHED && i != that &&
+            (best == UINT32_MAX ||
              is_better(search, &candidate->outcome,
-                       &search->candidates[second].outcome)))
-            second = i;
+                       &search->candidates[best].outcome)))
+            best = i;
     }
-    return second;
+    return best;
+}
+
+/* Runs the best two with more seeds; *again: one of them has not come there
+ * with each, and is none of the best. */
+static int run_last(struct search *search, uint32_t last[LAST], bool *again)
+{
+    last[0] = search->best = best_but(search, UINT32_MAX);
+    last[1] = best_but(search, search->best);
+    *again = false;
+    for (unsigned i = 0; i < LAST && last[i] != UINT32_MAX; i++) {
+        struct search_candidate *candidate = &search->candidates[last[i]];
+        if (candidate->seeds > 0)
+            continue;
+        const int code = run_seeds(search, candidate);
+        if (code != KITH_EXIT_OK)
+            return code;
+        if (!isfinite(candidate->time_s)) {
+            candidate->state = SEARCH_SHORT;
+            search->is_unsteady = *again = true;
+        }
+    }
+    return KITH_EXIT_OK;
 }
 
 static int choose(struct search *search)
 {
-    const uint32_t last[LAST] = {search->best, second_of(search)};
-    int code = KITH_EXIT_OK;
-    for (unsigned i = 0; i < LAST && code == KITH_EXIT_OK; i++)
-        if (last[i] != UINT32_MAX)
-            code = run_seeds(search, &search->candidates[last[i]]);
-    if (code != KITH_EXIT_OK || last[1] == UINT32_MAX)
-        return code;
+    uint32_t last[LAST];
+    bool again = true;
+    while (again) {
+        const int code = run_last(search, last, &again);
+        if (code != KITH_EXIT_OK)
+            return code;
+    }
+    if (last[0] == UINT32_MAX || last[1] == UINT32_MAX)
+        return KITH_EXIT_OK;
     const struct search_candidate *a = &search->candidates[last[0]];
     const struct search_candidate *b = &search->candidates[last[1]];
     const bool is_same = a->seeds == b->seeds;
     if (is_same &&
         (search->is_bytes ? b->bytes < a->bytes : b->time_s < a->time_s))
         search->best = last[1];
-    return code;
+    return KITH_EXIT_OK;
 }
 
 /* ---- Before and after */
@@ -468,6 +500,13 @@ static int nobody(const struct search *search)
                              "%s=%g",
                              (unsigned)search->runs, what,
                              search->target.value);
+    if (search->is_unsteady)
+        return kith_cli_fail(
+            search->arguments, KITH_EXIT_FAILED,
+            "--target: no setting comes to %s=%g with each of %u seeds in %u "
+            "runs; raise stop of the file, or ask for less",
+            what, search->target.value, (unsigned)search->seeds,
+            (unsigned)search->runs);
     return kith_cli_fail(
         search->arguments, KITH_EXIT_FAILED,
         "--target: no setting comes to %s=%g in %u runs; the best has %.4g "

@@ -196,17 +196,51 @@ static bool is_own(const struct search *search,
     return candidate->hash == search->own->hash;
 }
 
+/* Is there a cell that can be run with this one's k-th value? */
+static bool has_use(const struct search *search, const struct kith_cell *cell,
+                    uint32_t k)
+{
+    for (uint32_t i = 0; i < search->plan.cell_count; i++) {
+        const struct kith_cell *other = &search->plan.cells[i];
+        if (other->refused[0] == '\0' &&
+            strcmp(other->settings[k].value, cell->settings[k].value) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Values that make no sense together are left out. One that the user has given
+ * and that makes none with anything is a mistake: the first `given` axes. */
+static int check_given(const struct search *search, uint32_t given)
+{
+    for (uint32_t i = 0; i < search->plan.cell_count; i++) {
+        const struct kith_cell *cell = &search->plan.cells[i];
+        for (uint32_t k = 0;
+             k < given && k < cell->setting_count && cell->refused[0] != '\0';
+             k++)
+            if (!has_use(search, cell, k))
+                return kith_cli_fail(search->arguments, KITH_EXIT_EXPERIMENT,
+                                     "--sweep %s=%s: %.600s",
+                                     cell->settings[k].key,
+                                     cell->settings[k].value, cell->refused);
+    }
+    return KITH_EXIT_OK;
+}
+
 int kith_cli_search_open(struct search *search)
 {
     search->swept = *search->arguments;
     int code = kith_cli_axes_read(search->arguments, search->axes);
     if (code != KITH_EXIT_OK)
         return code;
+    const uint32_t given = search->axes->count;
     add_axes(search);
     code = kith_cli_axes_read(&search->swept, search->axes);
     if (code == KITH_EXIT_OK)
         code =
             kith_cli_plan_open(&search->swept, &search->cache, &search->plan);
+    if (code == KITH_EXIT_OK)
+        code = check_given(search, given);
     if (code != KITH_EXIT_OK)
         return code;
     search->candidates =
@@ -224,6 +258,11 @@ int kith_cli_search_open(struct search *search)
             candidate->cell->refused[0] == '\0' ? SEARCH_OPEN : SEARCH_REFUSED;
         if (candidate->state == SEARCH_OPEN)
             code = predict(search, candidate);
+        if (code != KITH_EXIT_OK)
+            return kith_cli_fail(search->arguments, code,
+                                 "--search: that is of the setting %s; leave "
+                                 "it out of --sweep",
+                                 candidate->cell->label);
         candidate->is_own =
             candidate->state == SEARCH_OPEN && is_own(search, candidate);
         if (candidate->is_own)

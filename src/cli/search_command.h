@@ -55,7 +55,8 @@ struct search {
     struct search_candidate *candidates, *own; /* (plan.cell_count + 1) */
     uint32_t count;
     struct kith_cell own_cell;
-    uint32_t best; /* of the candidates; UINT32_MAX: none */
+    uint32_t best;    /* of the candidates; UINT32_MAX: none */
+    bool is_unsteady; /* some came there with one seed, and not with another */
 };
 
 /* Keys and values around what the closed forms say; what stands in --sweep or

@@ -74,7 +74,7 @@ grep -q "hosts={" out || fail "no machine: $(cat out)"
 "$kith" plan "$digits" --search time --target accuracy=0.9 \
     --set stop.epochs=100000 --set evaluate=1ms --sweep seed=1 >out 2>err &&
     fail "a sweep of seeds"
-timeout --preserve-status -s INT 3 "$kith" plan "$digits" --search bytes \
+timeout --preserve-status -s INT 6 "$kith" plan "$digits" --search bytes \
     --target accuracy=0.999 --set stop.epochs=1000000 >out 2>err
 [ $? -eq 130 ] || fail "Ctrl-C: $(cat err)"
 grep -q "ended in run 1, before any setting came to accuracy=0.999" err ||
@@ -115,6 +115,25 @@ compute: {step: 10ms}
 YAML
 refused 3 "model: found program, a training loop of yours" loop.yaml \
     --search time --target loss=1
+# What --sweep has wrong is no setting that is left out.
+for sweep in "gossip.evry=1,2|unknown key \"evry\"" \
+    "gossip.topology=rign,ring|rign" \
+    "gossip.algorithm=local,adpsgd|the setting gossip.algorithm=local"; do
+    refused 3 "${sweep#*|}" "$digits" --search time --target accuracy=0.9 \
+        --sweep "${sweep%%|*}"
+done
+refused 3 "the model consensus has no loss" loop.yaml --search time \
+    --target loss=1 --set "model={kind: consensus, dim: 9}"
+# A seed that does not come there: never a time that is none.
+"$kith" plan loop.yaml --search time --target loss=4 --runs 40 --json \
+    --set "model={kind: quadratic, dim: 9}" --set peers=6 --seeds 8 \
+    --set gossip.algorithm=adpsgd --set gossip.topology=random >out 2>err
+echo "eight seeds: $?, $(tail -n 1 err), $(head -c 300 out)"
+[ ! -s out ] || python3 -c '
+import json
+found = json.load(open("out"))
+assert found["time_s"] > 0 and found["error"] >= 0, found' ||
+    fail "eight seeds: $(cat out)"
 refused 2 "has no accuracy" loop.yaml --search time --target accuracy=0.5 \
     --set "model={kind: quadratic, dim: 9}"
 finish
