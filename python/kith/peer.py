@@ -196,11 +196,14 @@ class Peer:
                         "the two out")
         return self._step(given, loss, samples)
 
-    def _step(self, given=None, loss=math.nan, samples=0):
+    def _tell_trouble(self, level):
         if self._trouble is not None:
             line, self._trouble = self._trouble, None
-            warnings.warn(f"kith could not save: {line}; training goes on",
-                          RuntimeWarning, stacklevel=3)
+            warnings.warn(f"kith could not save: {line}", RuntimeWarning,
+                          stacklevel=level)
+
+    def _step(self, given=None, loss=math.nan, samples=0):
+        self._tell_trouble(4)
         with self._call() as peer:
             if samples != self._samples:
                 lib().kith_samples(peer, _count(samples))
@@ -305,6 +308,7 @@ class Peer:
         said = error.value.decode(errors="replace")
         if failed:
             raise Error(said)
+        self._tell_trouble(3)
         if said:
             warnings.warn(said, RuntimeWarning, stacklevel=2)
 
