@@ -48,6 +48,7 @@ libkith_cli_a_SOURCES = \
   src/cli/run_open.c \
   src/cli/search.c \
   src/cli/search_candidates.c \
+  src/cli/search_run.c \
   src/cli/search_command.h \
   src/cli/search_show.c \
   src/cli/suite_speed.c \

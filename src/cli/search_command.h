@@ -78,7 +78,19 @@ static inline double search_step(const struct search *search,
 int kith_cli_search_load(struct search *search, const struct kith_cell *cell,
                          uint64_t seed, struct kith_experiment *experiment,
                          struct plan_facts *facts);
-/* Between two evaluations of this one. search.c */
+/* Runs it, with the file's seed and so many more, until it is there, `bound` of
+ * the goal is behind it, or the file's stop. 0, or an exit code. search_run.c
+ */
+int kith_cli_search_run(struct search *search,
+                        const struct search_candidate *candidate, uint32_t seed,
+                        double bound, struct search_outcome *outcome,
+                        bool *behind);
+/* How often runs are looked at, by what is known of the file's own; a time that
+ * the file gives stays. search_run.c */
+struct kith_dataset;
+void kith_cli_search_evaluations(struct search *search,
+                                 const struct kith_dataset *set);
+/* Between two evaluations of this one. search_run.c */
 kith_ns kith_cli_search_period(const struct search *search,
                                const struct search_candidate *candidate);
 /* The answer, as text or JSON. search_show.c */
