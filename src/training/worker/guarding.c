@@ -113,8 +113,10 @@ bool kith_worker_guard_open(struct kith_worker *worker)
                                                  : RUN_OF_DEVICE;
     const size_t count = guarding->coordinates;
     guarding->starts = calloc(count / guarding->run, sizeof(size_t));
-    guarding->v = calloc(count, sizeof(double));
-    guarding->sent = calloc(count, sizeof(double));
+    if (worker->lender == NULL) {
+        guarding->v = calloc(count, sizeof(double));
+        guarding->sent = calloc(count, sizeof(double));
+    }
     guarding->before = calloc(count, sizeof(double));
     guarding->answers = calloc(worker->slot_count, sizeof *guarding->answers);
     guarding->state_bytes = state_bytes(guard, count);
@@ -142,11 +144,22 @@ bool kith_worker_guard_open(struct kith_worker *worker)
     return true;
 }
 
+/* Coordinates of a model that is looked at: no later item asks for them. */
+void kith_worker_guard_borrow(struct kith_worker *worker,
+                              const struct kith_worker *lender)
+{
+    KITH_ASSERT(lender->lender == NULL);
+    worker->guarding.v = lender->guarding.v;
+    worker->guarding.sent = lender->guarding.sent;
+}
+
 void kith_worker_guard_close(struct kith_worker *worker)
 {
     free(worker->guarding.starts);
-    free(worker->guarding.v);
-    free(worker->guarding.sent);
+    if (worker->lender == NULL) {
+        free(worker->guarding.v);
+        free(worker->guarding.sent);
+    }
     free(worker->guarding.before);
     free(worker->guarding.answers);
     if (worker->guarding.round != NULL)

@@ -18,31 +18,6 @@ static size_t aligned_size(size_t bytes)
     return (bytes + 63) & ~(size_t)63;
 }
 
-/* Where a block begins; as many bytes more are taken. */
-static size_t unit_of(size_t bytes)
-{
-    return bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : 64;
-}
-
-/* Zeroed memory, 64-byte aligned, on huge pages where that is worth it. NULL
- * where there is none; free(*owner) gives it back. */
-static void *aligned_zero(size_t bytes, void **owner)
-{
-    const size_t unit = unit_of(bytes);
-    /* calloc leaves fresh pages untouched, so a slot that no exchange uses
-     * costs address space only; aligned_alloc and memset would not. */
-    *owner = bytes > SIZE_MAX - unit ? NULL : calloc(1, bytes + unit);
-    if (*owner == NULL)
-        return NULL;
-    char *memory = *owner;
-    memory += (unit - (uintptr_t)memory % unit) % unit;
-#ifdef MADV_HUGEPAGE
-    if (unit == HUGE_PAGE)
-        (void)madvise(memory, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
-#endif
-    return memory;
-}
-
 void *kith_worker_pages(size_t bytes)
 {
     void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -54,6 +29,47 @@ void kith_worker_pages_give(void *pages, size_t bytes)
 {
     if (pages != NULL)
         (void)munmap(pages, bytes);
+}
+
+/* Of fewer bytes the rounding to whole pages would cost more than it spares. */
+static bool is_of_pages(size_t bytes)
+{
+    return bytes >= (size_t)1 << 16;
+}
+
+/* Where a block begins; as many bytes more are taken. */
+static size_t unit_of(size_t bytes)
+{
+    return bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : 64;
+}
+
+/* Zeroed memory, 64-byte aligned, on huge pages where that is worth it. NULL
+ * where there is none; give_zero(*owner) gives it back. A slot that no exchange
+ * uses, a velocity without momentum cost address space only: what is large is
+ * new pages, for calloc() touches memory that was somebody's before. */
+static void *aligned_zero(size_t bytes, void **owner)
+{
+    const size_t unit = unit_of(bytes);
+    *owner = bytes > SIZE_MAX - unit ? NULL
+             : is_of_pages(bytes)    ? kith_worker_pages(bytes + unit)
+                                     : calloc(1, bytes + unit);
+    if (*owner == NULL)
+        return NULL;
+    char *memory = *owner;
+    memory += (unit - (uintptr_t)memory % unit) % unit;
+#ifdef MADV_HUGEPAGE
+    if (unit == HUGE_PAGE)
+        (void)madvise(memory, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+#endif
+    return memory;
+}
+
+static void give_zero(size_t bytes, void *owner)
+{
+    if (is_of_pages(bytes))
+        kith_worker_pages_give(owner, bytes + unit_of(bytes));
+    else
+        free(owner);
 }
 
 #define REFUSE(err, ...)                                                       \
@@ -217,33 +233,36 @@ static void carve_all(struct kith_worker *worker, struct carver *shared,
 
 /* On the host pages that nobody touches cost nothing. */
 static bool take_block(const struct kith_worker *worker, bool shared,
-                       struct carver *carver, void **owner)
+                       struct carver *carver, struct kith_block *block)
 {
     const struct kith_backend *backend = worker->backend;
     const struct kith_vector_memory *from = &worker->vectors_from;
     const bool host = backend->host == backend;
     if (carver->used > 0 && host && shared && from->take != NULL)
         carver->base = from->take(from->arg, carver->used);
+    block->bytes = carver->used;
     if (carver->used > 0 && carver->base == NULL)
-        carver->base = host ? aligned_zero(carver->used, owner)
-                            : (*owner = backend->alloc(carver->used, shared));
+        carver->base =
+            host ? aligned_zero(carver->used, &block->owner)
+                 : (block->owner = backend->alloc(carver->used, shared));
     const bool taken = carver->used == 0 || carver->base != NULL;
     carver->used = 0;
     return taken;
 }
 
-static void give_block(const struct kith_worker *worker, void *owner)
+static void give_block(const struct kith_worker *worker,
+                       const struct kith_block *block)
 {
     if (worker->backend->host == worker->backend)
-        free(owner);
+        give_zero(block->bytes, block->owner);
     else
-        worker->backend->release(owner);
+        worker->backend->release(block->owner);
 }
 
 void kith_worker_vectors_give(struct kith_worker *worker)
 {
-    give_block(worker, worker->memory);
-    give_block(worker, worker->shared);
+    give_block(worker, &worker->memory);
+    give_block(worker, &worker->shared);
 }
 
 void kith_worker_vectors_measure(struct kith_worker *worker,

@@ -399,6 +399,7 @@ void kith_worker_borrow(struct kith_worker *worker,
     worker->gradient = lender->gradient;
     worker->at = lender->at;
     worker->scratch = lender->scratch;
+    kith_worker_guard_borrow(worker, lender);
     if (worker->loader != NULL)
         kith_loader_borrow(worker->loader, lender->loader);
 }

@@ -153,10 +153,12 @@ struct kith_worker {
     double scalars[KITH_SCALARS_MAX];
 
     struct kith_vector_memory vectors_from; /* x, too, lies in `shared` then */
-    void *memory;                           /* live and every vector below */
-    void *shared;                 /* the other slots: sent from, received
-                                   into, so the host reads and writes them;
-                                   NULL: `vectors_from` gave it */
+    struct kith_block {
+        void *owner; /* NULL: nothing, or `vectors_from` gave it */
+        size_t bytes;
+    } memory,                     /* live and every vector below */
+        shared;                   /* the other slots: sent from, received
+                                     into, so the host reads and writes them */
     void *gradient;               /* (trained); NULL: nothing is learnt */
     uint64_t waiting;             /* 1 + the step whose gradient the optimiser
                                      has not had; 0: it has had all */
@@ -431,6 +433,8 @@ KITH_MUST_CHECK bool kith_worker_guard_open(struct kith_worker *worker);
 /* What it takes for the guard, but for its answers. */
 size_t kith_worker_guard_bytes(const struct kith_worker *worker);
 void kith_worker_guard_close(struct kith_worker *worker);
+void kith_worker_guard_borrow(struct kith_worker *worker,
+                              const struct kith_worker *lender);
 /* Before the first edge of a MERGE, and after its last; x is another one. */
 void kith_worker_guard_begin(struct kith_worker *worker,
                              const struct kith_work *work);
