@@ -1,22 +1,31 @@
 /* Work items on a pool of threads.
  *
- * An item is handed to the pool when it starts in virtual time and joined when
- * its WORK_DONE is due; until then the event loop goes on. This thread belongs
- * to the pool: where it has to wait, it runs items itself, the awaited one
- * first. One item per peer at a time, so items of a peer stay in order and the
- * results do not depend on the number of threads. Beside scores.c the only
- * file of the simulator that knows threads. */
+ * An item starts in virtual time and is joined when its WORK_DONE is due; until
+ * then the event loop goes on. It runs as late as it can, for x is what its
+ * snapshots are, too, until the item changes it: by then most of them have
+ * arrived, have been merged and take no memory any more. Other threads are
+ * handed the items that are due next, a few ahead of the joins. This thread
+ * belongs to the pool: it runs what it has to wait for itself. One item per
+ * peer at a time, so items of a peer stay in order and the results do not
+ * depend on the number of threads, nor on when an item runs. Beside scores.c
+ * the only file of the simulator that knows threads. */
 #include "sim/work_pool.h"
 
 #include <math.h>
 #include <pthread.h>
 
 #include "kith/assert.h"
+#include "kith/heap.h"
 #include "sim/delay.h"
 #include "sim/losses.h"
 #include "sim/world.h"
 
-enum job_state { JOB_FREE, JOB_QUEUED, JOB_RUNNING, JOB_DONE };
+/* WAITING: nothing has been lent for it, and no other thread knows of it. */
+enum job_state { JOB_FREE, JOB_WAITING, JOB_QUEUED, JOB_RUNNING, JOB_DONE };
+
+/* Items that are with other threads or have come back, but are not joined yet,
+ * of each thread: what is lent for them is all that running ahead takes. */
+enum { AHEAD = 8 };
 
 /* The item that a peer's worker runs. */
 struct job {
@@ -26,6 +35,8 @@ struct job {
     struct sim_losses losses;
     struct job *next, *previous; /* in the queue */
     enum job_state state;        /* under the lock, where there are threads */
+    bool is_ahead;               /* other threads have it: state is theirs */
+    uint32_t number;             /* of its items: which one waits */
 };
 
 struct sim_work {
@@ -34,6 +45,8 @@ struct sim_work {
     pthread_mutex_t lock;
     pthread_cond_t queued, done;
     struct job *first, *last; /* the queue */
+    struct kith_heap waiting; /* by when they are due; some are gone by now */
+    unsigned ahead;           /* queued, and not joined */
     pthread_t threads[SIM_THREADS_MAX];
     uint64_t *items; /* (count) run by each; 0 is the event loop */
     unsigned count, started, running;
@@ -46,7 +59,7 @@ struct sim_work {
  * begin. */
 static void queue_put(struct sim_work *pool, struct job *job)
 {
-    KITH_ASSERT(job->state == JOB_FREE);
+    KITH_ASSERT(job->state == JOB_WAITING);
     job->state = JOB_QUEUED;
     job->next = NULL;
     job->previous = pool->last;
@@ -187,6 +200,14 @@ enum kith_err sim_work_open(struct sim_world *world)
     pool->jobs = sim_alloc(world, world->peer_count, sizeof *pool->jobs);
     if (!pool->jobs)
         return KITH_ENOMEM;
+    if (pool->count > 1) {
+        const size_t room = 2 * (size_t)world->peer_count;
+        struct kith_heap_entry *entries =
+            sim_alloc(world, room, sizeof *entries);
+        if (!entries)
+            return KITH_ENOMEM;
+        kith_heap_init(&pool->waiting, entries, room);
+    }
     enum kith_err err = KITH_OK;
     for (kith_id peer = 0; peer < world->peer_count && err == KITH_OK; peer++)
         err = sim_job_open(world, peer);
@@ -242,46 +263,101 @@ static void start_on_host(struct sim_world *world, kith_id peer, bool trains,
                   trains && is_given ? cost_ns : 0);
 }
 
-/* The ledger looks at x around an item, so there it runs at once; else a thread
- * takes it. */
+/* What it needs is lent, if there is memory; else it is over, and so is the
+ * run. */
+static bool is_lent(struct sim_world *world, kith_id peer, bool prepared)
+{
+    struct job *job = &world->work->jobs[peer];
+    if (sim_worker_lend(world, peer, &job->work, prepared))
+        return true;
+    job->result =
+        (struct kith_work_result){.kind = job->work.kind, .finite = true};
+    job->state = JOB_DONE;
+    return false;
+}
+
+/* On this thread, now. */
+static void run_waiting(struct sim_world *world, kith_id peer)
+{
+    struct job *job = &world->work->jobs[peer];
+    KITH_ASSERT(job->state == JOB_WAITING);
+    if (!is_lent(world, peer, true))
+        return;
+    sim_ledger_before(world, peer);
+    run(world->work, job, 0);
+    sim_ledger_after(world, peer, &job->work);
+    job->state = JOB_DONE;
+}
+
+static bool has_room(const struct sim_work *pool)
+{
+    return pool->count > 1 && pool->ahead < AHEAD * pool->count;
+}
+
+/* To the other threads. */
+static void hand_over(struct sim_world *world, kith_id peer)
+{
+    struct sim_work *pool = world->work;
+    struct job *job = &pool->jobs[peer];
+    KITH_ASSERT(job->state == JOB_WAITING && !job->is_ahead);
+    if (!is_lent(world, peer, true))
+        return;
+    job->is_ahead = true;
+    pool->ahead++;
+    pthread_mutex_lock(&pool->lock);
+    queue_put(pool, job);
+    pthread_cond_signal(&pool->queued);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* Items that are due next. */
+static void admit(struct sim_world *world)
+{
+    struct sim_work *pool = world->work;
+    struct kith_heap_entry next;
+    while (has_room(pool) && kith_heap_pop(&pool->waiting, &next)) {
+        const struct job *job = &pool->jobs[next.peer];
+        if (!job->is_ahead && job->state == JOB_WAITING &&
+            job->number == next.value)
+            hand_over(world, next.peer);
+    }
+}
+
+/* The ledger looks at x around an item, so there it runs at once. */
 static void start_item(struct sim_world *world, kith_id peer,
                        const struct kith_work *work)
 {
     KITH_ASSERT(peer < world->peer_count);
-    struct sim_work *pool = world->work;
-    struct job *job = &pool->jobs[peer];
+    struct job *job = &world->work->jobs[peer];
     KITH_ASSERT(job->state == JOB_FREE);
     job->work = *work;
+    job->number++;
     if (world->peers[peer].fault != 0)
         sim_fault_prepare(world, peer, job->worker);
     if (world->dump)
         sim_dump_begins(world, peer, work);
     if (work->kind != KITH_WORK_TRAIN || work->edge_count > 0)
         sim_copy_forget(world, peer); /* it may fill its snapshots anew */
-    if (!sim_worker_lend(world, peer, &job->work)) {
-        job->result =
-            (struct kith_work_result){.kind = work->kind, .finite = true};
-        job->state = JOB_DONE;
+    if (!is_lent(world, peer, false))
         return;
-    }
     kith_worker_prepare(job->worker, &job->work);
+    sim_worker_take_back(world, peer);
     if (work->kind == KITH_WORK_SAVE) {
         job->result =
             (struct kith_work_result){.kind = work->kind, .finite = true};
         job->state = JOB_DONE;
         return;
     }
-    if (pool->count == 1) {
-        sim_ledger_before(world, peer);
-        run(pool, job, 0);
-        sim_ledger_after(world, peer, &job->work);
-        job->state = JOB_DONE;
-        return;
-    }
-    pthread_mutex_lock(&pool->lock);
-    queue_put(pool, job);
-    pthread_cond_signal(&pool->queued);
-    pthread_mutex_unlock(&pool->lock);
+    job->state = JOB_WAITING;
+    if (world->ledger)
+        run_waiting(world, peer);
+}
+
+bool sim_work_rests(const struct sim_world *world, kith_id peer)
+{
+    const struct job *job = &world->work->jobs[peer];
+    return !job->is_ahead &&
+           (job->state != JOB_WAITING || job->work.kind == KITH_WORK_TRAIN);
 }
 
 void sim_work_ends(struct sim_world *world, kith_id id, kith_ns at_ns,
@@ -292,6 +368,15 @@ void sim_work_ends(struct sim_world *world, kith_id id, kith_ns at_ns,
     if (peer->item == KITH_WORK_TRAIN)
         sim_totals_train(world, id, took_ns);
     sim_schedule(world, id, id, at_ns, SIM_EVENT_WORK_DONE, peer->incarnation);
+    if (world->work && world->work->count > 1) {
+        const struct kith_heap_entry waits = {.time_ns = at_ns,
+                                              .peer = id,
+                                              .value =
+                                                  world->work->jobs[id].number};
+        /* Without a place in the heap this thread runs it. */
+        (void)kith_heap_push(&world->work->waiting, waits);
+        admit(world);
+    }
 }
 
 /* Vectors change now, on some thread, and the world hears of it when the item's
@@ -334,22 +419,33 @@ static void check_worker(struct sim_world *world, kith_id peer)
         sim_fail(world, KITH_EPARSE, "peer %u: %s", peer, failed);
 }
 
+/* Wait until the peer's item, which other threads know of, has run. */
+static void await(struct sim_work *pool, struct job *job)
+{
+    pthread_mutex_lock(&pool->lock);
+    while (job->state != JOB_DONE)
+        if (job->state == JOB_QUEUED)
+            run_item(pool, job, 0);
+        else if (pool->first)
+            run_item(pool, pool->first, 0);
+        else
+            pthread_cond_wait(&pool->done, &pool->lock);
+    pthread_mutex_unlock(&pool->lock);
+    KITH_ASSERT(pool->ahead > 0);
+    pool->ahead--;
+    job->is_ahead = false;
+}
+
 /* Wait until the peer's item has run. */
 static void join(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
-    struct sim_work *pool = world->work;
-    struct job *job = &pool->jobs[peer];
-    if (pool->count > 1) {
-        pthread_mutex_lock(&pool->lock);
-        while (job->state == JOB_QUEUED || job->state == JOB_RUNNING)
-            if (job->state == JOB_QUEUED)
-                run_item(pool, job, 0);
-            else if (pool->first)
-                run_item(pool, pool->first, 0);
-            else
-                pthread_cond_wait(&pool->done, &pool->lock);
-        pthread_mutex_unlock(&pool->lock);
+    struct job *job = &world->work->jobs[peer];
+    if (job->is_ahead) {
+        await(world->work, job);
+        admit(world);
+    } else if (job->state == JOB_WAITING) {
+        run_waiting(world, peer);
     }
     KITH_ASSERT(job->state == JOB_DONE || job->state == JOB_FREE);
     check_worker(world, peer);
@@ -358,9 +454,16 @@ static void join(struct sim_world *world, kith_id peer)
 /* Before anybody looks at vectors: an evaluation, an observer. */
 void sim_work_join_all(struct sim_world *world)
 {
-    KITH_ASSERT(world->work == NULL || world->work->jobs != NULL);
-    for (kith_id peer = 0; world->work && peer < world->peer_count; peer++)
+    struct sim_work *pool = world->work;
+    KITH_ASSERT(pool == NULL || pool->jobs != NULL);
+    kith_id next = 0;
+    for (kith_id peer = 0; pool && peer < world->peer_count; peer++) {
+        for (; next < world->peer_count && has_room(pool); next++)
+            if (!pool->jobs[next].is_ahead &&
+                pool->jobs[next].state == JOB_WAITING)
+                hand_over(world, next);
         join(world, peer);
+    }
 }
 
 /* Beside the trace, which has no values of models. */

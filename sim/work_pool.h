@@ -26,6 +26,9 @@ void sim_work_ends(struct sim_world *world, kith_id peer, kith_ns at_ns,
  * stands until the peer's next item. */
 const struct kith_work_result *sim_work_end(struct sim_world *world,
                                             kith_id peer);
+/* Is the worker in no other thread's hands, nor about to be read by an item? A
+ * step that has not begun reads x alone. */
+bool sim_work_rests(const struct sim_world *world, kith_id peer);
 void sim_work_join_all(struct sim_world *world);
 
 #endif

@@ -114,13 +114,13 @@ static enum kith_err open_common(struct sim_world *world)
 /* What this item may need; false: there is no memory for it, and the run has
  * failed. */
 bool sim_worker_lend(struct sim_world *world, kith_id peer,
-                     const struct kith_work *work)
+                     const struct kith_work *work, bool prepared)
 {
     struct kith_worker *worker = world->workers->each[peer];
     if (!world->workers->lends)
         return true;
     const bool held = sim_copy_is_held(kith_worker_lent_x(worker));
-    const unsigned wanted = kith_worker_wants(worker, work, held);
+    const unsigned wanted = kith_worker_wants(worker, work, prepared, held);
     for (unsigned i = 0; i < wanted; i++) {
         void *vector = sim_copy_take(world);
         if (!vector)
@@ -140,14 +140,13 @@ void sim_worker_take_back(struct sim_world *world, kith_id peer)
 }
 
 /* Whose exchange is over stands in no snapshot and reads no inbox any more. An
- * item that a thread may be running is waited for: the next step asks again. */
+ * item that may yet read them is waited for: the next step asks again. */
 void sim_worker_settle(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(world->workers && peer < world->peer_count);
     struct kith_worker *worker = world->workers->each[peer];
     const struct kith_node *node = sim_node_at(world, peer);
-    if (!world->workers->lends || (sim_work_threads(world) > 1 &&
-                                   world->peers[peer].work != SIM_WORK_NONE))
+    if (!world->workers->lends || !sim_work_rests(world, peer))
         return;
     for (uint32_t slot = 1; slot < KITH_SLOT_ROUND_SENT; slot++) {
         if (!kith_worker_uses(worker, slot) || kith_node_needs(node, slot))

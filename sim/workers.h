@@ -31,9 +31,10 @@ struct kith_worker *sim_peer_worker(const struct sim_world *world,
 /* Do x and the snapshots stand in copies of the pool? Then they are sent as
  * they are. */
 bool sim_workers_lend(const struct sim_world *world);
-/* Before an item and after it. */
+/* Before an item is prepared, once more before it runs; and after either. */
 KITH_MUST_CHECK bool sim_worker_lend(struct sim_world *world, kith_id peer,
-                                     const struct kith_work *work);
+                                     const struct kith_work *work,
+                                     bool prepared);
 void sim_worker_take_back(struct sim_world *world, kith_id peer);
 /* After each step of its node that asks for an item or cancels a message. */
 void sim_worker_settle(struct sim_world *world, kith_id peer);

@@ -160,11 +160,14 @@ void kith_worker_borrow(struct kith_worker *worker,
 bool kith_worker_may_be_lent(const struct kith_worker_config *config);
 size_t kith_worker_vector_bytes(const struct kith_worker *worker);
 /* How many vectors this item may need, at most KITH_LENT_MAX, and one of them:
- * before kith_worker_prepare(). `held`: the vector that x stands in is still
- * under way, though no snapshot may stand in it any more. */
+ * before kith_worker_prepare(), and again before kith_worker_run(), which may
+ * be much later (`prepared`): what has left by then needs no second vector.
+ * `held`: the vector that x stands in is still under way, though no snapshot
+ * may stand in it any more. */
 #define KITH_LENT_MAX 3u
 unsigned kith_worker_wants(struct kith_worker *worker,
-                           const struct kith_work *work, bool held);
+                           const struct kith_work *work, bool prepared,
+                           bool held);
 void kith_worker_lend(struct kith_worker *worker, void *vector);
 /* Which one x stands in: to be told apart, not to be written. */
 void *kith_worker_lent_x(const struct kith_worker *worker);

@@ -152,7 +152,8 @@ static void test_held(void **state)
     const size_t values = kith_worker_bytes(worker);
     for (unsigned held = 0; held < 2; held++) {
         memcpy(was, vectors[0], values);
-        assert_int_equal(kith_worker_wants(worker, &work, held), held);
+        assert_int_equal(kith_worker_wants(worker, &work, false, held), 0);
+        assert_int_equal(kith_worker_wants(worker, &work, true, held), held);
         if (held)
             kith_worker_lend(worker, vectors[1]);
         assert_true(run(worker, work).finite);

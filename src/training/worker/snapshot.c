@@ -89,23 +89,26 @@ size_t kith_worker_vector_bytes(const struct kith_worker *worker)
     return whole > worker->payload ? whole : worker->payload;
 }
 
-/* x's, where a snapshot is it or becomes it; the snapshot's that is made or
- * packed; and one that becomes a lie. */
+/* The snapshot's that is made or packed, one that becomes a lie, and x's: where
+ * a method changes x as it makes, or an item does while a snapshot is it or
+ * becomes it. */
 unsigned kith_worker_wants(struct kith_worker *worker,
-                           const struct kith_work *work, bool held)
+                           const struct kith_work *work, bool prepared,
+                           bool held)
 {
-    worker->lent.is_held = held;
+    const bool makes = worker->algorithm->make != NULL;
     const bool snapshots =
         work->edge_count > 0 &&
-        (work->kind == KITH_WORK_SNAPSHOT || work->kind == KITH_WORK_TRAIN ||
-         (work->kind == KITH_WORK_MERGE && work->snapshot_first));
-    const bool made = snapshots && (worker->algorithm->make != NULL ||
-                                    kith_worker_packs(worker, work));
+        (prepared ? work->kind == KITH_WORK_SNAPSHOT ||
+                        (work->kind == KITH_WORK_MERGE && work->snapshot_first)
+                  : work->kind == KITH_WORK_TRAIN);
+    const bool made = snapshots && (makes || kith_worker_packs(worker, work));
     const bool lies = snapshots && worker->lying.lie.kind != KITH_LIE_NONE;
+    const bool changes = prepared && work->kind != KITH_WORK_SNAPSHOT;
+    worker->lent.is_held = held;
     const bool moves =
-        work->kind == KITH_WORK_SNAPSHOT
-            ? made
-            : snapshots || kith_worker_is_shared(worker, KITH_SLOT_LIVE);
+        (snapshots && (makes || changes)) ||
+        (changes && kith_worker_is_shared(worker, KITH_SLOT_LIVE));
     return worker->lent.is_on ? (unsigned)moves + made + lies : 0;
 }
 
