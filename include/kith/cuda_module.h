@@ -1,16 +1,8 @@
 /* The CUDA module: kith-cuda.so, loaded at run time, so that one program runs
  * with and without a GPU.
  *
- * It is looked for in this order, and the first that exists is the one:
- *   $KITH_CUDA_MODULE              a file; nothing else is tried
- *   the folder of libkith.so.0     where that is what was loaded
- *   LIBRARY/kith                   an installation of it
- *   the folder of the program      a build folder, or a folder unpacked
- *   PROGRAM/../lib/kith            an installation, wherever it was moved
- *   the library folder that configure was told
- *
- * A file is loaded only if all of it is there (a mapped file that ends too
- * early would end the program) and if it was built for these contracts.
+ * It is looked for as kith/module.h says, KITH_CUDA_MODULE first, and loaded
+ * only if it was built for these contracts.
  * Test: unit/test_cuda_module.c */
 #ifndef KITH_CUDA_MODULE_H
 #define KITH_CUDA_MODULE_H

@@ -47,6 +47,7 @@ libkith_backend_a_SOURCES = \
   src/training/backend/magnitudes.inc.h \
   src/training/backend/memory.c \
   src/training/backend/memory.h \
+  src/training/backend/module.c \
   src/training/backend/naive.inc.h \
   src/training/backend/naive32.c \
   src/training/backend/naive64.c \

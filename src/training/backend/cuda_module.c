@@ -1,20 +1,12 @@
-/* Finding, checking and loading kith-cuda.so. See kith/cuda_module.h. */
-#define _GNU_SOURCE /* dladdr, readlink */
+/* Loading kith-cuda.so. See kith/cuda_module.h. */
 #include "kith/cuda_module.h"
 
-#include <dlfcn.h>
-#include <elf.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "kith/limits.h"
+#include "kith/module.h"
 
-#ifndef KITH_LIBRARY_FOLDER
-#define KITH_LIBRARY_FOLDER "/usr/local/lib/kith"
-#endif
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unversioned"
 #endif
@@ -22,143 +14,8 @@
 static struct {
     pthread_once_t once;
     const struct kith_cuda_module *module;
-    char why[KITH_PATH_BYTES_MAX + 512];
+    char why[KITH_MODULE_PATH_BYTES + 512];
 } loaded = {.once = PTHREAD_ONCE_INIT};
-
-static bool there(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
-
-/* Cuts a file's path down to its folder, without a last '/'. */
-static bool cut(char *path)
-{
-    char *const last = strrchr(path, '/');
-    if (last == NULL)
-        return false;
-    *last = '\0';
-    return true;
-}
-
-/* false: unknown, as below. */
-static bool program_folder(char *folder, size_t size)
-{
-    const ssize_t length = readlink("/proc/self/exe", folder, size - 1);
-    if (length <= 0 || (size_t)length >= size - 1)
-        return false;
-    folder[length] = '\0';
-    return cut(folder);
-}
-
-/* Of libkith.so.0, where this code is part of it and of no program. */
-static bool library_folder(char *folder, size_t size)
-{
-    Dl_info found;
-    if (dladdr(&loaded, &found) == 0 || found.dli_fname == NULL ||
-        strlen(found.dli_fname) >= size)
-        return false;
-    memcpy(folder, found.dli_fname, strlen(found.dli_fname) + 1);
-    const char *const name = strrchr(folder, '/');
-    return name != NULL && strstr(name, ".so") != NULL && cut(folder);
-}
-
-static const struct {
-    bool (*folder)(char *folder, size_t size);
-    const char *below;
-} places[] = {{library_folder, ""},
-              {library_folder, "/kith"},
-              {program_folder, ""},
-              {program_folder, "/../lib/kith"}};
-
-/* Writes the module's path; false: there is none, and `why` says where it was
- * looked for. */
-static bool find(char *path, size_t size, char *why, size_t why_size)
-{
-    char folder[KITH_PATH_BYTES_MAX];
-    const char *const told = getenv("KITH_CUDA_MODULE");
-    if (told != NULL && *told != '\0') {
-        (void)snprintf(path, size, "%s", told);
-        if (there(path))
-            return true;
-        (void)snprintf(why, why_size,
-                       "KITH_CUDA_MODULE names %s, which is not there", told);
-        return false;
-    }
-    size_t at = (size_t)snprintf(
-        why, why_size,
-        "no kith-cuda.so: build it with a CUDA toolkit (configure "
-        "--with-cuda), or name the file in KITH_CUDA_MODULE; looked in %s",
-        KITH_LIBRARY_FOLDER);
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        if (!places[i].folder(folder, sizeof folder))
-            continue;
-        (void)snprintf(path, size, "%s%s/kith-cuda.so", folder,
-                       places[i].below);
-        if (there(path))
-            return true;
-        if (at < why_size)
-            at += (size_t)snprintf(why + at, why_size - at, ", %s%s", folder,
-                                   places[i].below);
-    }
-    (void)snprintf(path, size, "%s/kith-cuda.so", KITH_LIBRARY_FOLDER);
-    return there(path);
-}
-
-static bool within(uint64_t offset, uint64_t bytes, uint64_t size)
-{
-    return offset <= size && bytes <= size - offset;
-}
-
-/* Reads exactly these bytes of the file. */
-static bool fetch(FILE *file, uint64_t offset, void *into, size_t bytes)
-{
-    return offset <= INT64_MAX && fseek(file, (long)offset, SEEK_SET) == 0 &&
-           fread(into, 1, bytes, file) == bytes;
-}
-
-/* Is it a shared library of 64 bits, and is all that its headers name within
- * the file? The table of sections stands at the end of what linkers write. */
-static bool whole(FILE *file)
-{
-    Elf64_Ehdr header;
-    if (fseek(file, 0, SEEK_END) != 0)
-        return false;
-    const long end = ftell(file);
-    if (end < 0 || !fetch(file, 0, &header, sizeof header))
-        return false;
-    const uint64_t size = (uint64_t)end;
-    if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-        header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_type != ET_DYN ||
-        header.e_phentsize != sizeof(Elf64_Phdr) ||
-        !within(header.e_shoff, (uint64_t)header.e_shnum * header.e_shentsize,
-                size))
-        return false;
-    for (uint64_t i = 0; i < header.e_phnum; i++) {
-        Elf64_Phdr part;
-        if (!fetch(file, header.e_phoff + i * sizeof part, &part,
-                   sizeof part) ||
-            !within(part.p_offset, part.p_filesz, size))
-            return false;
-    }
-    return true;
-}
-
-static bool check_file(const char *path, char *why, size_t size)
-{
-    FILE *const file = fopen(path, "rb");
-    if (file == NULL) {
-        (void)snprintf(why, size, "%s cannot be read", path);
-        return false;
-    }
-    const bool good = whole(file);
-    (void)fclose(file);
-    if (!good)
-        (void)snprintf(why, size,
-                       "%s is damaged: not a whole shared library; build or "
-                       "install it again",
-                       path);
-    return good;
-}
 
 static bool check_module(const struct kith_cuda_module *module,
                          const char *path, char *why, size_t size)
@@ -183,27 +40,25 @@ static bool check_module(const struct kith_cuda_module *module,
 
 static void load(void)
 {
+    static const struct kith_module module = {
+        .file = "kith-cuda.so",
+        .variable = "KITH_CUDA_MODULE",
+        .symbol = "kith_cuda_module",
+        .build = "build it with a CUDA toolkit (configure --with-cuda)"};
     extern const struct kith_backend kith_backend_cpu;
-    char path[KITH_PATH_BYTES_MAX + 32];
-    char *const why = loaded.why;
-    const size_t size = sizeof loaded.why;
-    if (!find(path, sizeof path, why, size) || !check_file(path, why, size))
+    char path[KITH_MODULE_PATH_BYTES];
+    void *library;
+    const void *found;
+    if (!kith_module_load(&module, &library, &found, path, loaded.why,
+                          sizeof loaded.why))
         return;
-    void *const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL) {
-        const char *const text = dlerror();
-        (void)snprintf(why, size, "%s does not load: %s", path,
-                       text == NULL ? "no reason given" : text);
-        return;
-    }
-    const struct kith_cuda_module *const module =
-        dlsym(library, "kith_cuda_module");
-    if (!check_module(module, path, why, size)) {
-        (void)dlclose(library);
+    const struct kith_cuda_module *const cuda = found;
+    if (!check_module(cuda, path, loaded.why, sizeof loaded.why)) {
+        kith_module_unload(library);
         return;
     }
-    module->attach(&kith_backend_cpu);
-    loaded.module = module;
+    cuda->attach(&kith_backend_cpu);
+    loaded.module = cuda;
 }
 
 const struct kith_cuda_module *kith_cuda_load(const char **why)
