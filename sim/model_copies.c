@@ -205,6 +205,11 @@ void sim_copy_forget(struct sim_world *world, kith_id peer)
     }
 }
 
+void sim_copy_write(void *copy)
+{
+    head_of(copy)->checked = false;
+}
+
 /* Asked once for all who receive it: the answer is a property of the bytes. */
 bool sim_copy_finite(const struct sim_world *world, void *copy, size_t bytes,
                      const struct kith_format *format)

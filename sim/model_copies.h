@@ -37,6 +37,8 @@ bool sim_copy_is_held(void *copy);
 void sim_copy_release(struct sim_world *world, void *copy);
 /* Before an item that may fill the peer's snapshots. */
 void sim_copy_forget(struct sim_world *world, kith_id peer);
+/* Will be written: whether it is finite is not known any more. */
+void sim_copy_write(void *copy);
 /* Of a message in that format; NULL: of vectors. */
 bool sim_copy_finite(const struct sim_world *world, void *copy, size_t bytes,
                      const struct kith_format *format);

@@ -120,6 +120,8 @@ bool sim_worker_lend(struct sim_world *world, kith_id peer,
     if (!world->workers->lends)
         return true;
     const bool held = sim_copy_is_held(kith_worker_lent_x(worker));
+    if (!held)
+        sim_copy_write(kith_worker_lent_x(worker));
     const unsigned wanted = kith_worker_wants(worker, work, prepared, held);
     for (unsigned i = 0; i < wanted; i++) {
         void *vector = sim_copy_take(world);
