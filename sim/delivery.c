@@ -155,12 +155,12 @@ static void receive_vector(struct sim_world *world, kith_id peer, void *vector,
     KITH_ASSERT(message->kind == KITH_MESSAGE_MODEL);
     KITH_ASSERT(message->payload_bytes <= world->vector_bytes);
     const bool is_pull = message->pattern == KITH_PATTERN_PULL;
-    message->finite =
-        (kith_experiment_opaque(world->experiment) && !is_pull) ||
-        sim_copy_finite(world, vector, message->payload_bytes,
-                        is_pull ? NULL : world->experiment->gossip.format);
+    message->finite = (kith_experiment_opaque(world->experiment) && !is_pull) ||
+                      sim_copy_finite(world, vector, message);
     world->report.bulk_bytes += message->payload_bytes;
-    if (message->slot != KITH_SLOT_NONE) {
+    if (message->slot != KITH_SLOT_NONE && sim_is_here(world, peer)) {
+        if (world->ranks)
+            sim_ranks_await(world, vector);
         vector = kith_worker_swap(sim_peer_worker(world, peer), message->slot,
                                   vector);
     }
@@ -327,8 +327,7 @@ static uint32_t pack(struct sim_world *world, kith_id from,
     if (send->message.kind == KITH_MESSAGE_MODEL && world->work) {
         struct sim_payload *payload = sim_payload_at(world, index);
         packet->flags |= SIM_PACKET_CARRIES;
-        payload->vector = sim_copy_slot(world, from, send->message.slot,
-                                        send->message.payload_bytes);
+        payload->vector = sim_copy_sent(world, from, send);
         if (!payload->vector) {
             sim_packet_free(world, index);
             return 0;

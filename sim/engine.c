@@ -310,10 +310,12 @@ bool sim_loop(struct sim_world *world, bool *stalled)
     *stalled = false;
     while (!world->engine.over &&
            !(world->engine.ending && protocol->ended(world))) {
-        if (world->options.stop && *world->options.stop)
+        if (world->options.stop && *world->options.stop && !world->ranks)
             return false;
         if (++since_shown >= shown_after) {
             since_shown = 0;
+            if (world->ranks && !sim_ranks_look(world))
+                return false;
             sim_progress(world);
         }
         if (!next_event(world, &event)) {

@@ -55,6 +55,9 @@ libkith_sim_a_SOURCES = \
   sim/replay_messages.c \
   sim/replay_peer.c \
   sim/replay_result.c \
+  sim/sim_ranks.c \
+  sim/sim_ranks.h \
+  sim/ranks_start.c \
   sim/same_time.c \
   sim/same_time.h \
   sim/scores.c \
@@ -96,3 +99,17 @@ libkith_sim_a_SOURCES = \
   sim/central/treeeasgd.c \
   sim/central/vertical.c \
   sim/central/vertical.h
+
+# The MPI module: kith-mpi.so, loaded at run time where mpirun has started
+# several processes (include/kith/ranks.h).
+if HAVE_MPI
+mpidir = $(pkglibdir)
+mpi_DATA = kith-mpi.so
+CLEANFILES += kith-mpi.so
+kith-mpi.so: sim/mpi_module.c include/kith/ranks.h
+	$(AM_V_CCLD)$(CC) $(CFLAGS) $(GNU11) -fPIC -fvisibility=hidden \
+	  -DPACKAGE_VERSION='"$(PACKAGE_VERSION)"' -I$(srcdir)/include \
+	  $(MPI_CFLAGS) -shared $(AM_LDFLAGS) $(LDFLAGS) -o $@ \
+	  $(srcdir)/sim/mpi_module.c $(MPI_LIBS)
+endif
+EXTRA_DIST += sim/mpi_module.c

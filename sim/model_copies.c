@@ -20,8 +20,12 @@ struct sim_copy {
     _Alignas(64) struct sim_copy *next; /* of the free ones */
     size_t bytes;                       /* that were copied into it */
     uint32_t holders;
+    uint32_t coming; /* sim_ranks.c */
+    uint32_t rank;   /* whose log says whether it is finite; or none's */
     bool checked, finite;
+    bool is_empty; /* of another rank's: there are no bytes behind it */
 };
+#define SIM_COPY_OWN UINT32_MAX
 _Static_assert(sizeof(struct sim_copy) == 64, "a cache line");
 
 /* Copies are made many at a time, of which those behind `used` are untouched: a
@@ -46,7 +50,7 @@ enum kith_err sim_copies_open(struct sim_world *world)
 
 void sim_copies_close(struct sim_world *world)
 {
-    while (world->copies.newest) {
+    while (world->copies.newest && !sim_ranks_linger(world)) {
         struct sim_slab *slab = world->copies.newest;
         world->copies.newest = slab->older;
         sim_pages_free(slab, slab->bytes);
@@ -118,7 +122,7 @@ void *sim_copy_take(struct sim_world *world)
     } else if (!(head = fresh(world))) {
         return NULL;
     }
-    *head = (struct sim_copy){.holders = 1};
+    *head = (struct sim_copy){.holders = 1, .rank = SIM_COPY_OWN};
     return head + 1;
 }
 
@@ -159,8 +163,10 @@ void sim_copy_release(struct sim_world *world, void *copy)
     struct sim_copy *head = head_of(copy);
     KITH_ASSERT(head->holders > 0);
     if (--head->holders == 0) {
-        head->next = world->copies.free;
-        world->copies.free = head;
+        struct sim_copy **list =
+            head->is_empty ? &world->copies.empty : &world->copies.free;
+        head->next = *list;
+        *list = head;
     }
 }
 
@@ -205,18 +211,127 @@ void sim_copy_forget(struct sim_world *world, kith_id peer)
     }
 }
 
+/* ---- of several ranks */
+
+/* Made many at a time, for the whole run. */
+#define EMPTY_COPIES 64u
+
+static void *take_empty(struct sim_world *world)
+{
+    struct sim_copies *copies = &world->copies;
+    if (!copies->empty) {
+        struct sim_copy *heads = sim_alloc(world, EMPTY_COPIES, sizeof *heads);
+        for (size_t i = 0; heads && i < EMPTY_COPIES; i++) {
+            heads[i].next = copies->empty;
+            copies->empty = &heads[i];
+        }
+    }
+    struct sim_copy *head = copies->empty;
+    if (!head) {
+        sim_fail(world, KITH_ENOMEM, "no memory for messages under way");
+        return NULL;
+    }
+    copies->empty = head->next;
+    *head = (struct sim_copy){.holders = 1, .is_empty = true};
+    return head + 1;
+}
+
+/* What an algorithm checks itself is never asked about. */
+static bool is_asked(const struct sim_world *world,
+                     const struct kith_message *message)
+{
+    return message->pattern == KITH_PATTERN_PULL ||
+           !kith_experiment_opaque(world->experiment);
+}
+
+/* Its sender's vectors are here. */
+static void *send_copy(struct sim_world *world, kith_id from,
+                       const struct kith_send *send)
+{
+    const struct kith_message *message = &send->message;
+    void *copy =
+        sim_copy_slot(world, from, message->slot, message->payload_bytes);
+    if (!copy)
+        return NULL;
+    if (is_asked(world, message)) {
+        const uint8_t finite = sim_copy_finite(world, copy, message);
+        sim_ranks_put(world, &finite, sizeof finite);
+    }
+    if (sim_is_here(world, send->to))
+        return copy;
+    void *empty = take_empty(world);
+    if (empty) {
+        head_of(empty)->checked = true;
+        head_of(empty)->finite = head_of(copy)->finite;
+        head_of(empty)->bytes = message->payload_bytes;
+        sim_ranks_send(world, sim_rank_of(world, send->to), copy,
+                       message->payload_bytes);
+    }
+    sim_copy_release(world, copy);
+    return empty;
+}
+
+void *sim_copy_sent(struct sim_world *world, kith_id from,
+                    const struct kith_send *send)
+{
+    const struct kith_message *message = &send->message;
+    const bool comes = sim_is_here(world, send->to);
+    if (!world->ranks)
+        return sim_copy_slot(world, from, message->slot,
+                             message->payload_bytes);
+    if (sim_is_here(world, from))
+        return send_copy(world, from, send);
+    const uint32_t rank = sim_rank_of(world, from);
+    void *copy = comes ? sim_copy_take(world) : take_empty(world);
+    if (!copy)
+        return NULL;
+    head_of(copy)->bytes = message->payload_bytes;
+    head_of(copy)->rank = rank;
+    if (is_asked(world, message))
+        sim_ranks_expect(world, rank, copy);
+    if (comes)
+        sim_ranks_receive(world, rank, copy, message->payload_bytes);
+    return copy;
+}
+
+void sim_copy_told(struct sim_world *world, void *copy, bool finite)
+{
+    struct sim_copy *head = head_of(copy);
+    KITH_ASSERT(world->ranks && !head->checked);
+    head->checked = true;
+    head->finite = finite;
+}
+
+uint32_t *sim_copy_coming(void *copy)
+{
+    return &head_of(copy)->coming;
+}
+
+/* ---- is it finite? */
+
 void sim_copy_write(void *copy)
 {
     head_of(copy)->checked = false;
 }
 
-/* Asked once for all who receive it: the answer is a property of the bytes. */
-bool sim_copy_finite(const struct sim_world *world, void *copy, size_t bytes,
-                     const struct kith_format *format)
+/* Asked once for all who receive it: the answer is a property of the bytes.
+ * Where those are another rank's, that one has asked. */
+bool sim_copy_finite(struct sim_world *world, void *copy,
+                     const struct kith_message *message)
 {
     struct sim_copy *head = head_of(copy);
+    const size_t bytes = message->payload_bytes;
     KITH_ASSERT(head->holders > 0);
+    if (world->ranks && (head->is_empty || head->rank != SIM_COPY_OWN)) {
+        while (!head->checked && sim_ranks_hear(world, head->rank))
+            ;
+        return head->finite;
+    }
     if (!head->checked || head->bytes != bytes) {
+        const struct kith_format *format =
+            message->pattern == KITH_PATTERN_PULL
+                ? NULL
+                : world->experiment->gossip.format;
         head->finite = kith_format_passes(
             format, world->experiment->backend->host, bytes, 0, bytes, copy);
         head->bytes = bytes;

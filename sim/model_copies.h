@@ -4,7 +4,7 @@
 #define KITH_SIM_MODEL_COPIES_H
 
 #include "kith/err.h"
-#include "kith/format.h"
+#include "kith/message.h"
 #include "kith/types.h"
 #include "sim/packets.h"
 
@@ -13,6 +13,7 @@ struct sim_slab;
 
 struct sim_copies {
     struct sim_copy *free;   /* a list */
+    struct sim_copy *empty;  /* likewise, of those without bytes */
     struct sim_slab *newest; /* a list of all memory */
     uint64_t made;           /* so many were ever there at a time */
     /* (peers): what was sent of a snapshot, until it is filled again; NULL
@@ -30,6 +31,16 @@ void *sim_copy_of(struct sim_world *world, const void *vector, size_t bytes);
  * one more holder. */
 void *sim_copy_slot(struct sim_world *world, kith_id peer, uint32_t slot,
                     size_t bytes);
+/* The same, for a message that leaves now. Where several ranks divide the
+ * vectors each has a copy of it: its receiver's one with the bytes, to come,
+ * the others' without. */
+struct kith_send;
+void *sim_copy_sent(struct sim_world *world, kith_id from,
+                    const struct kith_send *send);
+/* Whether its values are finite is known now: another rank says so. */
+void sim_copy_told(struct sim_world *world, void *copy, bool finite);
+/* sim_ranks.c: where it stands among those whose bytes are still to come. */
+uint32_t *sim_copy_coming(void *copy);
 /* One more holder, one less; both accept NULL. */
 void *sim_copy_hold(void *copy);
 /* Has it another holder than who asks? */
@@ -39,8 +50,8 @@ void sim_copy_release(struct sim_world *world, void *copy);
 void sim_copy_forget(struct sim_world *world, kith_id peer);
 /* Will be written: whether it is finite is not known any more. */
 void sim_copy_write(void *copy);
-/* Of a message in that format; NULL: of vectors. */
-bool sim_copy_finite(const struct sim_world *world, void *copy, size_t bytes,
-                     const struct kith_format *format);
+/* Of that message's values: of its format, or of a vector. */
+bool sim_copy_finite(struct sim_world *world, void *copy,
+                     const struct kith_message *message);
 
 #endif

@@ -55,7 +55,7 @@ enum kith_err sim_points_open(struct sim_world *world)
 {
     const struct kith_dataset *dataset = world->options.dataset;
     struct kith_curve_plan plan = {.points = 0};
-    if (world->options.store && world->dim > 0) {
+    if (sim_is_stored(world) && world->dim > 0) {
         const struct kith_curve_run run = {.experiment = world->experiment,
                                            .test =
                                                dataset ? &dataset->test : NULL,

@@ -93,16 +93,22 @@ uint32_t sim_scores_average(struct sim_world *world)
     KITH_ASSERT(world->dim > 0);
     struct sim_scores *scores = world->scores;
     double *z = scores->scorers[0].z;
+    const size_t bytes = world->dim * sizeof *scores->mean;
     uint32_t live = 0;
-    memset(scores->mean, 0, world->dim * sizeof *scores->mean);
+    if (!world->ranks || !sim_ranks_take_over(world, scores->mean, bytes))
+        memset(scores->mean, 0, bytes);
     for (kith_id id = 0; id < world->peer_count; id++) {
         if (!sim_alive(world, id))
             continue;
         live++;
+        if (!sim_is_here(world, id))
+            continue;
         kith_worker_read(sim_worker(world, id), z);
         for (size_t k = 0; k < world->dim; k++)
             scores->mean[k] += z[k];
     }
+    if (world->ranks)
+        sim_ranks_hand_on(world, scores->mean, bytes);
     KITH_ASSERT(live <= world->peer_count);
     for (size_t k = 0; k < world->dim; k++)
         scores->mean[k] /= live;
@@ -151,7 +157,7 @@ static void check_scorer(struct sim_world *world, const struct scorer *scorer)
         sim_fail(world, scorer->err, "%s", scorer->error);
 }
 
-struct kith_score sim_scores_averaged(struct sim_world *world, bool part)
+static struct kith_score score_average(struct sim_world *world, bool part)
 {
     KITH_ASSERT(world->dim > 0);
     const struct kith_dataset *dataset = world->options.dataset;
@@ -174,6 +180,17 @@ struct kith_score sim_scores_averaged(struct sim_world *world, bool part)
     return result;
 }
 
+/* By one rank: processors may differ in the last bits. */
+struct kith_score sim_scores_averaged(struct sim_world *world, bool part)
+{
+    struct kith_score result = {NAN, NAN};
+    if (sim_ranks_self(world) == 0)
+        result = score_average(world, part);
+    if (world->ranks)
+        sim_ranks_share(world, 0, &result, sizeof result);
+    return result;
+}
+
 static double distance_squared(const struct scorer *scorer)
 {
     const struct sim_world *world = scorer->world;
@@ -193,6 +210,8 @@ static void *score_share(void *argument)
     for (uint32_t i = scorer->first; i < scores->count;
          i += scores->scorer_count) {
         struct sim_scored *scored = &scores->scored[i];
+        if (!sim_is_here(world, scored->peer))
+            continue;
         kith_worker_read(sim_worker(world, scored->peer), scorer->z);
         scored->squared = distance_squared(scorer);
         scored->score = scored->own ? score(scorer, scorer->look->part)
@@ -217,6 +236,24 @@ static void score_listed(struct sim_scores *scores)
             (void)score_share(&scores->scorers[i]);
 }
 
+/* Each rank has scored its own, which stand together: they are listed in the
+ * order of the peers. */
+static void share_scores(struct sim_world *world)
+{
+    struct sim_scores *scores = world->scores;
+    uint32_t from = 0;
+    while (from < scores->count) {
+        const uint32_t rank = sim_rank_of(world, scores->scored[from].peer);
+        uint32_t to = from;
+        while (to < scores->count &&
+               sim_rank_of(world, scores->scored[to].peer) == rank)
+            to++;
+        sim_ranks_share(world, rank, &scores->scored[from],
+                        (to - from) * sizeof scores->scored[from]);
+        from = to;
+    }
+}
+
 const struct sim_scored *sim_scores_peers(struct sim_world *world,
                                           const struct sim_look *look,
                                           uint32_t *count)
@@ -237,6 +274,8 @@ const struct sim_scored *sim_scores_peers(struct sim_world *world,
     score_listed(scores);
     for (uint32_t i = 0; i < scores->scorer_count; i++)
         check_scorer(world, &scores->scorers[i]);
+    if (world->ranks)
+        share_scores(world);
     *count = scores->count;
     return scores->scored;
 }

@@ -126,7 +126,7 @@ void sim_save(struct sim_world *world, kith_id peer)
     kith_node_counters(sim_node_at(world, peer), &counters);
     state->step = counters.steps;
     state->saved = true;
-    if (!world->work)
+    if (!world->work || !sim_is_here(world, peer))
         return;
     struct kith_worker *worker = sim_peer_worker(world, peer);
     if (!state->image)
@@ -147,7 +147,7 @@ static void load(struct sim_world *world, kith_id peer,
 {
     KITH_ASSERT(world->work != NULL);
     struct kith_worker *worker = sim_peer_worker(world, peer);
-    if (!state->saved)
+    if (!state->saved || !sim_is_here(world, peer))
         return; /* the seed's first model */
     memcpy(kith_worker_slot(worker, KITH_SLOT_LIVE), state->image,
            live_bytes(world));

@@ -49,7 +49,7 @@ static void keep(struct sim_world *world)
     const uint32_t peers = world->peer_count;
     enum sim_rows rows = world->options.rows;
     char text[24];
-    if (!world->options.store)
+    if (!sim_is_stored(world))
         return;
     if (rows == SIM_ROWS_AUTO)
         rows = peers > KEPT_ALL ? SIM_ROWS_SAMPLED : SIM_ROWS_ALL;
@@ -57,7 +57,7 @@ static void keep(struct sim_world *world)
                   : rows == SIM_ROWS_ALL
                       ? 1
                       : (peers + KEPT_PEERS - 1) / KEPT_PEERS;
-    if (world->kept == 1)
+    if (world->kept == 1 || !world->options.store)
         return;
     (void)snprintf(text, sizeof text, "%u",
                    world->kept == 0 ? 0 : (peers - 1) / world->kept + 1);
@@ -366,6 +366,8 @@ void sim_summarise(struct sim_world *world, struct kith_summary *summary)
     sim_ledger_finish(world, &results->values);
     const bool dead = sim_watch_finish(world, &results->values);
     summary->trace_hash = sim_trace_hash(world);
+    if (world->ranks)
+        sim_ranks_compare(world, summary->trace_hash, "another run");
     summary->has_trace_hash = true;
     summary->virtual_s = (double)sim_time(world) * 1e-9;
     summary->wall_s = wall() - results->wall_start_s;

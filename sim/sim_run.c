@@ -30,6 +30,9 @@ static enum kith_err check_options(const struct sim_options *options,
 {
     const struct kith_experiment *experiment = options->experiment;
     KITH_ASSERT(options->threads <= (options->trainer ? 1 : SIM_THREADS_MAX));
+    const enum kith_err err = sim_check_ranks(options, error);
+    if (err != KITH_OK)
+        return err;
     if (experiment->compute.step_ns <= 0) {
         snprintf(error, SIM_ERROR_BYTES,
                  "the simulator needs the cost of a training step: add "
@@ -59,6 +62,7 @@ static const struct part {
     enum kith_err (*open)(struct sim_world *world);
     void (*close)(struct sim_world *world);
 } parts[] = {
+    {sim_ranks_open, sim_ranks_close},
     {sim_engine_open, sim_engine_close},
     {sim_channels_open, sim_channels_close},
     {sim_copies_open, sim_copies_close},
@@ -140,7 +144,8 @@ static enum kith_err carry_out(struct sim_world *world,
     summary->completed = sim_loop(world, &world->report.stalled);
     sim_work_join_all(world);
     sim_dump_end(world, summary->completed);
-    sim_summarise(world, summary);
+    if (!sim_ranks_linger(world))
+        sim_summarise(world, summary);
     sim_trace_close(world); /* what cannot be written fails the run */
     sim_timeline_close(world);
     return sim_failure(world);
@@ -172,6 +177,7 @@ enum kith_err sim_run(const struct sim_options *options,
                                                 : &sim_gossip_protocol,
         .peer_count = experiment->peers,
         .machine_count = experiment->peers,
+        .here = {.count = experiment->peers},
         .unfinished = experiment->peers,
         /* An epoch is a number of steps only where a data set says how many
          * rows there are. */
@@ -189,6 +195,8 @@ enum kith_err sim_run(const struct sim_options *options,
         snprintf(error, SIM_ERROR_BYTES, "cannot set up %u peers: %s",
                  world->peer_count, kith_err_text(err));
     }
+    if (world->ranks)
+        err = sim_ranks_end(world, err, error);
     if (report)
         *report = world->report;
     world_close(world);

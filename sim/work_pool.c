@@ -8,7 +8,10 @@
  * belongs to the pool: it runs what it has to wait for itself. One item per
  * peer at a time, so items of a peer stay in order and the results do not
  * depend on the number of threads, nor on when an item runs. Beside scores.c
- * the only file of the simulator that knows threads. */
+ * the only file of the simulator that knows threads.
+ *
+ * Of several ranks the one that has the peer's vectors runs the item, and says
+ * to the others what came of it when its WORK_DONE is due (sim_ranks.c). */
 #include "sim/work_pool.h"
 
 #include <math.h>
@@ -152,6 +155,8 @@ enum kith_err sim_job_open(struct sim_world *world, kith_id peer)
 {
     struct job *job = &world->work->jobs[peer];
     KITH_ASSERT(job->state == JOB_FREE && job->worker == NULL);
+    if (!sim_is_here(world, peer))
+        return KITH_OK;
     const enum kith_err err = sim_worker_begin(world, peer);
     job->worker = sim_peer_worker(world, peer);
     return err;
@@ -180,6 +185,11 @@ unsigned sim_work_threads(const struct sim_world *world)
                                                        : world->options.threads;
 }
 
+bool sim_work_queues(const struct sim_world *world)
+{
+    return world->ranks || sim_work_threads(world) > 1;
+}
+
 /* All workers before the first thread: opening takes memory in the order of the
  * peers, and a failure has nothing to stop. */
 enum kith_err sim_work_open(struct sim_world *world)
@@ -200,7 +210,7 @@ enum kith_err sim_work_open(struct sim_world *world)
     pool->jobs = sim_alloc(world, world->peer_count, sizeof *pool->jobs);
     if (!pool->jobs)
         return KITH_ENOMEM;
-    if (pool->count > 1) {
+    if (sim_work_queues(world)) {
         const size_t room = 2 * (size_t)world->peer_count;
         struct kith_heap_entry *entries =
             sim_alloc(world, room, sizeof *entries);
@@ -247,9 +257,10 @@ static kith_ns cost_of(const struct sim_world *world, kith_id peer,
     const kith_ns step_ns = sim_step_time(
         experiment, peer, work->step,
         world->peers[peer].fault != 0 ? sim_fault_slow(world, peer) : 1);
-    return world->work ? kith_worker_item_time(world->work->jobs[peer].worker,
-                                               work, step_ns)
-                       : step_ns;
+    return world->work && sim_is_here(world, peer)
+               ? kith_worker_item_time(world->work->jobs[peer].worker, work,
+                                       step_ns)
+               : step_ns;
 }
 
 /* A step whose processor time is given lasts compute.step at least. */
@@ -310,17 +321,60 @@ static void hand_over(struct sim_world *world, kith_id peer)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* Items that are due next. */
-static void admit(struct sim_world *world)
+/* Whose item is due next of those that wait, or KITH_NOBODY. */
+static kith_id next_waiting(struct sim_work *pool)
 {
-    struct sim_work *pool = world->work;
     struct kith_heap_entry next;
-    while (has_room(pool) && kith_heap_pop(&pool->waiting, &next)) {
+    while (kith_heap_pop(&pool->waiting, &next)) {
         const struct job *job = &pool->jobs[next.peer];
         if (!job->is_ahead && job->state == JOB_WAITING &&
             job->number == next.value)
-            hand_over(world, next.peer);
+            return next.peer;
     }
+    return KITH_NOBODY;
+}
+
+static void admit(struct sim_world *world)
+{
+    kith_id peer;
+    while (has_room(world->work) &&
+           (peer = next_waiting(world->work)) != KITH_NOBODY)
+        hand_over(world, peer);
+}
+
+/* Others than this thread will ask for it, or this one while it waits. Those
+ * that were due have been joined; without a place among the rest this thread
+ * runs it when it joins it. */
+static void put_waiting(struct sim_world *world, kith_id peer, kith_ns at_ns)
+{
+    struct sim_work *pool = world->work;
+    struct kith_heap *waiting = &pool->waiting;
+    struct kith_heap_entry gone;
+    if (!sim_work_queues(world) || !sim_is_here(world, peer))
+        return;
+    while (waiting->count > 0 && waiting->entries[0].time_ns < sim_time(world))
+        (void)kith_heap_pop(waiting, &gone);
+    const struct kith_heap_entry waits = {
+        .time_ns = at_ns, .peer = peer, .value = pool->jobs[peer].number};
+    (void)kith_heap_push(waiting, waits);
+    admit(world);
+}
+
+/* A snapshot of a step that begins is sent at once, with the algorithm's
+ * scalars. */
+static bool sends_scalars(const struct sim_world *world,
+                          const struct kith_work *work)
+{
+    return work->kind == KITH_WORK_TRAIN && work->edge_count > 0 &&
+           sim_node_config(world)->algorithm->scalar_count > 0;
+}
+
+static void hear_scalars(struct sim_world *world, kith_id peer,
+                         const struct kith_work *work)
+{
+    if (sends_scalars(world, work))
+        sim_ranks_get(world, sim_rank_of(world, peer), work->edges,
+                      work->edge_count * sizeof *work->edges);
 }
 
 /* The ledger looks at x around an item, so there it runs at once. */
@@ -332,6 +386,10 @@ static void start_item(struct sim_world *world, kith_id peer,
     KITH_ASSERT(job->state == JOB_FREE);
     job->work = *work;
     job->number++;
+    if (!sim_is_here(world, peer)) {
+        hear_scalars(world, peer, work);
+        return;
+    }
     if (world->peers[peer].fault != 0)
         sim_fault_prepare(world, peer, job->worker);
     if (world->dump)
@@ -342,6 +400,9 @@ static void start_item(struct sim_world *world, kith_id peer,
         return;
     kith_worker_prepare(job->worker, &job->work);
     sim_worker_take_back(world, peer);
+    if (world->ranks && sends_scalars(world, work))
+        sim_ranks_put(world, work->edges,
+                      work->edge_count * sizeof *work->edges);
     if (work->kind == KITH_WORK_SAVE) {
         job->result =
             (struct kith_work_result){.kind = work->kind, .finite = true};
@@ -368,15 +429,8 @@ void sim_work_ends(struct sim_world *world, kith_id id, kith_ns at_ns,
     if (peer->item == KITH_WORK_TRAIN)
         sim_totals_train(world, id, took_ns);
     sim_schedule(world, id, id, at_ns, SIM_EVENT_WORK_DONE, peer->incarnation);
-    if (world->work && world->work->count > 1) {
-        const struct kith_heap_entry waits = {.time_ns = at_ns,
-                                              .peer = id,
-                                              .value =
-                                                  world->work->jobs[id].number};
-        /* Without a place in the heap this thread runs it. */
-        (void)kith_heap_push(&world->work->waiting, waits);
-        admit(world);
-    }
+    if (world->work)
+        put_waiting(world, id, at_ns);
 }
 
 /* Vectors change now, on some thread, and the world hears of it when the item's
@@ -441,6 +495,8 @@ static void join(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
     struct job *job = &world->work->jobs[peer];
+    if (world->ranks && job->state == JOB_WAITING)
+        sim_ranks_flush(world);
     if (job->is_ahead) {
         await(world->work, job);
         admit(world);
@@ -449,6 +505,24 @@ static void join(struct sim_world *world, kith_id peer)
     }
     KITH_ASSERT(job->state == JOB_DONE || job->state == JOB_FREE);
     check_worker(world, peer);
+}
+
+bool sim_work_help(struct sim_world *world)
+{
+    struct sim_work *pool = world->work;
+    if (!pool)
+        return false;
+    pthread_mutex_lock(&pool->lock);
+    const bool has = pool->first != NULL;
+    if (has)
+        run_item(pool, pool->first, 0);
+    pthread_mutex_unlock(&pool->lock);
+    if (has)
+        return true;
+    const kith_id peer = next_waiting(pool);
+    if (peer != KITH_NOBODY)
+        run_waiting(world, peer);
+    return peer != KITH_NOBODY;
 }
 
 /* Before anybody looks at vectors: an evaluation, an observer. */
@@ -466,6 +540,50 @@ void sim_work_join_all(struct sim_world *world)
     }
 }
 
+/* Of an item of another rank's. */
+static void hear_result(struct sim_world *world, kith_id peer)
+{
+    struct job *job = &world->work->jobs[peer];
+    const uint32_t rank = sim_rank_of(world, peer);
+    KITH_ASSERT(job->worker == NULL && job->state == JOB_FREE);
+    sim_ranks_get(world, rank, &job->result, sizeof job->result);
+    if (job->work.edge_count > 0)
+        sim_ranks_get(world, rank, job->work.edges,
+                      job->work.edge_count * sizeof *job->work.edges);
+    if (sim_failure(world) != KITH_OK)
+        job->result =
+            (struct kith_work_result){.kind = job->work.kind, .finite = true};
+}
+
+static void tell_result(struct sim_world *world, const struct job *job)
+{
+    sim_ranks_put(world, &job->result, sizeof job->result);
+    if (job->work.edge_count > 0)
+        sim_ranks_put(world, job->work.edges,
+                      job->work.edge_count * sizeof *job->work.edges);
+}
+
+static bool is_guarded(struct sim_world *world, kith_id peer,
+                       const struct kith_work_edge *edge,
+                       struct kith_mark *mark)
+{
+    const struct job *job = &world->work->jobs[peer];
+    uint8_t is = job->worker && kith_worker_guarded(job->worker, edge, mark);
+    if (!world->ranks)
+        return is;
+    if (sim_is_here(world, peer)) {
+        sim_ranks_put(world, &is, sizeof is);
+        if (is)
+            sim_ranks_put(world, mark, sizeof *mark);
+        return is;
+    }
+    const uint32_t rank = sim_rank_of(world, peer);
+    sim_ranks_get(world, rank, &is, sizeof is);
+    if (is)
+        sim_ranks_get(world, rank, mark, sizeof *mark);
+    return is && sim_failure(world) == KITH_OK;
+}
+
 /* Beside the trace, which has no values of models. */
 static void tell_guarded(struct sim_world *world, kith_id peer,
                          const struct job *job)
@@ -474,7 +592,7 @@ static void tell_guarded(struct sim_world *world, kith_id peer,
     struct kith_mark mark;
     KITH_ASSERT(work->kind == KITH_WORK_MERGE);
     for (uint32_t i = 0; i < work->edge_count; i++) {
-        if (!kith_worker_guarded(job->worker, &work->edges[i], &mark))
+        if (!is_guarded(world, peer, &work->edges[i], &mark))
             continue;
         if (sim_is_watched(world))
             world->report.marks[mark.kind]++;
@@ -489,10 +607,16 @@ static void tell_guarded(struct sim_world *world, kith_id peer,
 __attribute__((noinline)) static const struct kith_work_result *
 end_item(struct sim_world *world, kith_id peer)
 {
-    join(world, peer);
     struct job *job = &world->work->jobs[peer];
-    job->state = JOB_FREE;
-    sim_worker_take_back(world, peer);
+    if (sim_is_here(world, peer)) {
+        join(world, peer);
+        job->state = JOB_FREE;
+        sim_worker_take_back(world, peer);
+        if (world->ranks)
+            tell_result(world, job);
+    } else {
+        hear_result(world, peer);
+    }
     if (job->work.kind == KITH_WORK_TRAIN && job->result.finite &&
         !job->result.is_part)
         sim_losses_add(&job->losses, job->result.loss);

@@ -12,6 +12,10 @@ enum kith_err sim_work_open(struct sim_world *world);
 void sim_work_close(struct sim_world *world);
 /* That run items, this one among them. */
 unsigned sim_work_threads(const struct sim_world *world);
+/* Items do not run at once: on other threads, or when this one has to wait. */
+bool sim_work_queues(const struct sim_world *world);
+/* Runs one of those, where there is any. */
+bool sim_work_help(struct sim_world *world);
 /* A peer's worker dies with its process, and is made anew. */
 enum kith_err sim_job_open(struct sim_world *world, kith_id peer);
 void sim_job_close(struct sim_world *world, kith_id peer);

@@ -53,7 +53,7 @@ static struct kith_worker_config config_of(const struct sim_world *world,
         .peers = world->peer_count,
         .keeps = true,
         /* Those that start over find room where they stood. */
-        .together = world->workers->ready ? 1 : world->peer_count,
+        .together = world->workers->ready ? 1 : world->here.count,
         .trainer = world->options.trainer,
         .shares = world->workers->shares.rows ? &world->workers->shares : NULL,
     };
@@ -148,7 +148,8 @@ void sim_worker_settle(struct sim_world *world, kith_id peer)
     KITH_ASSERT(world->workers && peer < world->peer_count);
     struct kith_worker *worker = world->workers->each[peer];
     const struct kith_node *node = sim_node_at(world, peer);
-    if (!world->workers->lends || !sim_work_rests(world, peer))
+    if (!world->workers->lends || !sim_is_here(world, peer) ||
+        !sim_work_rests(world, peer))
         return;
     for (uint32_t slot = 1; slot < KITH_SLOT_ROUND_SENT; slot++) {
         if (!kith_worker_uses(worker, slot) || kith_node_needs(node, slot))

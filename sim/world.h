@@ -3,6 +3,7 @@
  * functions of the part's header.
  *
  *   sim_run.c        a run from its options to its summary
+ *   sim_ranks.c      several processes that carry it out together
  *   engine.c         the clock, the events to come, the loop
  *   nodes.c          peers that gossip: steps, timers, the end of the run
  *   central/         central methods in their place
@@ -54,6 +55,7 @@
 #include "sim/sim_peer.h"
 #include "sim/peer_totals.h"
 #include "sim/scores.h"
+#include "sim/sim_ranks.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_result.h"
 #include "sim/timeline.h"
@@ -76,6 +78,13 @@ struct sim_world {
     /* Of all flights of a responder, of an initiator. */
     size_t handshake_bytes[2];
     struct sim_peer *peers; /* (machine_count) */
+
+    struct sim_ranks *ranks; /* NULL: this process has all vectors */
+    /* Peers whose vectors are here. */
+    struct {
+        kith_id first;
+        uint32_t count;
+    } here;
 
     struct sim_engine engine;
     struct sim_nodes nodes;
@@ -120,10 +129,21 @@ static inline kith_ns sim_time(const struct sim_world *world)
     return world->engine.clock.now_ns;
 }
 
-/* Are this peer's rows and marks kept? */
+static inline bool sim_is_here(const struct sim_world *world, kith_id peer)
+{
+    return peer - world->here.first < world->here.count;
+}
+
+/* Is there a database of the run? Of several ranks the first one writes it. */
+static inline bool sim_is_stored(const struct sim_world *world)
+{
+    return world->options.store || world->ranks;
+}
+
+/* Are this peer's rows and marks kept, here? */
 static inline bool sim_is_kept(const struct sim_world *world, kith_id peer)
 {
-    return world->kept > 0 && peer % world->kept == 0;
+    return world->options.store && world->kept > 0 && peer % world->kept == 0;
 }
 
 /* The i-th of `count` peers at equal distances, one of those that are kept

@@ -17,6 +17,7 @@
 #include "kith/experiment.h"
 #include "kith/liveness.h"
 #include "kith/node.h"
+#include "kith/ranks.h"
 #include "kith/rundb.h"
 #include "kith/types.h"
 #include "kith/worker.h"
@@ -115,6 +116,10 @@ struct sim_options {
     const char *timeline_path; /* of `window`, for Perfetto; or NULL */
     struct sim_window window;
     const char *dump_path; /* models and matrices of every step; or NULL */
+    /* Processes that run this together, each with a block of the peers' vectors
+     * and, but for the first, without store, paths and callbacks: the run and
+     * all that comes of it is one process's. NULL: this one alone. */
+    const struct kith_ranks *ranks;
 };
 
 /* How the run went, beyond kith_summary. */
@@ -146,6 +151,10 @@ struct sim_report {
 KITH_MUST_CHECK enum kith_err sim_run(const struct sim_options *options,
                                       struct kith_summary *summary,
                                       struct sim_report *report, char *error);
+
+/* KITH_EUNSUPPORTED, with a line: several ranks cannot run this together. */
+KITH_MUST_CHECK enum kith_err sim_check_ranks(const struct sim_options *options,
+                                              char *error);
 
 /* For observers: what is true right now. */
 kith_ns sim_now(const struct sim_world *world);

@@ -11,6 +11,7 @@
 #include "kith/err.h"
 #include "kith/exit.h"
 #include "kith/experiment.h"
+#include "kith/ranks.h"
 #include "kith/sweep.h"
 #include "kith/rundb.h"
 
@@ -226,11 +227,24 @@ struct cli_run {
     bool resume;                    /* go on with an interrupted run */
     char save[KITH_PATH_BYTES_MAX]; /* train, lab: where it is saved */
     char *source; /* its experiment, where no file was named; else NULL */
+    const struct kith_ranks *ranks; /* that run it together; NULL: this alone */
 };
 /* 0, or an exit code with the error printed and nothing to close. */
 int kith_cli_run_open(struct cli_run *run,
                       const struct cli_arguments *arguments,
                       enum kith_world world);
+/* ranks_open.c, around a simulation that mpirun may have started: the first
+ * rank alone writes and speaks, what fails is said once. 0, or an exit code. */
+int kith_cli_ranks_open(const struct cli_arguments *arguments,
+                        struct kith_ranks *ranks);
+/* The code of all, after what each does alone; NULL: of this one. */
+int kith_cli_ranks_agree(const struct kith_ranks *ranks, int code);
+/* `check`, after the experiment is read and before anything is written, may
+ * refuse it. */
+int kith_cli_run_open_ranks(struct cli_run *run,
+                            const struct cli_arguments *arguments,
+                            const struct kith_ranks *ranks,
+                            int (*check)(const struct cli_run *run));
 /* resume.c: --save and --resume, before the experiment is read (the run names
  * it), and after (its name and --out name the run). run->path is the database
  * to go on with, or "" for a new one; run->save "" belongs beside that one. */

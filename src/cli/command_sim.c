@@ -127,16 +127,101 @@ static int parse_claims(const struct cli_arguments *arguments, uint32_t peers,
                          text, peers);
 }
 
-int kith_cli_sim(const struct cli_arguments *arguments)
+/* What is a choice of this command, not the experiment's. */
+static int check_ranks(const struct cli_run *run)
+{
+    char error[SIM_ERROR_BYTES];
+    const struct cli_arguments *arguments = run->arguments;
+    const struct sim_options options = {
+        .experiment = &run->experiment,
+        .wire = kith_cli_given(arguments, CLI_WIRE) &&
+                        strcmp(arguments->values[CLI_WIRE], "full") == 0
+                    ? KITH_WIRE_FULL
+                : kith_cli_given(arguments, CLI_WIRE)
+                    ? KITH_WIRE_SIZED
+                    : run->experiment.network.wire,
+        .dump_path = arguments->values[CLI_DUMP],
+        .ranks = run->ranks};
+    return kith_cli_check(arguments, sim_check_ranks(&options, error), error);
+}
+
+static void be_first(struct sim_options *options,
+                     const struct cli_arguments *arguments)
+{
+    options->progress = show_progress;
+    options->trace_path = arguments->values[CLI_TRACE];
+    options->timeline_path = arguments->values[CLI_TIMELINE];
+    options->dump_path = arguments->values[CLI_DUMP];
+}
+
+/* One run, by this process or, with others, by several. */
+static int run_one(const struct cli_arguments *arguments,
+                   struct sim_options *options, const struct kith_ranks *ranks)
 {
     struct cli_run run;
     struct kith_summary summary = {0};
-    struct sim_options options = {0};
     char error[SIM_ERROR_BYTES] = "";
-    if (kith_cli_given(arguments, CLI_REPLAY))
-        return kith_cli_replay(arguments);
-    int code = parse_choices(arguments, &options);
+    int code = kith_cli_run_open_ranks(&run, arguments, ranks, check_ranks);
+    if (code != KITH_EXIT_OK)
+        return code;
+    kith_cli_catch_signals();
+    options->experiment = &run.experiment;
+    options->dataset = run.has_dataset ? &run.dataset : NULL;
+    if (!kith_cli_given(arguments, CLI_WIRE))
+        options->wire = run.experiment.network.wire;
+    options->store = run.store;
+    options->stop = &kith_cli_stop;
+    options->ranks = ranks;
+    if (ranks->rank == 0)
+        be_first(options, arguments);
+    uint8_t *claims;
+    code = parse_claims(arguments, run.experiment.peers, &claims);
+    code = kith_cli_ranks_agree(ranks, code);
+    if (code != KITH_EXIT_OK)
+        return kith_cli_run_close(&run, KITH_EINVAL, "nothing was simulated",
+                                  NULL);
+    options->claims = claims;
+    struct sim_report report;
+    const enum kith_err err = sim_run(options, &summary, &report, error);
+    free(claims);
+    if (err == KITH_OK && ranks->rank == 0)
+        (void)kith_rundb_finish(run.store, &run.experiment, &summary);
+    if (report.not_live[0] != '\0' && ranks->rank == 0)
+        (void)kith_cli_fail(arguments, KITH_EXIT_FAILED,
+                            "not live after the last fault: %s",
+                            report.not_live);
+    const int ended = kith_cli_run_close(&run, err, error, &summary);
+    if (ranks->count > 1 && kith_cli_stop)
+        return KITH_EXIT_INTERRUPTED;
+    return err == KITH_EPARSE ? KITH_EXIT_DATA : ended;
+}
+
+/* Several ranks carry out one run, of a cost that all know. */
+static int check_alone(const struct cli_arguments *arguments,
+                       const struct kith_ranks *ranks)
+{
+    const char *what = kith_cli_given(arguments, CLI_REPLAY) ? "--replay"
+                       : kith_cli_given(arguments, CLI_CALIBRATE)
+                           ? "--calibrate"
+                       : many(arguments) ? "a sweep"
+                                         : NULL;
+    if (ranks->count <= 1 || what == NULL)
+        return KITH_EXIT_OK;
+    return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                         "%s is not divided among %u ranks: leave mpirun out",
+                         what, ranks->count);
+}
+
+static int run(const struct cli_arguments *arguments,
+               const struct kith_ranks *ranks)
+{
+    struct sim_options options = {0};
     struct kith_target target;
+    int code = check_alone(arguments, ranks);
+    if (code == KITH_EXIT_OK && kith_cli_given(arguments, CLI_REPLAY))
+        return kith_cli_replay(arguments);
+    if (code == KITH_EXIT_OK)
+        code = parse_choices(arguments, &options);
     if (code == KITH_EXIT_OK)
         code = kith_cli_target(arguments, &target);
     if (code == KITH_EXIT_OK && many(arguments))
@@ -145,36 +230,18 @@ int kith_cli_sim(const struct cli_arguments *arguments)
         code = check_one(arguments);
     if (code == KITH_EXIT_OK && kith_cli_given(arguments, CLI_CALIBRATE))
         code = kith_cli_calibrate_step(arguments);
-    if (code == KITH_EXIT_OK)
-        code = kith_cli_run_open(&run, arguments, KITH_WORLD_SIM);
+    return code == KITH_EXIT_OK ? run_one(arguments, &options, ranks) : code;
+}
+
+int kith_cli_sim(const struct cli_arguments *arguments)
+{
+    struct kith_ranks ranks;
+    int code = kith_cli_ranks_open(arguments, &ranks);
     if (code != KITH_EXIT_OK)
         return code;
-    kith_cli_catch_signals();
-    options.experiment = &run.experiment;
-    options.dataset = run.has_dataset ? &run.dataset : NULL;
-    if (!kith_cli_given(arguments, CLI_WIRE))
-        options.wire = run.experiment.network.wire;
-    options.store = run.store;
-    options.progress = show_progress;
-    options.stop = &kith_cli_stop;
-    options.trace_path = arguments->values[CLI_TRACE];
-    options.timeline_path = arguments->values[CLI_TIMELINE];
-    options.dump_path = arguments->values[CLI_DUMP];
-    uint8_t *claims;
-    code = parse_claims(arguments, run.experiment.peers, &claims);
-    if (code != KITH_EXIT_OK)
-        return kith_cli_run_close(&run, KITH_EINVAL, "nothing was simulated",
-                                  NULL);
-    options.claims = claims;
-    struct sim_report report;
-    const enum kith_err err = sim_run(&options, &summary, &report, error);
-    free(claims);
-    if (err == KITH_OK)
-        (void)kith_rundb_finish(run.store, &run.experiment, &summary);
-    if (report.not_live[0] != '\0')
-        (void)kith_cli_fail(arguments, KITH_EXIT_FAILED,
-                            "not live after the last fault: %s",
-                            report.not_live);
-    const int ended = kith_cli_run_close(&run, err, error, &summary);
-    return err == KITH_EPARSE ? KITH_EXIT_DATA : ended;
+    code = run(arguments, &ranks);
+    /* Of those that a signal ends one may be gone. */
+    if (!kith_cli_stop)
+        kith_ranks_finish(&ranks);
+    return code;
 }

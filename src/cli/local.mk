@@ -44,6 +44,7 @@ libkith_cli_a_SOURCES = \
   src/cli/plan_figures.c \
   src/cli/plan_measure.c \
   src/cli/plan_memory.c \
+  src/cli/ranks_open.c \
   src/cli/resume.c \
   src/cli/run_open.c \
   src/cli/search.c \

@@ -229,18 +229,29 @@ static void close_inputs(struct cli_run *run)
     free(run->source);
 }
 
-int kith_cli_run_open(struct cli_run *run,
-                      const struct cli_arguments *arguments,
-                      enum kith_world world)
+static bool speaks(const struct cli_run *run)
+{
+    return run->ranks == NULL || run->ranks->rank == 0;
+}
+
+static int open_run(struct cli_run *run, const struct cli_arguments *arguments,
+                    enum kith_world world, const struct kith_ranks *ranks,
+                    int (*check)(const struct cli_run *run))
 {
     memset(run, 0, sizeof *run);
     run->own = *arguments;
     run->arguments = &run->own;
     run->world = world;
+    run->ranks = ranks;
     int code = open_inputs(run);
-    if (code == KITH_EXIT_OK)
-        code = store_open(run);
-    if (code == KITH_EXIT_OK && run->has_dataset)
+    if (code == KITH_EXIT_OK && check != NULL)
+        code = check(run);
+    code = kith_cli_ranks_agree(ranks, code);
+    if (code == KITH_EXIT_OK) {
+        code = speaks(run) ? store_open(run) : KITH_EXIT_OK;
+        code = kith_cli_ranks_agree(ranks, code);
+    }
+    if (code == KITH_EXIT_OK && run->has_dataset && run->store != NULL)
         (void)kith_rundb_data_rows(run->store, run->dataset.train.count,
                                    run->dataset.test.count);
     if (code == KITH_EXIT_OK && world != KITH_WORLD_SIM)
@@ -248,6 +259,21 @@ int kith_cli_run_open(struct cli_run *run,
     if (code != KITH_EXIT_OK)
         close_inputs(run);
     return code;
+}
+
+int kith_cli_run_open(struct cli_run *run,
+                      const struct cli_arguments *arguments,
+                      enum kith_world world)
+{
+    return open_run(run, arguments, world, NULL, NULL);
+}
+
+int kith_cli_run_open_ranks(struct cli_run *run,
+                            const struct cli_arguments *arguments,
+                            const struct kith_ranks *ranks,
+                            int (*check)(const struct cli_run *run))
+{
+    return open_run(run, arguments, KITH_WORLD_SIM, ranks, check);
 }
 
 /* The code of a run that did not fail: complete, and every check held? */
@@ -263,6 +289,10 @@ int kith_cli_run_close(struct cli_run *run, enum kith_err err,
                        const char *error, const struct kith_summary *summary)
 {
     char store_error[KITH_RUNDB_ERROR_BYTES];
+    if (!speaks(run)) { /* the first rank says how it ended */
+        close_inputs(run);
+        return err == KITH_OK ? KITH_EXIT_OK : kith_cli_exit_of(err);
+    }
     kith_cli_progress_end();
     int code = kith_cli_check(run->arguments, err, error);
     if (run->has_dataset && summary != NULL)

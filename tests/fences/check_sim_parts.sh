@@ -7,7 +7,8 @@
 . "${srcdir:-$(dirname "$0")/../..}/tests/fences/common.sh"
 
 # part, its owner
-parts='engine engine
+parts='ranks sim_ranks
+engine engine
 nodes nodes
 packets packets
 network delivery

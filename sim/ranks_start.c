@@ -1,0 +1,136 @@
+/* From one of mpirun's processes to a rank: kith/ranks.h. */
+#include "kith/ranks.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "kith/module.h"
+#include "kith/text.h"
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unversioned"
+#endif
+
+static bool check_module(const struct kith_ranks_module *module,
+                         const char *path, char *why)
+{
+    if (module == NULL ||
+        memcmp(module->magic, KITH_RANKS_MAGIC, sizeof KITH_RANKS_MAGIC) != 0) {
+        (void)snprintf(why, KITH_RANKS_WHY_BYTES,
+                       "%s is not an MPI module of kith", path);
+        return false;
+    }
+    if (module->abi == KITH_RANKS_ABI &&
+        strncmp(module->version, PACKAGE_VERSION, sizeof module->version) == 0)
+        return true;
+    (void)snprintf(why, KITH_RANKS_WHY_BYTES,
+                   "%s is of another version (%.*s, interface %u; this is %s, "
+                   "interface %u): build or install both together",
+                   path, (int)sizeof module->version, module->version,
+                   (unsigned)module->abi, PACKAGE_VERSION, KITH_RANKS_ABI);
+    return false;
+}
+
+static bool load(struct kith_ranks *ranks, char *why)
+{
+    /* MPI loads parts of its own, which look for its symbols. */
+    static const struct kith_module file = {
+        .file = "kith-mpi.so",
+        .variable = "KITH_MPI_MODULE",
+        .symbol = "kith_ranks_module",
+        .build = "build it where Open MPI is installed (configure --with-mpi)",
+        .is_global = true};
+    char path[KITH_MODULE_PATH_BYTES];
+    void *library;
+    const void *found;
+    if (!kith_module_load(&file, &library, &found, path, why,
+                          KITH_RANKS_WHY_BYTES))
+        return false;
+    if (!check_module(found, path, why)) {
+        kith_module_unload(library);
+        return false;
+    }
+    ranks->module = found;
+    return true;
+}
+
+/* Open MPI tells its processes how many there are before any of it is loaded.
+ */
+static uint64_t started(void)
+{
+    const char *const size = getenv("OMPI_COMM_WORLD_SIZE");
+    uint64_t count;
+    return size != NULL && kith_text_u64(size, &count) == KITH_OK ? count : 1;
+}
+
+bool kith_ranks_start(struct kith_ranks *ranks, char *why)
+{
+    const uint64_t count = started();
+    *ranks = (struct kith_ranks){.count = 1};
+    why[0] = '\0';
+    if (count <= 1)
+        return true;
+    if (!load(ranks, why))
+        return false;
+    if (!ranks->module->start(&ranks->rank, &ranks->count)) {
+        (void)snprintf(why, KITH_RANKS_WHY_BYTES,
+                       "MPI does not start: its own words stand above");
+        return false;
+    }
+    if (ranks->count <= KITH_RANKS_MAX)
+        return true;
+    (void)snprintf(why, KITH_RANKS_WHY_BYTES,
+                   "found %u ranks; allowed: up to %u", (unsigned)ranks->count,
+                   KITH_RANKS_MAX);
+    return false;
+}
+
+static void finish(const struct kith_ranks *ranks, void *request)
+{
+    size_t size;
+    while (!ranks->module->done(request, &size))
+        (void)sched_yield();
+}
+
+static void tell(const struct kith_ranks *ranks, uint32_t to,
+                 const int words[2])
+{
+    finish(ranks, ranks->module->send(to, KITH_RANKS_CONTROL, words,
+                                      2 * sizeof *words));
+}
+
+static void hear(const struct kith_ranks *ranks, uint32_t from, int words[2])
+{
+    finish(ranks, ranks->module->receive(from, KITH_RANKS_CONTROL, words,
+                                         2 * sizeof *words));
+}
+
+int kith_ranks_agree(const struct kith_ranks *ranks, int code, uint32_t *whose)
+{
+    int all[2] = {code, (int)ranks->rank};
+    KITH_ASSERT(ranks->count >= 1 && ranks->rank < ranks->count);
+    if (ranks->rank > 0) {
+        tell(ranks, 0, all);
+        hear(ranks, 0, all);
+    }
+    for (uint32_t from = 1; ranks->rank == 0 && from < ranks->count; from++) {
+        int one[2];
+        hear(ranks, from, one);
+        if (all[0] == 0)
+            memcpy(all, one, sizeof all);
+    }
+    for (uint32_t to = 1; ranks->rank == 0 && to < ranks->count; to++)
+        tell(ranks, to, all);
+    *whose = (uint32_t)all[1];
+    return all[0];
+}
+
+void kith_ranks_finish(struct kith_ranks *ranks)
+{
+    if (ranks->module)
+        ranks->module->finish();
+    *ranks = (struct kith_ranks){.count = 1};
+}
