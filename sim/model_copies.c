@@ -219,6 +219,7 @@ void sim_copy_forget(struct sim_world *world, kith_id peer)
 static void *take_empty(struct sim_world *world)
 {
     struct sim_copies *copies = &world->copies;
+    KITH_ASSERT(world->ranks != NULL);
     if (!copies->empty) {
         struct sim_copy *heads = sim_alloc(world, EMPTY_COPIES, sizeof *heads);
         for (size_t i = 0; heads && i < EMPTY_COPIES; i++) {
@@ -231,6 +232,7 @@ static void *take_empty(struct sim_world *world)
         sim_fail(world, KITH_ENOMEM, "no memory for messages under way");
         return NULL;
     }
+    KITH_ASSERT(head->holders == 0);
     copies->empty = head->next;
     *head = (struct sim_copy){.holders = 1, .is_empty = true};
     return head + 1;
@@ -240,6 +242,7 @@ static void *take_empty(struct sim_world *world)
 static bool is_asked(const struct sim_world *world,
                      const struct kith_message *message)
 {
+    KITH_ASSERT(message->kind == KITH_MESSAGE_MODEL);
     return message->pattern == KITH_PATTERN_PULL ||
            !kith_experiment_opaque(world->experiment);
 }
@@ -249,6 +252,7 @@ static void *send_copy(struct sim_world *world, kith_id from,
                        const struct kith_send *send)
 {
     const struct kith_message *message = &send->message;
+    KITH_ASSERT(sim_is_here(world, from));
     void *copy =
         sim_copy_slot(world, from, message->slot, message->payload_bytes);
     if (!copy)
@@ -276,6 +280,7 @@ void *sim_copy_sent(struct sim_world *world, kith_id from,
 {
     const struct kith_message *message = &send->message;
     const bool comes = sim_is_here(world, send->to);
+    KITH_ASSERT(from != send->to && message->kind == KITH_MESSAGE_MODEL);
     if (!world->ranks)
         return sim_copy_slot(world, from, message->slot,
                              message->payload_bytes);
@@ -285,6 +290,7 @@ void *sim_copy_sent(struct sim_world *world, kith_id from,
     void *copy = comes ? sim_copy_take(world) : take_empty(world);
     if (!copy)
         return NULL;
+    KITH_ASSERT(!head_of(copy)->checked);
     head_of(copy)->bytes = message->payload_bytes;
     head_of(copy)->rank = rank;
     if (is_asked(world, message))
@@ -298,12 +304,14 @@ void sim_copy_told(struct sim_world *world, void *copy, bool finite)
 {
     struct sim_copy *head = head_of(copy);
     KITH_ASSERT(world->ranks && !head->checked);
+    KITH_ASSERT(head->rank != SIM_COPY_OWN);
     head->checked = true;
     head->finite = finite;
 }
 
 uint32_t *sim_copy_coming(void *copy)
 {
+    KITH_ASSERT(head_of(copy)->holders > 0);
     return &head_of(copy)->coming;
 }
 
@@ -311,6 +319,7 @@ uint32_t *sim_copy_coming(void *copy)
 
 void sim_copy_write(void *copy)
 {
+    KITH_ASSERT(!sim_copy_is_held(copy));
     head_of(copy)->checked = false;
 }
 
@@ -323,6 +332,7 @@ bool sim_copy_finite(struct sim_world *world, void *copy,
     const size_t bytes = message->payload_bytes;
     KITH_ASSERT(head->holders > 0);
     if (world->ranks && (head->is_empty || head->rank != SIM_COPY_OWN)) {
+        KITH_ASSERT(head->bytes == bytes);
         while (!head->checked && sim_ranks_hear(world, head->rank))
             ;
         return head->finite;

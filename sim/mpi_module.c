@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "kith/assert.h"
 #include "kith/ranks.h"
 
 struct request {
@@ -21,6 +22,7 @@ static bool start(uint32_t *rank, uint32_t *count)
         return false;
     (void)MPI_Comm_rank(MPI_COMM_WORLD, &self);
     (void)MPI_Comm_size(MPI_COMM_WORLD, &all);
+    KITH_ASSERT(self >= 0 && self < all);
     *rank = (uint32_t)self;
     *count = (uint32_t)all;
     return true;
@@ -52,6 +54,7 @@ static void *send(uint32_t to, enum kith_ranks_kind kind, const void *bytes,
                   size_t size)
 {
     struct request *const request = take();
+    KITH_ASSERT(size <= KITH_RANKS_BYTES_MAX);
     (void)MPI_Isend(bytes, (int)size, MPI_BYTE, (int)to, (int)kind,
                     MPI_COMM_WORLD, &request->mpi);
     return request;
@@ -61,6 +64,7 @@ static void *receive(uint32_t from, enum kith_ranks_kind kind, void *bytes,
                      size_t size_max)
 {
     struct request *const request = take();
+    KITH_ASSERT(size_max <= KITH_RANKS_BYTES_MAX);
     (void)MPI_Irecv(bytes, (int)size_max, MPI_BYTE, (int)from, (int)kind,
                     MPI_COMM_WORLD, &request->mpi);
     return request;
@@ -75,12 +79,14 @@ static bool done(void *handle, size_t *size)
     if (!is_done)
         return false;
     (void)MPI_Get_count(&status, MPI_BYTE, &count);
-    *size = count < 0 ? 0 : (size_t)count;
+    KITH_ASSERT(count >= 0); /* bytes */
+    *size = (size_t)count;
     request->next = unused;
     unused = request;
     return true;
 }
 
+/* Also where MPI goes on with what it has begun: it works within calls. */
 static bool look(enum kith_ranks_kind kind, uint32_t *from)
 {
     MPI_Status status;

@@ -17,6 +17,7 @@
 static bool check_module(const struct kith_ranks_module *module,
                          const char *path, char *why)
 {
+    KITH_ASSERT(path[0] != '\0');
     if (module == NULL ||
         memcmp(module->magic, KITH_RANKS_MAGIC, sizeof KITH_RANKS_MAGIC) != 0) {
         (void)snprintf(why, KITH_RANKS_WHY_BYTES,
@@ -46,6 +47,7 @@ static bool load(struct kith_ranks *ranks, char *why)
     char path[KITH_MODULE_PATH_BYTES];
     void *library;
     const void *found;
+    KITH_ASSERT(ranks->module == NULL);
     if (!kith_module_load(&file, &library, &found, path, why,
                           KITH_RANKS_WHY_BYTES))
         return false;
@@ -80,6 +82,7 @@ bool kith_ranks_start(struct kith_ranks *ranks, char *why)
                        "MPI does not start: its own words stand above");
         return false;
     }
+    KITH_ASSERT(ranks->rank < ranks->count);
     if (ranks->count <= KITH_RANKS_MAX)
         return true;
     (void)snprintf(why, KITH_RANKS_WHY_BYTES,
@@ -88,9 +91,11 @@ bool kith_ranks_start(struct kith_ranks *ranks, char *why)
     return false;
 }
 
+/* Before and after a run there is nothing else to do. */
 static void finish(const struct kith_ranks *ranks, void *request)
 {
     size_t size;
+    KITH_ASSERT(request != NULL);
     while (!ranks->module->done(request, &size))
         (void)sched_yield();
 }
@@ -98,12 +103,14 @@ static void finish(const struct kith_ranks *ranks, void *request)
 static void tell(const struct kith_ranks *ranks, uint32_t to,
                  const int words[2])
 {
+    KITH_ASSERT(to < ranks->count && to != ranks->rank);
     finish(ranks, ranks->module->send(to, KITH_RANKS_CONTROL, words,
                                       2 * sizeof *words));
 }
 
 static void hear(const struct kith_ranks *ranks, uint32_t from, int words[2])
 {
+    KITH_ASSERT(from < ranks->count && from != ranks->rank);
     finish(ranks, ranks->module->receive(from, KITH_RANKS_CONTROL, words,
                                          2 * sizeof *words));
 }
@@ -124,6 +131,7 @@ int kith_ranks_agree(const struct kith_ranks *ranks, int code, uint32_t *whose)
     }
     for (uint32_t to = 1; ranks->rank == 0 && to < ranks->count; to++)
         tell(ranks, to, all);
+    KITH_ASSERT(all[1] >= 0 && (uint32_t)all[1] < ranks->count);
     *whose = (uint32_t)all[1];
     return all[0];
 }

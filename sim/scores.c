@@ -184,6 +184,7 @@ static struct kith_score score_average(struct sim_world *world, bool part)
 struct kith_score sim_scores_averaged(struct sim_world *world, bool part)
 {
     struct kith_score result = {NAN, NAN};
+    KITH_ASSERT(world->scores != NULL);
     if (sim_ranks_self(world) == 0)
         result = score_average(world, part);
     if (world->ranks)
@@ -242,9 +243,12 @@ static void share_scores(struct sim_world *world)
 {
     struct sim_scores *scores = world->scores;
     uint32_t from = 0;
+    KITH_ASSERT(world->ranks != NULL);
     while (from < scores->count) {
         const uint32_t rank = sim_rank_of(world, scores->scored[from].peer);
         uint32_t to = from;
+        KITH_ASSERT(from == 0 ||
+                    scores->scored[from - 1].peer < scores->scored[from].peer);
         while (to < scores->count &&
                sim_rank_of(world, scores->scored[to].peer) == rank)
             to++;

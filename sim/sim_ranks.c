@@ -81,8 +81,12 @@ uint32_t sim_ranks_self(const struct sim_world *world)
     return world->ranks ? world->ranks->all->rank : 0;
 }
 
+/* Blocks, not every k-th: neighbours on a ring or in a region are of one rank
+ * mostly, and their models need not travel. */
 static kith_id first_of(const struct sim_world *world, uint32_t rank)
 {
+    KITH_ASSERT(rank <= world->ranks->all->count);
+    KITH_ASSERT(world->ranks->all->count <= world->peer_count);
     return (kith_id)((uint64_t)rank * world->peer_count /
                      world->ranks->all->count);
 }
@@ -90,6 +94,7 @@ static kith_id first_of(const struct sim_world *world, uint32_t rank)
 uint32_t sim_rank_of(const struct sim_world *world, kith_id peer)
 {
     const uint64_t count = world->ranks->all->count;
+    KITH_ASSERT(peer < world->peer_count);
     const uint32_t rank =
         (uint32_t)(((peer + UINT64_C(1)) * count - 1) / world->peer_count);
     KITH_DEBUG_ASSERT(first_of(world, rank) <= peer &&
@@ -104,24 +109,32 @@ bool sim_ranks_linger(const struct sim_world *world)
     return world->ranks && sim_failure(world) != KITH_OK;
 }
 
+/* As another one's: this rank itself is well, and its own words would be said
+ * beside those. */
 static void hear_failure(struct sim_world *world, uint32_t from)
 {
     struct sim_ranks *ranks = world->ranks;
     struct failure failure = {.err = KITH_ECLOSED};
     size_t size;
+    KITH_ASSERT(from < ranks->all->count && from != ranks->all->rank);
+    KITH_ASSERT(!ranks->is_told);
     void *const request = ranks->all->module->receive(from, KITH_RANKS_FAILURE,
                                                       &failure, sizeof failure);
     while (!ranks->all->module->done(request, &size))
         thrd_yield();
+    KITH_ASSERT(size == sizeof failure && failure.err != KITH_OK);
     ranks->is_told = true;
     sim_fail(world, (enum kith_err)failure.err, "rank %u: %.900s", from,
              failure.text);
 }
 
+/* A signal ends this rank at an event where others are not: there is no moment
+ * at which all could be evaluated. */
 bool sim_ranks_look(struct sim_world *world)
 {
     struct sim_ranks *ranks = world->ranks;
     uint32_t from;
+    KITH_ASSERT(ranks != NULL);
     if (sim_failure(world) != KITH_OK)
         return false;
     if (world->options.stop && *world->options.stop)
@@ -163,11 +176,14 @@ static void tell_failure(struct sim_world *world, enum kith_err err,
 static bool has_left(const struct kith_ranks *all, void **request)
 {
     size_t size;
+    KITH_ASSERT(all->module != NULL);
     if (*request && all->module->done(*request, &size))
         *request = NULL;
     return *request == NULL;
 }
 
+/* There are as many as are under way at a time: few, unless one rank computes
+ * for long while another goes on. */
 static struct page *fresh_page(struct sim_world *world)
 {
     struct sim_ranks *ranks = world->ranks;
@@ -177,6 +193,7 @@ static struct page *fresh_page(struct sim_world *world)
     else if (!(page = calloc(1, sizeof *page + ranks->all->count *
                                                    sizeof page->requests[0])))
         sim_fail(world, KITH_ENOMEM, "no memory for what ranks are told");
+    KITH_ASSERT(!page || page->used == 0);
     return page;
 }
 
@@ -185,6 +202,7 @@ static void reuse_pages(struct sim_ranks *ranks)
 {
     while (ranks->leaving) {
         struct page *page = ranks->leaving;
+        KITH_ASSERT(page->requests[ranks->all->rank] == NULL);
         for (uint32_t to = 0; to < ranks->all->count; to++)
             if (!has_left(ranks->all, &page->requests[to]))
                 return;
@@ -195,10 +213,13 @@ static void reuse_pages(struct sim_ranks *ranks)
     }
 }
 
+/* To each other rank by a message of its own: a broadcast would make those that
+ * are ahead wait for those that are not. */
 static void send_page(struct sim_world *world, struct page *page)
 {
     struct sim_ranks *ranks = world->ranks;
     struct page **last = &ranks->leaving;
+    KITH_ASSERT(page != ranks->page && page->used <= PAGE_BYTES);
     for (uint32_t to = 0; to < ranks->all->count; to++)
         if (to != ranks->all->rank)
             page->requests[to] = ranks->all->module->send(
@@ -220,8 +241,10 @@ void sim_ranks_flush(struct sim_world *world)
     send_page(world, page);
 }
 
+/* What is awaited may need this very core. */
 static void rest(unsigned *looks)
 {
+    KITH_ASSERT(*looks < UINT32_MAX);
     if (++*looks < PATIENCE)
         thrd_yield();
     else
@@ -233,6 +256,7 @@ static bool wait_for(struct sim_world *world, void *request, size_t *size)
 {
     const struct kith_ranks_module *module = world->ranks->all->module;
     unsigned looks = 0;
+    KITH_ASSERT(request != NULL);
     if (sim_failure(world) != KITH_OK)
         return false;
     sim_ranks_flush(world);
@@ -251,12 +275,14 @@ void sim_ranks_put(struct sim_world *world, const void *bytes, size_t size)
 {
     struct sim_ranks *ranks = world->ranks;
     const uint8_t *from = bytes;
+    KITH_ASSERT(ranks != NULL && bytes != NULL);
     while (size > 0) {
         if (!ranks->page && !(ranks->page = fresh_page(world)))
             return;
         struct page *page = ranks->page;
         const size_t room = PAGE_BYTES - page->used;
         const size_t part = size < room ? size : room;
+        KITH_ASSERT(part > 0);
         memcpy(page->bytes + page->used, from, part);
         page->used += part;
         from += part;
@@ -266,14 +292,17 @@ void sim_ranks_put(struct sim_world *world, const void *bytes, size_t size)
     }
 }
 
+/* One page ahead: MPI keeps those that come before they are asked for. */
 static void listen_to(struct sim_ranks *ranks, uint32_t rank)
 {
     struct hearing *heard = &ranks->heard[rank];
+    KITH_ASSERT(rank != ranks->all->rank);
     KITH_ASSERT(heard->request == NULL && heard->at == heard->size);
     heard->request = ranks->all->module->receive(rank, KITH_RANKS_LOG,
                                                  heard->bytes, PAGE_BYTES);
 }
 
+/* What was put in parts may be read in others: it is bytes. */
 static bool read_log(struct sim_world *world, uint32_t rank, void *bytes,
                      size_t size)
 {
@@ -284,11 +313,13 @@ static bool read_log(struct sim_world *world, uint32_t rank, void *bytes,
         if (heard->request) {
             if (!wait_for(world, heard->request, &heard->size))
                 return false;
+            KITH_ASSERT(heard->size > 0); /* no log ends before its reader */
             heard->request = NULL;
             heard->at = 0;
         }
         const size_t left = heard->size - heard->at;
         const size_t part = size < left ? size : left;
+        KITH_ASSERT(part > 0 && heard->at + part <= PAGE_BYTES);
         memcpy(into, heard->bytes + heard->at, part);
         heard->at += part;
         into += part;
@@ -302,6 +333,8 @@ static bool read_log(struct sim_world *world, uint32_t rank, void *bytes,
 void sim_ranks_expect(struct sim_world *world, uint32_t rank, void *copy)
 {
     struct hearing *heard = &world->ranks->heard[rank];
+    KITH_ASSERT(rank < world->ranks->all->count && copy != NULL);
+    KITH_ASSERT(heard->count <= heard->capacity);
     if (heard->count == heard->capacity) {
         const size_t capacity = 2 * heard->capacity + 64;
         void **copies = malloc(capacity * sizeof *copies);
@@ -321,6 +354,7 @@ void sim_ranks_expect(struct sim_world *world, uint32_t rank, void *copy)
         sim_copy_hold(copy);
 }
 
+/* In the order in which the other rank has put them. */
 bool sim_ranks_hear(struct sim_world *world, uint32_t rank)
 {
     struct hearing *heard = &world->ranks->heard[rank];
@@ -328,6 +362,7 @@ bool sim_ranks_hear(struct sim_world *world, uint32_t rank)
     KITH_ASSERT(heard->count > 0 || sim_failure(world) != KITH_OK);
     if (heard->count == 0 || !read_log(world, rank, &byte, 1))
         return false;
+    KITH_ASSERT(byte <= 1);
     void *copy = heard->copies[heard->first];
     heard->first = (heard->first + 1) % heard->capacity;
     heard->count--;
@@ -341,6 +376,7 @@ void sim_ranks_get(struct sim_world *world, uint32_t rank, void *bytes,
 {
     const struct hearing *heard = &world->ranks->heard[rank];
     bool goes_on = true;
+    KITH_ASSERT(size > 0);
     while (goes_on && heard->count > 0)
         goes_on = sim_ranks_hear(world, rank);
     if (goes_on)
@@ -354,6 +390,8 @@ static void arrive(struct sim_world *world, struct journeys *journeys, size_t i)
 {
     struct journey *journey = &journeys->each[i];
     const bool comes = journeys == &world->ranks->coming;
+    KITH_ASSERT(i < journeys->count);
+    KITH_ASSERT(!comes || *sim_copy_coming(journey->copy) == i + 1);
     if (comes)
         *sim_copy_coming(journey->copy) = 0;
     sim_copy_release(world, journey->copy);
@@ -366,15 +404,18 @@ static void arrive(struct sim_world *world, struct journeys *journeys, size_t i)
 static void look_at_all(struct sim_world *world, struct journeys *journeys)
 {
     size_t size;
+    KITH_ASSERT(journeys->count <= journeys->capacity);
     for (size_t i = journeys->count; i-- > 0;)
         if (world->ranks->all->module->done(journeys->each[i].request, &size))
             arrive(world, journeys, i);
     journeys->looked = 2 * journeys->count + 64;
 }
 
+/* Its holder until then: the pool must not lend it to anybody else. */
 static void depart(struct sim_world *world, struct journeys *journeys,
                    void *request, void *copy)
 {
+    KITH_ASSERT(request != NULL && copy != NULL);
     if (journeys->count >= journeys->looked)
         look_at_all(world, journeys);
     if (journeys->count == journeys->capacity) {
@@ -395,6 +436,7 @@ void sim_ranks_send(struct sim_world *world, uint32_t rank, void *copy,
                     size_t bytes)
 {
     struct sim_ranks *ranks = world->ranks;
+    KITH_ASSERT(rank != ranks->all->rank && bytes <= world->vector_bytes);
     void *const request =
         ranks->all->module->send(rank, KITH_RANKS_MODEL, copy, bytes);
     depart(world, &ranks->sent, request, sim_copy_hold(copy));
@@ -404,12 +446,16 @@ void sim_ranks_receive(struct sim_world *world, uint32_t rank, void *copy,
                        size_t bytes)
 {
     struct sim_ranks *ranks = world->ranks;
+    KITH_ASSERT(rank != ranks->all->rank && bytes <= world->vector_bytes);
+    KITH_ASSERT(*sim_copy_coming(copy) == 0);
     void *const request =
         ranks->all->module->receive(rank, KITH_RANKS_MODEL, copy, bytes);
     depart(world, &ranks->coming, request, sim_copy_hold(copy));
     *sim_copy_coming(copy) = (uint32_t)ranks->coming.count;
 }
 
+/* The receiver's engine may be ahead of the sender's: then this is where it
+ * waits. */
 void sim_ranks_await(struct sim_world *world, void *copy)
 {
     struct journeys *coming = &world->ranks->coming;
@@ -425,6 +471,7 @@ void sim_ranks_await(struct sim_world *world, void *copy)
 static void give(struct sim_world *world, uint32_t to, const void *values,
                  size_t size)
 {
+    KITH_ASSERT(size <= KITH_RANKS_BYTES_MAX);
     if (sim_failure(world) == KITH_OK)
         (void)wait_for(world,
                        world->ranks->all->module->send(to, KITH_RANKS_VALUES,
@@ -435,6 +482,7 @@ static void give(struct sim_world *world, uint32_t to, const void *values,
 static void take(struct sim_world *world, uint32_t from, void *values,
                  size_t size)
 {
+    KITH_ASSERT(size <= KITH_RANKS_BYTES_MAX);
     if (sim_failure(world) == KITH_OK)
         (void)wait_for(world,
                        world->ranks->all->module->receive(
@@ -446,6 +494,7 @@ void sim_ranks_share(struct sim_world *world, uint32_t owner, void *values,
                      size_t size)
 {
     const struct kith_ranks *all = world->ranks->all;
+    KITH_ASSERT(owner < all->count);
     for (uint32_t to = 0; to < all->count && all->rank == owner; to++)
         if (to != owner)
             give(world, to, values, size);
@@ -456,6 +505,7 @@ void sim_ranks_share(struct sim_world *world, uint32_t owner, void *values,
 bool sim_ranks_take_over(struct sim_world *world, void *values, size_t size)
 {
     const uint32_t self = world->ranks->all->rank;
+    KITH_ASSERT(self < world->ranks->all->count);
     if (self > 0)
         take(world, self - 1, values, size);
     return self > 0;
@@ -464,6 +514,7 @@ bool sim_ranks_take_over(struct sim_world *world, void *values, size_t size)
 void sim_ranks_hand_on(struct sim_world *world, void *values, size_t size)
 {
     const struct kith_ranks *all = world->ranks->all;
+    KITH_ASSERT(all->count > 1);
     if (all->rank + 1 < all->count)
         give(world, all->rank + 1, values, size);
     sim_ranks_share(world, all->count - 1, values, size);
@@ -472,6 +523,7 @@ void sim_ranks_hand_on(struct sim_world *world, void *values, size_t size)
 void sim_ranks_compare(struct sim_world *world, uint64_t hash, const char *what)
 {
     const struct kith_ranks *all = world->ranks->all;
+    KITH_ASSERT(what[0] != '\0');
     if (all->rank > 0)
         give(world, 0, &hash, sizeof hash);
     for (uint32_t from = 1; from < all->count && all->rank == 0; from++) {
@@ -490,6 +542,7 @@ void sim_ranks_compare(struct sim_world *world, uint64_t hash, const char *what)
 static uint64_t hash_of(const struct sim_world *world)
 {
     const struct kith_dataset *dataset = world->options.dataset;
+    KITH_ASSERT(world->experiment->peers == world->peer_count);
     uint64_t hash =
         kith_hash_word(kith_experiment_hash(world->experiment), world->dim);
     hash = kith_hash_word(hash, dataset ? dataset->train.count : 0);
@@ -506,11 +559,13 @@ enum kith_err sim_ranks_open(struct sim_world *world)
     struct sim_ranks *ranks = sim_alloc(world, 1, sizeof *ranks);
     if (!ranks)
         return KITH_ENOMEM;
+    KITH_ASSERT(all->rank < all->count && all->module != NULL);
     world->ranks = ranks;
     ranks->all = all;
     world->here.first = first_of(world, all->rank);
     world->here.count = first_of(world, all->rank + 1) - world->here.first;
     ranks->heard = calloc(all->count, sizeof *ranks->heard);
+    KITH_ASSERT(world->here.count > 0);
     if (!ranks->heard)
         return KITH_ENOMEM;
     for (uint32_t rank = 0; rank < all->count; rank++)
@@ -521,9 +576,12 @@ enum kith_err sim_ranks_open(struct sim_world *world)
     return sim_failure(world);
 }
 
+/* Models of messages that nobody has delivered, too: all ranks have had the
+ * same events, so that each was sent and is received. */
 static void await_all(struct sim_world *world, struct journeys *journeys)
 {
     size_t size;
+    KITH_ASSERT(journeys->count <= journeys->capacity);
     while (journeys->count > 0 &&
            wait_for(world, journeys->each[journeys->count - 1].request, &size))
         arrive(world, journeys, journeys->count - 1);
@@ -534,6 +592,7 @@ static void end_logs(struct sim_world *world)
 {
     struct sim_ranks *ranks = world->ranks;
     sim_ranks_flush(world);
+    KITH_ASSERT(!ranks->page || ranks->page->used == 0);
     struct page *page = fresh_page(world);
     if (page)
         send_page(world, page);
@@ -564,6 +623,8 @@ enum kith_err sim_ranks_end(struct sim_world *world, enum kith_err err,
         await_all(world, &ranks->coming);
         end_logs(world);
         err = sim_failure(world);
+        KITH_ASSERT(err != KITH_OK || ranks->sent.count == 0);
+        KITH_ASSERT(err != KITH_OK || ranks->coming.count == 0);
     }
     if (err != KITH_OK)
         tell_failure(world, err, error);
@@ -574,6 +635,7 @@ static void free_pages(struct page *page)
 {
     while (page) {
         struct page *next = page->next;
+        KITH_ASSERT(next != page);
         free(page);
         page = next;
     }
@@ -597,9 +659,11 @@ void sim_ranks_close(struct sim_world *world)
 
 /* ---- what cannot be divided */
 
+/* Parts that look at vectors of many peers at an event of any of them. */
 static const char *undivided(const struct sim_options *options)
 {
     const struct kith_experiment *experiment = options->experiment;
+    KITH_ASSERT(experiment->check_count <= KITH_CHECKS_MAX);
     if (experiment->central.present)
         return "a central method";
     if (options->wire == KITH_WIRE_FULL)
@@ -622,6 +686,7 @@ enum kith_err sim_check_ranks(const struct sim_options *options, char *error)
 {
     const struct kith_experiment *experiment = options->experiment;
     const uint32_t count = options->ranks ? options->ranks->count : 1;
+    KITH_ASSERT(count >= 1 && experiment->peers >= 1);
     const char *const what = count > 1 ? undivided(options) : NULL;
     const size_t dim =
         kith_model_size_of(experiment->model, &experiment->model_config).dim;

@@ -187,6 +187,7 @@ unsigned sim_work_threads(const struct sim_world *world)
 
 bool sim_work_queues(const struct sim_world *world)
 {
+    KITH_ASSERT(!world->ranks || !world->ledger);
     return world->ranks || sim_work_threads(world) > 1;
 }
 
@@ -365,6 +366,7 @@ static void put_waiting(struct sim_world *world, kith_id peer, kith_ns at_ns)
 static bool sends_scalars(const struct sim_world *world,
                           const struct kith_work *work)
 {
+    KITH_ASSERT(work->edge_count == 0 || work->edges);
     return work->kind == KITH_WORK_TRAIN && work->edge_count > 0 &&
            sim_node_config(world)->algorithm->scalar_count > 0;
 }
@@ -372,6 +374,7 @@ static bool sends_scalars(const struct sim_world *world,
 static void hear_scalars(struct sim_world *world, kith_id peer,
                          const struct kith_work *work)
 {
+    KITH_ASSERT(!sim_is_here(world, peer));
     if (sends_scalars(world, work))
         sim_ranks_get(world, sim_rank_of(world, peer), work->edges,
                       work->edge_count * sizeof *work->edges);
@@ -510,6 +513,7 @@ static void join(struct sim_world *world, kith_id peer)
 bool sim_work_help(struct sim_world *world)
 {
     struct sim_work *pool = world->work;
+    KITH_ASSERT(sim_work_queues(world));
     if (!pool)
         return false;
     pthread_mutex_lock(&pool->lock);
@@ -557,6 +561,7 @@ static void hear_result(struct sim_world *world, kith_id peer)
 
 static void tell_result(struct sim_world *world, const struct job *job)
 {
+    KITH_ASSERT(job->state == JOB_FREE && job->worker);
     sim_ranks_put(world, &job->result, sizeof job->result);
     if (job->work.edge_count > 0)
         sim_ranks_put(world, job->work.edges,
@@ -568,6 +573,7 @@ static bool is_guarded(struct sim_world *world, kith_id peer,
                        struct kith_mark *mark)
 {
     const struct job *job = &world->work->jobs[peer];
+    KITH_ASSERT((job->worker != NULL) == sim_is_here(world, peer));
     uint8_t is = job->worker && kith_worker_guarded(job->worker, edge, mark);
     if (!world->ranks)
         return is;

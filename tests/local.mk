@@ -327,6 +327,7 @@ INTEGRATION = \
   tests/integration/test_report_page.sh \
   tests/integration/test_report_paired.sh \
   tests/integration/test_resume.sh \
+  tests/integration/test_sim_ranks.sh \
   tests/integration/test_sim_shards.sh \
   tests/integration/test_sim_rows.sh \
   tests/integration/test_sim_timeline.sh \
@@ -396,7 +397,8 @@ EXTRA_DIST += tests/integration/emulated.py \
   tests/integration/simulate.py tests/integration/tree.py tests/long/accept_simulate.py \
   tests/long/accept_program.py tests/long/engine_twin.py \
   tests/long/program_cost.py tests/long/program_mlp.py tests/long/torch.sh
-EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integration/resume.py \
+EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integration/ranks.py \
+  tests/integration/ranks.sh tests/integration/resume.py \
   tests/integration/test_cli_json.py \
   tests/integration/lab_program.py \
   tests/integration/test_cli_progress.py \
