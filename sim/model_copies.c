@@ -247,7 +247,8 @@ static bool is_asked(const struct sim_world *world,
            !kith_experiment_opaque(world->experiment);
 }
 
-/* Its sender's vectors are here. */
+/* Its sender's vectors are here: whether they are finite the others learn now,
+ * long before the message comes, so that nobody waits for it then. */
 static void *send_copy(struct sim_world *world, kith_id from,
                        const struct kith_send *send)
 {
@@ -309,6 +310,7 @@ void sim_copy_told(struct sim_world *world, void *copy, bool finite)
     head->finite = finite;
 }
 
+/* Who waits for one of thousands finds it at once. */
 uint32_t *sim_copy_coming(void *copy)
 {
     KITH_ASSERT(head_of(copy)->holders > 0);
@@ -317,6 +319,7 @@ uint32_t *sim_copy_coming(void *copy)
 
 /* ---- is it finite? */
 
+/* Only x of one that nobody else holds is written where it is. */
 void sim_copy_write(void *copy)
 {
     KITH_ASSERT(!sim_copy_is_held(copy));

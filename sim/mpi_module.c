@@ -50,6 +50,8 @@ static struct request *take(void)
     return request;
 }
 
+/* Kinds are tags: MPI keeps the order of messages of one tag between two ranks,
+ * which is all that kith asks of it. */
 static void *send(uint32_t to, enum kith_ranks_kind kind, const void *bytes,
                   size_t size)
 {
@@ -70,6 +72,7 @@ static void *receive(uint32_t from, enum kith_ranks_kind kind, void *bytes,
     return request;
 }
 
+/* Never MPI_Wait: who waits has other work to do meanwhile. */
 static bool done(void *handle, size_t *size)
 {
     struct request *const request = handle;

@@ -14,6 +14,7 @@
 #define PACKAGE_VERSION "unversioned"
 #endif
 
+/* Both are built together: there is no promise between versions. */
 static bool check_module(const struct kith_ranks_module *module,
                          const char *path, char *why)
 {
@@ -115,6 +116,8 @@ static void hear(const struct kith_ranks *ranks, uint32_t from, int words[2])
                                          2 * sizeof *words));
 }
 
+/* By way of the first rank: once or twice a run, so that nothing cleverer is
+ * worth it. Who has failed at the same thing as the first one is not named. */
 int kith_ranks_agree(const struct kith_ranks *ranks, int code, uint32_t *whose)
 {
     int all[2] = {code, (int)ranks->rank};
@@ -136,6 +139,7 @@ int kith_ranks_agree(const struct kith_ranks *ranks, int code, uint32_t *whose)
     return all[0];
 }
 
+/* The module stays loaded: MPI cannot be started twice in a process. */
 void kith_ranks_finish(struct kith_ranks *ranks)
 {
     if (ranks->module)

@@ -173,6 +173,7 @@ static void tell_failure(struct sim_world *world, enum kith_err err,
 
 /* ---- waiting */
 
+/* Asked again and again: MPI is told once. */
 static bool has_left(const struct kith_ranks *all, void **request)
 {
     size_t size;
@@ -468,6 +469,8 @@ void sim_ranks_await(struct sim_world *world, void *copy)
 
 /* ---- evaluations */
 
+/* Once the run has failed nobody is there to take it, or gives any: every rank
+ * comes to its end alone. */
 static void give(struct sim_world *world, uint32_t to, const void *values,
                  size_t size)
 {
@@ -631,6 +634,7 @@ enum kith_err sim_ranks_end(struct sim_world *world, enum kith_err err,
     return err;
 }
 
+/* They have left, or were never filled. */
 static void free_pages(struct page *page)
 {
     while (page) {

@@ -185,6 +185,7 @@ unsigned sim_work_threads(const struct sim_world *world)
                                                        : world->options.threads;
 }
 
+/* A rank that waits for another one has them to do. */
 bool sim_work_queues(const struct sim_world *world)
 {
     KITH_ASSERT(!world->ranks || !world->ledger);
@@ -510,6 +511,7 @@ static void join(struct sim_world *world, kith_id peer)
     check_worker(world, peer);
 }
 
+/* Whichever has waited longest: its result is due first, mostly. */
 bool sim_work_help(struct sim_world *world)
 {
     struct sim_work *pool = world->work;
@@ -559,6 +561,8 @@ static void hear_result(struct sim_world *world, kith_id peer)
             (struct kith_work_result){.kind = job->work.kind, .finite = true};
 }
 
+/* Edges as they are, input and output: what a node has put into them is the
+ * same everywhere. */
 static void tell_result(struct sim_world *world, const struct job *job)
 {
     KITH_ASSERT(job->state == JOB_FREE && job->worker);
@@ -568,6 +572,7 @@ static void tell_result(struct sim_world *world, const struct job *job)
                       job->work.edge_count * sizeof *job->work.edges);
 }
 
+/* A guard has looked at vectors: what it did the first rank writes down. */
 static bool is_guarded(struct sim_world *world, kith_id peer,
                        const struct kith_work_edge *edge,
                        struct kith_mark *mark)
