@@ -372,6 +372,7 @@ LONG = \
   tests/long/byzantine.sh \
   tests/long/check_cuda_code.sh \
   tests/long/check_deploy.sh \
+  tests/long/accept_scale.sh \
   tests/long/check_slurm.sh \
   tests/long/check_matrix.sh \
   tests/long/coverage.sh \

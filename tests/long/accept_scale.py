@@ -71,7 +71,7 @@ def draw(found, path):
     bound = y(2 * statistics.median(found[PEERS[0]]))
     out.append(f'<path d="M{left} {bound:.1f}H{right}" stroke="#c33" '
                f'stroke-dasharray="6 4"/><text x="{left + 4}" '
-               f'y="{bound - 6:.1f}" fill="#c33">twice the first</text>')
+               f'y="{bound + 14:.1f}" fill="#c33">twice the first</text>')
     line = " ".join(f"{place[n]:.1f},{y(statistics.median(found[n])):.1f}"
                     for n in PEERS)
     out.append(f'<polyline points="{line}" fill="none" stroke="#27c" '
@@ -82,7 +82,7 @@ def draw(found, path):
         out.append(f'<path d="M{x:.1f} {y(min(each)):.1f}V{y(max(each)):.1f}" '
                    f'stroke="#27c"/><circle cx="{x:.1f}" cy="{y(middle):.1f}" '
                    f'r="4" fill="#27c"/><text x="{x:.1f}" '
-                   f'y="{y(max(each)) - 9:.1f}" text-anchor="middle">'
+                   f'y="{y(min(each)) + 18:.1f}" text-anchor="middle">'
                    f'{middle:.2f}</text><text x="{x:.1f}" y="{low + 20}" '
                    f'text-anchor="middle">{n:,}</text>')
     out.append(f'<text x="{(left + right) / 2}" y="{low + 40}" '
