@@ -1,17 +1,16 @@
 /* Machines whose cores several peers share: `hosts:` of the experiment. Owner:
  * hosts.c.
  *
- * A peer has two threads, as a real one does: one carries out work items, one
- * seals, sends, receives and opens messages, one after another. What they do
- * takes processor time, and the n that have something to do on a host of c
- * cores go on at the same speed (egalitarian processor sharing),
+ * A peer has two threads, as a real one does. One carries out work items. The
+ * other is its loop: it sends what an event made it send, then submits the next
+ * item, hears that an item is over (the hand-over) and opens what has come in,
+ * one after another. A thread that has something to do takes an idle core, which
+ * wakes up first, or waits in one queue for the host's c cores. It keeps its core
+ * until it has nothing to do, or as long as a slice where others wait: nobody is
+ * preempted for having slept, as under Linux's EEVDF scheduler with
+ * RUN_TO_PARITY. Whoever wakes a thread has its core until it is done.
  *
- *   v' = min(1, c / n)       a job that begins at v ends at v + its time
- *
- * Source: Kleinrock, "Time-shared systems", JACM 1967; the count v of what each
- * job has had by now is the virtual time of Parekh and Gallager, "Generalized
- * processor sharing", 1993.
- * Cost    O(log n) a job.
+ * Cost    O(c) a job, c <= 2 threads of each of its peers.
  * Test    unit/test_sim_hosts.c */
 #ifndef KITH_SIM_HOSTS_H
 #define KITH_SIM_HOSTS_H

@@ -437,6 +437,19 @@ void sim_work_ends(struct sim_world *world, kith_id id, kith_ns at_ns,
         put_waiting(world, id, at_ns);
 }
 
+void sim_work_ended(struct sim_world *world, kith_id id, kith_ns took_ns)
+{
+    const struct sim_peer *peer = &world->peers[id];
+    KITH_ASSERT(peer->work == SIM_WORK_OUT);
+    if (peer->item == KITH_WORK_TRAIN)
+        sim_totals_train(world, id, took_ns);
+    const struct sim_event event = {.time_ns = sim_time(world),
+                                    .peer = id,
+                                    .kind = SIM_EVENT_WORK_DONE,
+                                    .value = peer->incarnation & SIM_VALUE_MAX};
+    world->protocol->step(world, &event);
+}
+
 /* Vectors change now, on some thread, and the world hears of it when the item's
  * virtual time is over. */
 void sim_work_start(struct sim_world *world, kith_id id,

@@ -26,6 +26,8 @@ void sim_work_start(struct sim_world *world, kith_id peer,
 /* It ends then, after so long. */
 void sim_work_ends(struct sim_world *world, kith_id peer, kith_ns at_ns,
                    kith_ns took_ns);
+/* It ends now, within this event, after so long. */
+void sim_work_ended(struct sim_world *world, kith_id peer, kith_ns took_ns);
 /* Virtual time of the item is over: it has run, and this is its result, which
  * stands until the peer's next item. */
 const struct kith_work_result *sim_work_end(struct sim_world *world,

@@ -82,6 +82,8 @@ enum kith_evaluations {
     KITH_EVALUATE_EVERY, /* evaluate_ns or, in kith train, evaluate_steps */
 };
 
+#define KITH_HOSTS_TEXT_BYTES 400
+
 struct kith_experiment {
     char name[KITH_NAME_MAX];
     uint64_t seed;
@@ -172,8 +174,14 @@ struct kith_experiment {
 
     /* Machines whose cores peers share, in the simulator (sim/hosts.h). */
     struct {
-        uint32_t cores, peers;          /* of each; 0: none; 0: all peers */
-        kith_ns step_ns, message_ns;    /* processor time */
+        char file[KITH_PATH_BYTES_MAX];    /* kith/machine.h; "": none */
+        char taken[KITH_HOSTS_TEXT_BYTES]; /* what of it is used; "": nothing */
+        uint32_t cores, peers;             /* of each; 0: none; 0: all peers */
+        kith_ns step_ns, message_ns;       /* processor time */
+        kith_ns handover_ns; /* the same, of an item's beginning and end
+                                between a peer's two threads */
+        kith_ns wake_ns;     /* an idle core is asleep so long */
+        kith_ns slice_ns;    /* so long a thread keeps others from its core */
         uint64_t merge_bits, wire_bits; /* per second of a core; 0: no time */
     } hosts;
 
@@ -193,6 +201,11 @@ struct kith_experiment {
 };
 
 #define KITH_EXPERIMENT_ERROR_BYTES 1024
+
+/* Where a machine's file says what a step takes (hosts.file) and compute.step
+ * is not given it is that: for the simulator, whose steps last as long as that
+ * says. A real peer's take what they take. */
+void kith_experiment_steps_of_hosts(struct kith_experiment *experiment);
 
 /* overrides: "gossip.algorithm=dpsgd" strings (--set). On error `error`
  * (KITH_EXPERIMENT_ERROR_BYTES) holds one line: file:line: key: what was

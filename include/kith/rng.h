@@ -46,7 +46,8 @@ KITH_BEGIN_DECLS
     X(GUARD)                                                                   \
     X(LIE)                                                                     \
     X(SKETCH)                                                                  \
-    X(TEST_PART)
+    X(TEST_PART)                                                               \
+    X(HOST)
 
 enum kith_stream {
 #define KITH_X(name) KITH_STREAM_##name,

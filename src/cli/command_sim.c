@@ -127,6 +127,18 @@ static int parse_claims(const struct cli_arguments *arguments, uint32_t peers,
                          text, peers);
 }
 
+/* What a machine's file says is part of the answer. */
+static void tell_hosts(const struct cli_run *run)
+{
+    const struct kith_experiment *experiment = &run->experiment;
+    if (experiment->hosts.taken[0] == '\0')
+        return;
+    fprintf(stderr, "hosts: of %s: %s\n", experiment->hosts.file,
+            experiment->hosts.taken);
+    /* An error sticks: closing the database reports it. */
+    (void)kith_rundb_summary(run->store, "hosts", experiment->hosts.taken);
+}
+
 /* What is a choice of this command, not the experiment's. */
 static int check_ranks(const struct cli_run *run)
 {
@@ -172,8 +184,10 @@ static int run_one(const struct cli_arguments *arguments,
     options->store = run.store;
     options->stop = &kith_cli_stop;
     options->ranks = ranks;
-    if (ranks->rank == 0)
+    if (ranks->rank == 0) {
         be_first(options, arguments);
+        tell_hosts(&run);
+    }
     uint8_t *claims;
     code = parse_claims(arguments, run.experiment.peers, &claims);
     code = kith_cli_ranks_agree(ranks, code);

@@ -163,28 +163,6 @@ static int take_step(const struct cli_arguments *arguments,
     return KITH_EXIT_OK;
 }
 
-/* What the experiment's suite costs; auto: the fastest that needs no policy. */
-static const struct kith_machine_suite *
-suite_of(const struct kith_experiment *experiment,
-         const struct kith_machine *machine)
-{
-    const struct kith_machine_suite *best = NULL;
-    for (uint32_t i = 0; i < machine->suite_count; i++) {
-        const struct kith_machine_suite *suite = &machine->suites[i];
-        enum kith_suite kind;
-        if (strcmp(experiment->network.suite, suite->name) == 0)
-            return suite;
-        if (strcmp(experiment->network.suite, "auto") == 0 &&
-            kith_suite_find(suite->name, strlen(suite->name), &kind) &&
-            !kith_suite_facts(kind)->unaudited &&
-            (best == NULL || suite->seal_bits > best->seal_bits))
-            best = suite;
-    }
-    return best;
-}
-
-/* Bytes per second of a core that seals and sends, or receives and opens: the
- * socket's rate was of both ends. */
 static void take_codec(struct plan_facts *facts)
 {
     const struct kith_machine *machine = facts->machine;
@@ -196,18 +174,14 @@ static void take_codec(struct plan_facts *facts)
         return;
     }
     const struct kith_machine_suite *suite =
-        suite_of(facts->experiment, machine);
-    double byte_s = 0;
-    if (suite != NULL)
-        byte_s += 4 / (double)suite->seal_bits + 4 / (double)suite->open_bits;
-    else
+        kith_machine_suite_of(machine, facts->experiment->network.suite);
+    if (suite == NULL)
         kith_cli_plan_note(facts,
                            "suites of --machine has no %s: sealing takes no "
                            "time here",
                            facts->experiment->network.suite);
-    if (machine->socket_bits > 0)
-        byte_s += 4 / (double)machine->socket_bits;
-    facts->wire_bytes_s = byte_s > 0 ? 1 / byte_s : 0;
+    facts->wire_bytes_s = kith_machine_wire_rate(machine, suite);
+    const double byte_s = facts->wire_bytes_s > 0 ? 1 / facts->wire_bytes_s : 0;
     facts->merge_bytes_s = (double)machine->merge_bits / 8;
     exchange->codec_s =
         exchange->fan_out * (2 * facts->message_bytes * byte_s +

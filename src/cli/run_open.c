@@ -208,6 +208,8 @@ static int open_inputs(struct cli_run *run)
         KITH_OK)
         code = kith_cli_fail(run->arguments, KITH_EXIT_EXPERIMENT, "%.300s: %s",
                              run->own.words[0], error);
+    if (run->world == KITH_WORLD_SIM)
+        kith_experiment_steps_of_hosts(&run->experiment);
     if (code == KITH_EXIT_OK && saved)
         code = kith_cli_resume_find(run);
     if (code == KITH_EXIT_OK)

@@ -207,7 +207,11 @@ static enum kith_err load(const struct grid *grid, const char *file,
                             grid->arguments->values[CLI_SEED]);
         sets[count++] = seed;
     }
-    return kith_experiment_load(file, sets, count, experiment, error);
+    const enum kith_err err =
+        kith_experiment_load(file, sets, count, experiment, error);
+    if (err == KITH_OK)
+        kith_experiment_steps_of_hosts(experiment);
+    return err;
 }
 
 /* What `kith sim` would refuse, before it runs. */

@@ -524,6 +524,9 @@ const struct key kith_experiment_keys[] = {
      .allowed = "a list such as [{peers: \"n(1)\", by: 10}]",
      .help = "peers whose steps take longer from the start"},
 
+    {"hosts.file", KEY_TEXT, KEY_LOCAL, TEXT_AT(hosts.file),
+     .help = "sim: a machine's file, of kith plan --measure: what is not given "
+             "here is taken from it"},
     BOUNDED("hosts.cores", KEY_U32, KEY_LOCAL, hosts.cores, 0, 4096, "0",
             "sim: of each machine, shared by its peers; 0: peers do not hinder "
             "each other"),
@@ -534,6 +537,14 @@ const struct key kith_experiment_keys[] = {
             "0: compute.step"),
     BOUNDED("hosts.message", KEY_TIME, KEY_LOCAL, hosts.message_ns, 0, 60, "0s",
             "processor time of a message, at each end"),
+    BOUNDED("hosts.handover", KEY_TIME, KEY_LOCAL, hosts.handover_ns, 0, 60,
+            "0s",
+            "processor time of handing a step, snapshot or merge over "
+            "to the thread that does it, and back"),
+    BOUNDED("hosts.wake", KEY_TIME, KEY_LOCAL, hosts.wake_ns, 0, 60, "0s",
+            "until an idle core goes on, mean of an exponential"),
+    BOUNDED("hosts.slice", KEY_TIME, KEY_ABOVE | KEY_LOCAL, hosts.slice_ns, 0,
+            60, "3ms", "so long a thread keeps its core while others wait"),
     {"hosts.wire", KEY_RATE, KEY_LOCAL, AT(hosts.wire_bits),
      .allowed = "unlimited, or a rate such as 1GB", .initial = "unlimited",
      .help = "what a core seals and sends, or receives and opens"},

@@ -48,6 +48,8 @@ kith_experiment_refuse_unread(const struct tree *tree, enum kith_reader reader,
 KITH_MUST_CHECK experiment_reader kith_experiment_read_latencies;
 /* coefficients.c: what the algorithm reads. */
 KITH_MUST_CHECK experiment_reader kith_experiment_read_coefficients;
+/* What hosts.file says, for what hosts does not. */
+KITH_MUST_CHECK experiment_reader kith_experiment_read_hosts;
 /* What of that comes from the graph, after kith_experiment_read_graph. */
 KITH_MUST_CHECK experiment_reader kith_experiment_resolve_mixing;
 /* rules.c: the guard by default, after kith_experiment_read_graph. */

@@ -142,7 +142,8 @@ static enum kith_err keep_source(const struct tree *tree, const char *text,
         {"gossip.path", experiment->gossip.path},
         {"network.matrix", experiment->network.files.matrix},
         {"network.matrix_p90", experiment->network.files.matrix_p90},
-        {"network.coordinates", experiment->network.files.coordinates}};
+        {"network.coordinates", experiment->network.files.coordinates},
+        {"hosts.file", experiment->hosts.file}};
     if (rewrite)
         experiment->source =
             kith_yaml_write(tree, swaps, sizeof swaps / sizeof swaps[0]);
@@ -175,6 +176,7 @@ static enum kith_err read_experiment(const struct tree *tree, const char *text,
                          relative(experiment->network.files.matrix) ||
                          relative(experiment->network.files.matrix_p90) ||
                          relative(experiment->network.files.coordinates) ||
+                         relative(experiment->hosts.file) ||
                          has_relative_trace(tree);
     static experiment_reader *const readers[] = {
         read_checks,
@@ -182,6 +184,7 @@ static enum kith_err read_experiment(const struct tree *tree, const char *text,
         kith_experiment_read_latencies,
         kith_experiment_read_data,
         kith_experiment_read_train,
+        kith_experiment_read_hosts,
         kith_experiment_read_coefficients,
         kith_experiment_read_central,
         kith_experiment_read_faults,

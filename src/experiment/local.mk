@@ -9,6 +9,7 @@ libkith_experiment_a_SOURCES = \
   src/experiment/derive.c \
   src/experiment/experiment_hash.c \
   src/experiment/fault_statements.c \
+  src/experiment/hosts_file.c \
   src/experiment/key_table.c \
   src/experiment/key_table.h \
   src/experiment/link_law.c \

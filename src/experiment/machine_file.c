@@ -6,6 +6,7 @@
 #include "kith/assert.h"
 #include "kith/experiment.h"
 #include "kith/machine.h"
+#include "kith/session.h"
 #include "kith/text.h"
 #include "read_file.h"
 #include "schema.h"
@@ -30,10 +31,22 @@ static const struct key machine_keys[] = {
     {"suites", KEY_CUSTOM,
      .allowed = "a list such as [{suite: AESGCM, seal: 5GB, open: 6GB}]",
      .help = "what a core seals and opens per second"},
+    {"wires", KEY_CUSTOM,
+     .allowed = "a list such as [{wire: float32, link: 1GB, merge: 3GB}]",
+     .help = "what a core of real peers does of models, per second"},
     {"socket", KEY_RATE, .allowed = "a rate such as 5GB", AT(socket_bits),
      .help = "what a core sends and receives per second"},
     {"merge", KEY_RATE, .allowed = "a rate such as 5GB", AT(merge_bits),
      .help = "bytes of models that a core merges per second"},
+    {"message", KEY_TIME, AT(message_ns), .low = 0, .high = 60, .initial = "0s",
+     .help = "processor time of a message at each end"},
+    {"handover", KEY_TIME, AT(handover_ns), .low = 0, .high = 60,
+     .initial = "0s",
+     .help = "processor time of an item's way between a peer's two threads"},
+    {"wake", KEY_TIME, AT(wake_ns), .low = 0, .high = 60, .initial = "0s",
+     .help = "until an idle core goes on"},
+    {"slice", KEY_TIME, AT(slice_ns), .low = 0, .high = 60, .initial = "0s",
+     .help = "so long a thread keeps its core while others wait"},
     {"handshake", KEY_TIME, AT(handshake_ns), .low = 0, .high = 60,
      .initial = "0s", .help = "processor time of both ends"},
     {.path = NULL},
@@ -41,14 +54,17 @@ static const struct key machine_keys[] = {
 
 static const char *const step_words = "{batch: 16, threads: 1, time: 61us}",
                          *const suite_words =
-                             "{suite: AESGCM, seal: 5GB, open: 6GB}";
+                             "{suite: AESGCM, seal: 5GB, open: 6GB}",
+                         *const wire_words =
+                             "{wire: float32, link: 1GB, merge: 3GB}";
 
-/* The scalar `key` of a mapping of three, or NULL. */
+/* The scalar `key` of a mapping of `count`, or NULL. */
 static const char *text_of(const struct tree *tree,
-                           const struct tree_item *item, const char *key)
+                           const struct tree_item *item, uint32_t count,
+                           const char *key)
 {
     const struct tree_item *child = kith_yaml_child(tree, item, key);
-    return item->kind == TREE_MAP && item->count == 3 && child != NULL &&
+    return item->kind == TREE_MAP && item->count == count && child != NULL &&
                    child->kind == TREE_SCALAR
                ? child->text
                : NULL;
@@ -67,16 +83,25 @@ static bool is_count(const char *text, uint64_t most, uint32_t *out)
 /* Longer than a step ever is. */
 #define STEP_NS_MAX (INT64_C(1000000) * 1000000000)
 
+static bool is_time(const char *text, kith_ns *out)
+{
+    return text != NULL && kith_text_time(text, out) == KITH_OK && *out > 0 &&
+           *out <= STEP_NS_MAX;
+}
+
 static enum kith_err read_step(const struct tree *tree,
                                const struct tree_item *item,
                                struct kith_machine *machine)
 {
     struct kith_machine_step *step = &machine->steps[machine->step_count++];
-    const char *time = text_of(tree, item, "time");
-    if (is_count(text_of(tree, item, "batch"), UINT32_MAX, &step->batch) &&
-        is_count(text_of(tree, item, "threads"), 4096, &step->threads) &&
-        time != NULL && kith_text_time(time, &step->time_ns) == KITH_OK &&
-        step->time_ns > 0 && step->time_ns <= STEP_NS_MAX)
+    const uint32_t count = item->count == 4 ? 4 : 3;
+    const char *time = text_of(tree, item, count, "time");
+    const char *cpu = text_of(tree, item, 4, "cpu");
+    if (is_count(text_of(tree, item, count, "batch"), UINT32_MAX,
+                 &step->batch) &&
+        is_count(text_of(tree, item, count, "threads"), 4096, &step->threads) &&
+        is_time(time, &step->time_ns) &&
+        (count == 3 || is_time(cpu, &step->cpu_ns)))
         return KITH_OK;
     return kith_yaml_refuse_value(tree, item, "steps",
                                   "%s with whole numbers from 1 and a time "
@@ -89,9 +114,9 @@ static enum kith_err read_suite(const struct tree *tree,
                                 struct kith_machine *machine)
 {
     struct kith_machine_suite *suite = &machine->suites[machine->suite_count++];
-    const char *name = text_of(tree, item, "suite");
-    const char *seal = text_of(tree, item, "seal");
-    const char *open = text_of(tree, item, "open");
+    const char *name = text_of(tree, item, 3, "suite");
+    const char *seal = text_of(tree, item, 3, "seal");
+    const char *open = text_of(tree, item, 3, "open");
     if (name != NULL && seal != NULL && open != NULL &&
         kith_text_copy(suite->name, sizeof suite->name, name) &&
         kith_text_rate(seal, &suite->seal_bits) == KITH_OK &&
@@ -99,6 +124,23 @@ static enum kith_err read_suite(const struct tree *tree,
         return KITH_OK;
     return kith_yaml_refuse_value(tree, item, "suites",
                                   "%s with two rates above 0", suite_words);
+}
+
+static enum kith_err read_wire(const struct tree *tree,
+                               const struct tree_item *item,
+                               struct kith_machine *machine)
+{
+    struct kith_machine_wire *wire = &machine->wires[machine->wire_count++];
+    const char *name = text_of(tree, item, 3, "wire");
+    const char *link = text_of(tree, item, 3, "link");
+    const char *merge = text_of(tree, item, 3, "merge");
+    if (name != NULL && link != NULL && merge != NULL &&
+        kith_text_copy(wire->name, sizeof wire->name, name) &&
+        kith_text_rate(link, &wire->link_bits) == KITH_OK &&
+        kith_text_rate(merge, &wire->merge_bits) == KITH_OK)
+        return KITH_OK;
+    return kith_yaml_refuse_value(tree, item, "wires",
+                                  "%s with two rates above 0", wire_words);
 }
 
 typedef enum kith_err read_entry(const struct tree *tree,
@@ -140,6 +182,9 @@ enum kith_err kith_machine_parse(const char *name, const char *text,
     if (err == KITH_OK)
         err = read_list(&tree, "suites", KITH_MACHINE_SUITES_MAX, read_suite,
                         machine);
+    if (err == KITH_OK)
+        err = read_list(&tree, "wires", KITH_MACHINE_WIRES_MAX, read_wire,
+                        machine);
     kith_yaml_close(&tree);
     return err;
 }
@@ -155,6 +200,12 @@ enum kith_err kith_machine_load(const char *path, struct kith_machine *machine,
     err = kith_machine_parse(path, text, size, machine, error);
     free(text);
     return err;
+}
+
+static double seconds(const struct kith_machine_step *step, bool cpu)
+{
+    return (double)(cpu && step->cpu_ns > 0 ? step->cpu_ns : step->time_ns) /
+           1e9;
 }
 
 /* The measurement nearest to the batch, but for `other`; NULL: none. */
@@ -175,19 +226,19 @@ nearest(const struct kith_machine *machine, uint32_t batch, uint32_t threads,
     return best;
 }
 
-double kith_machine_step_s(const struct kith_machine *machine, uint32_t batch,
-                           uint32_t threads)
+static double on_line(const struct kith_machine *machine, uint32_t batch,
+                      uint32_t threads, bool cpu)
 {
     const struct kith_machine_step *a = nearest(machine, batch, threads, NULL);
     KITH_ASSERT(machine->step_count <= KITH_MACHINE_STEPS_MAX);
     if (a == NULL)
         return (double)NAN;
-    const double time_s = (double)a->time_ns / 1e9;
+    const double time_s = seconds(a, cpu);
     const struct kith_machine_step *b = nearest(machine, batch, threads, a);
     if (b == NULL)
         return time_s * batch / a->batch;
     const double slope =
-        ((double)b->time_ns / 1e9 - time_s) / ((double)b->batch - a->batch);
+        (seconds(b, cpu) - time_s) / ((double)b->batch - a->batch);
     const double line_s = time_s + slope * ((double)batch - a->batch);
     /* Beyond what was measured noise may bend the line: more examples take no
      * less, and fewer no less than their share. */
@@ -196,4 +247,47 @@ double kith_machine_step_s(const struct kith_machine *machine, uint32_t batch,
     if (batch < a->batch && batch < b->batch)
         return fmin(fmax(line_s, time_s * batch / a->batch), time_s);
     return line_s;
+}
+
+double kith_machine_step_s(const struct kith_machine *machine, uint32_t batch,
+                           uint32_t threads)
+{
+    return on_line(machine, batch, threads, false);
+}
+
+double kith_machine_step_cpu_s(const struct kith_machine *machine,
+                               uint32_t batch)
+{
+    return on_line(machine, batch, 1, true);
+}
+
+const struct kith_machine_suite *
+kith_machine_suite_of(const struct kith_machine *machine, const char *word)
+{
+    const struct kith_machine_suite *best = NULL;
+    KITH_ASSERT(machine->suite_count <= KITH_MACHINE_SUITES_MAX);
+    for (uint32_t i = 0; i < machine->suite_count; i++) {
+        const struct kith_machine_suite *suite = &machine->suites[i];
+        enum kith_suite kind;
+        if (strcmp(word, suite->name) == 0)
+            return suite;
+        if (strcmp(word, "auto") == 0 &&
+            kith_suite_find(suite->name, strlen(suite->name), &kind) &&
+            !kith_suite_facts(kind)->unaudited &&
+            (best == NULL || suite->seal_bits > best->seal_bits))
+            best = suite;
+    }
+    return best;
+}
+
+double kith_machine_wire_rate(const struct kith_machine *machine,
+                              const struct kith_machine_suite *suite)
+{
+    double byte_s = 0;
+    if (suite != NULL)
+        byte_s += 4 / (double)suite->seal_bits + 4 / (double)suite->open_bits;
+    if (machine->socket_bits > 0)
+        byte_s += 4 / (double)machine->socket_bits;
+    KITH_ASSERT(byte_s >= 0);
+    return byte_s > 0 ? 1 / byte_s : 0;
 }

@@ -258,7 +258,8 @@ static enum kith_err rule_hosts(const struct tree *tree,
     if (experiment->hosts.cores == 0 &&
         kith_yaml_find(tree, "hosts.cores") == NULL)
         return kith_yaml_fail(tree, item, "hosts", KITH_EINVAL,
-                              "its cores are not given; such as {cores: 2}");
+                              "its cores are not given; such as {cores: 2}, or "
+                              "a machine's file: {file: machine.yaml}");
     if (experiment->central.present)
         return kith_yaml_fail(tree, item, "hosts", KITH_EINVAL,
                               "machines of a central method compute at their "

@@ -1,4 +1,4 @@
-/* Goal: peers that share cores are as late as processor sharing says; where
+/* Goal: peers that share cores are as late as a queue for them says; where
  * there are cores for all nothing changes.
  * Method: steps and messages whose ends are computed by hand, from the trace;
  * total processor time against a machine that is never idle; random experiments
@@ -44,8 +44,10 @@ static void test_cores_are_shared(void **state)
 {
     (void)state;
     alone(6, 10, "", "cores: 2");
-    assert_int_equal(step_ends(0, 10), 30 * KITH_MS);
+    /* Two at a time, 0 and 1 the first: theirs are over at 1, 4, ... 28 ms. */
+    assert_int_equal(step_ends(0, 10), 28 * KITH_MS);
     assert_int_equal(step_ends(5, 1), 3 * KITH_MS);
+    assert_int_equal(step_ends(5, 10), 30 * KITH_MS);
     alone(6, 10, "", "cores: 2, peers: 4"); /* four on one, two on another */
     assert_int_equal(step_ends(3, 10), 20 * KITH_MS);
     assert_int_equal(step_ends(4, 10), 10 * KITH_MS);
@@ -53,24 +55,55 @@ static void test_cores_are_shared(void **state)
     assert_int_equal(step_ends(0, 10), 10 * KITH_MS);
 }
 
-/* 1 ms and 3 ms of work on one core: both at half speed until the first ends,
- * at 2 ms, then the other alone: 2 ms are left. */
-static void test_who_is_left_is_faster(void **state)
+/* 1 ms and 3 ms of work on one core: in turn, half a millisecond each, until
+ * the first ends at 1.5 ms. One whose slice is as long as its work ends at 1
+ * ms. */
+static void test_slices(void **state)
 {
     (void)state;
-    alone(2, 1, ", slow: [{peers: peer(1), by: 3}]", "cores: 1");
-    assert_int_equal(step_ends(0, 1), 2 * KITH_MS);
+    alone(2, 1, ", slow: [{peers: peer(1), by: 3}]", "cores: 1, slice: 500us");
+    assert_int_equal(step_ends(0, 1), 1500 * KITH_US);
+    assert_int_equal(step_ends(1, 1), 4 * KITH_MS);
+    alone(2, 1, ", slow: [{peers: peer(0), by: 3}]", "cores: 1, slice: 3ms");
+    assert_int_equal(step_ends(0, 1), 3 * KITH_MS);
     assert_int_equal(step_ends(1, 1), 4 * KITH_MS);
 }
 
-/* Processor time is the step's own; compute.step is its least period. */
+/* Processor time is the step's own; compute.step is its least period, from when
+ * it has a core: the last two of four have theirs 250 us later. On one core the
+ * last of four begins at 0.9 ms, then every 1.2 ms, since the others' turns
+ * take that; its fifth step begins at 5.7 ms. */
 static void test_paced_steps(void **state)
 {
     (void)state;
     alone(4, 5, "", "cores: 2, step: 250us");
-    assert_int_equal(step_ends(3, 5), 5 * KITH_MS);
+    assert_int_equal(step_ends(1, 5), 5 * KITH_MS);
+    assert_int_equal(step_ends(3, 5), 5250 * KITH_US);
     alone(4, 5, "", "cores: 1, step: 300us");
-    assert_int_equal(step_ends(3, 5), 6 * KITH_MS);
+    assert_int_equal(step_ends(3, 5), 6700 * KITH_US);
+}
+
+/* One peer on one core: the step, then the loop's turn, on the core that the
+ * step had. A paced one's thread sleeps until its period is over. */
+static void test_hand_over(void **state)
+{
+    (void)state;
+    alone(1, 3, "", "cores: 1, handover: 100us");
+    assert_int_equal(step_ends(0, 3), 3300 * KITH_US);
+    alone(1, 3, "", "cores: 1, step: 250us, handover: 100us");
+    assert_int_equal(step_ends(0, 3), 3300 * KITH_US);
+}
+
+/* With a core for each thread every hand-over wakes an idle one: three times a
+ * step (its thread, its timer, the loop), each 50 us in the mean. */
+static void test_idle_cores_wake_up(void **state)
+{
+    (void)state;
+    alone(1, 1000, "", "cores: 2, step: 250us, handover: 10us, wake: 50us");
+    const double each_us =
+        (double)step_ends(0, 1000) / 1000 / KITH_US - 1000 - 10;
+    print_message("%.1f us of waking up a step\n", each_us);
+    assert_true(each_us > 140 && each_us < 160);
 }
 
 /* A message costs its sender, then its receiver. */
@@ -184,9 +217,12 @@ static void test_random_experiments(void **state)
             1 + kith_rng_below(&rng, 500));
         snprintf(hosts, sizeof hosts,
                  "hosts: {cores: %u, peers: %u, step: %uus, message: %uus, "
-                 "wire: 10MB, merge: 100MB}\n",
+                 "wire: 10MB, merge: 100MB, handover: %uus, wake: %uus, "
+                 "slice: %uus}\n",
                  1 + kith_rng_below(&rng, 4), 1 + kith_rng_below(&rng, peers),
-                 kith_rng_below(&rng, 2000), kith_rng_below(&rng, 50));
+                 kith_rng_below(&rng, 2000), kith_rng_below(&rng, 50),
+                 kith_rng_below(&rng, 50), kith_rng_below(&rng, 50),
+                 1 + kith_rng_below(&rng, 900));
         snprintf(shared, sizeof shared, "%s%s", yaml, hosts);
         const uint64_t hash = hash_of(shared, SIM_QUEUE_CALENDAR, 1);
         if (hash != hash_of(shared, SIM_QUEUE_HEAP, 1) ||
@@ -210,8 +246,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cores_are_shared),
-        cmocka_unit_test(test_who_is_left_is_faster),
+        cmocka_unit_test(test_slices),
         cmocka_unit_test(test_paced_steps),
+        cmocka_unit_test(test_hand_over),
+        cmocka_unit_test(test_idle_cores_wake_up),
         cmocka_unit_test(test_messages_take_time),
         cmocka_unit_test(test_a_reset_takes_what_waits),
         cmocka_unit_test(test_no_time_is_lost),
