@@ -36,6 +36,8 @@ libkith_cli_a_SOURCES = \
   src/cli/list_manifest.c \
   src/cli/message_sizes.c \
   src/cli/options.c \
+  src/cli/peer_cost.c \
+  src/cli/peer_cost.h \
   src/cli/peer_open.c \
   src/cli/peer_open.h \
   src/cli/plan_batch.c \

@@ -2,6 +2,7 @@
  * change (kith/machine.h). Measured once, so that no plan depends on a clock.
  */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "calibrate.h"
@@ -9,10 +10,13 @@
 #include "kith/backend.h"
 #include "kith/session.h"
 #include "kith/text.h"
+#include "peer_cost.h"
 #include "plan_command.h"
 #include "suite_speed.h"
 
 #define TEXT_BYTES 16384u
+/* Of what took no time that a clock has seen. */
+#define RATE_MAX 1e12
 
 struct file_text {
     char text[TEXT_BYTES];
@@ -23,7 +27,8 @@ struct file_text {
 static int measure_steps(const struct cli_arguments *arguments,
                          const struct kith_experiment *experiment,
                          const struct kith_examples *train, uint32_t threads,
-                         struct file_text *out)
+                         const struct cli_peer_cost *cost,
+                         struct file_text *out, kith_ns *own_ns)
 {
     const uint32_t batch = experiment->train.batch;
     const uint32_t batches[] = {batch / 2, batch, 2 * batch, 4 * batch};
@@ -41,9 +46,22 @@ static int measure_steps(const struct cli_arguments *arguments,
         if (code != KITH_EXIT_OK)
             return code;
         out->at = kith_text_add(out->text, sizeof out->text, out->at,
-                                "  - {batch: %u, threads: %u, time: %lldns}\n",
+                                "  - {batch: %u, threads: %u, time: %lldns",
                                 batches[i], threads,
                                 (long long)(step_ns > 0 ? step_ns : 1));
+        kith_ns cpu_ns = 0;
+        const int lab =
+            threads > 1 ? KITH_EXIT_OK
+                        : kith_cli_measure_peer_step(arguments, batches[i],
+                                                     step_ns, cost, &cpu_ns);
+        if (lab != KITH_EXIT_OK)
+            return lab;
+        if (batches[i] == batch && cpu_ns > 0)
+            *own_ns = cpu_ns;
+        if (cpu_ns > 0)
+            out->at = kith_text_add(out->text, sizeof out->text, out->at,
+                                    ", cpu: %lldns", (long long)cpu_ns);
+        out->at = kith_text_add(out->text, sizeof out->text, out->at, "}\n");
     }
     return KITH_EXIT_OK;
 }
@@ -86,6 +104,56 @@ static void add_rate(struct file_text *out, const char *key, double rate,
                                 "%s: %.0fkB # %s\n", key, 1e-3 * rate, words);
 }
 
+static void add_time(struct file_text *out, const char *key, double time_s,
+                     const char *words)
+{
+    if (time_s > 0)
+        out->at = kith_text_add(out->text, sizeof out->text, out->at,
+                                "%s: %.1fus # %s\n", key, 1e6 * time_s, words);
+}
+
+static void add_peers(const struct cli_peer_cost *cost, struct file_text *out)
+{
+    add_time(out, "message", cost->message_s,
+             "processor time at each end, real peers");
+    add_time(out, "handover", cost->handover_s,
+             "of an item's way to the training thread and back");
+    add_time(out, "wake", cost->wake_s, "until an idle core goes on");
+    add_time(out, "slice", cost->slice_s,
+             "a thread keeps its core so long while others wait");
+}
+
+/* float32, and the experiment's own. */
+static int add_wires(const struct cli_arguments *arguments,
+                     const struct kith_experiment *experiment, kith_ns own_ns,
+                     const struct cli_peer_cost *cost, struct file_text *out)
+{
+    const char *own = experiment->gossip.format->name;
+    const char *const wires[] = {"float32", own};
+    const struct kith_model_size size =
+        kith_model_size_of(experiment->model, &experiment->model_config);
+    const double model_bytes =
+        (double)size.dim * (double)experiment->backend->host->element_bytes;
+    const unsigned count = strcmp(own, wires[0]) == 0 ? 1 : 2;
+    out->at = kith_text_add(out->text, sizeof out->text, out->at,
+                            "wires: # a core, per second; real peers, models "
+                            "of this size\n");
+    for (unsigned i = 0; i < count; i++) {
+        struct cli_wire_cost wire = {0};
+        const int code =
+            kith_cli_measure_wire(arguments, wires[i], experiment->train.batch,
+                                  own_ns, model_bytes, cost, &wire);
+        if (code != KITH_EXIT_OK)
+            return code;
+        out->at = kith_text_add(
+            out->text, sizeof out->text, out->at,
+            "  - {wire: %s, link: %.0fkB, merge: %.0fkB}\n", wires[i],
+            1e-3 * (wire.link > 0 ? wire.link : RATE_MAX),
+            1e-3 * (wire.merge > 0 ? wire.merge : RATE_MAX));
+    }
+    return KITH_EXIT_OK;
+}
+
 static void add_suites(struct file_text *out)
 {
     const struct kith_suite_facts *facts;
@@ -112,7 +180,8 @@ static void add_head(struct file_text *out,
         "model: %s # of %s\n"
         "values: %zu\n"
         "cores: %u\n"
-        "steps: # medians, on the wall's clock\n",
+        "steps: # medians, on the wall's clock; cpu: of a real peer beside "
+        "others\n",
         experiment->model->name, experiment->name, size->dim, kith_cli_cores());
 }
 
@@ -124,10 +193,16 @@ static int measure_all(const struct cli_arguments *arguments,
     const struct kith_model_size size =
         kith_model_size_of(experiment->model, &experiment->model_config);
     const uint32_t cores = kith_cli_cores();
+    struct cli_peer_cost cost;
+    kith_ns own_ns = 0;
     add_head(out, experiment, &size);
-    int code = measure_steps(arguments, experiment, train, 1, out);
+    int code = kith_cli_measure_peers(arguments, &cost);
+    if (code == KITH_EXIT_OK)
+        code =
+            measure_steps(arguments, experiment, train, 1, &cost, out, &own_ns);
     if (code == KITH_EXIT_OK && cores > 1)
-        code = measure_steps(arguments, experiment, train, cores, out);
+        code = measure_steps(arguments, experiment, train, cores, &cost, out,
+                             &own_ns);
     if (code == KITH_EXIT_OK)
         code = kith_cli_check(
             arguments, kith_cli_example_bytes(experiment, &example_bytes),
@@ -143,6 +218,10 @@ static int measure_all(const struct cli_arguments *arguments,
              "a core that sends and receives, loopback");
     add_rate(out, "merge", size.dim > 0 ? merge_rate(experiment, size.dim) : 0,
              "a core; models of this size");
+    add_peers(&cost, out);
+    code = add_wires(arguments, experiment, own_ns, &cost, out);
+    if (code != KITH_EXIT_OK)
+        return code;
     out->at = kith_text_add(out->text, sizeof out->text, out->at,
                             "handshake: %.0fus # processor time of both ends\n",
                             1e6 * kith_cli_handshake_s());
