@@ -11,7 +11,7 @@ kith_ns sim_step_time(const struct kith_experiment *experiment, kith_id peer,
 {
     KITH_DEBUG_ASSERT(slow > 0);
     KITH_DEBUG_ASSERT(experiment->compute.step_ns > 0);
-    kith_ns time_ns = experiment->compute.step_ns;
+    kith_ns time_ns = kith_experiment_step_ns(experiment, peer);
     if (experiment->compute.exponential) {
         struct kith_rng rng;
         kith_rng_init(&rng, experiment->seed, KITH_STREAM_COMPUTE, peer);

@@ -7,7 +7,7 @@
 
 #include "kith/experiment.h"
 
-/* The peer's step: compute.step, or an exponential with that mean which
+/* The peer's step: its compute.step, or an exponential with that mean which
  * depends on (seed, peer, step) alone; `slow` times as long. */
 kith_ns sim_step_time(const struct kith_experiment *experiment, kith_id peer,
                       uint64_t step, double slow);

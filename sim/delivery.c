@@ -1,10 +1,11 @@
 /* Messages over access links.
  *
- *   leaves   when the sender's uplink is free, bytes / rate after one another
+ *   leaves   when the sender's uplink is free, bytes / up after one another
  *   arrives  as the law of links says, never before what left earlier on the
  *            same connection (TCP)
- *   is there when the receiver's downlink has taken it in: cut-through, so an
- *            idle path costs bytes / rate once
+ *   is there when the receiver's downlink has taken it in, bytes / down after
+ *            its first bit came, and not before its last bit has: cut-through,
+ *            so an idle path costs its bytes once, at the lower rate
  *
  * What happens to a message between is the law of kith/link_law.h. */
 #include "sim/delivery.h"
@@ -50,13 +51,19 @@ enum kith_err sim_network_open(struct sim_world *world)
     const struct kith_experiment *experiment = world->experiment;
     struct sim_network *network = &world->network;
     network->drop_threshold = threshold_of(experiment->network.drop_push);
-    if (experiment->network.link.rate_bits > 0 &&
+    if (kith_classes_rate_least(&experiment->network.classes) > 0 &&
         experiment->network.sharing == KITH_SHARING_QUEUE) {
         network->access =
             sim_alloc(world, world->machine_count, sizeof *network->access);
         return network->access ? KITH_OK : KITH_ENOMEM;
     }
     return KITH_OK;
+}
+
+bool sim_network_has_lines(const struct sim_world *world)
+{
+    KITH_DEBUG_ASSERT(world->network.access == NULL || world->sharing == NULL);
+    return world->network.access != NULL;
 }
 
 /* Stages of a collective are matched, not sent: their bytes and messages count
@@ -84,12 +91,13 @@ kith_ns sim_uplink_take(struct sim_world *world, kith_id from, kith_ns at_ns,
     KITH_ASSERT(from < world->machine_count && at_ns <= sim_time(world));
     struct sim_access_link *access = world->network.access;
     sim_network_leaves(world, from, bytes);
+    const uint64_t up_bits =
+        kith_class_of(&world->experiment->network.classes, from)->up_bits;
     *left_ns = at_ns;
-    if (!access || bytes == 0)
+    if (!access || bytes == 0 || up_bits == 0)
         return at_ns;
     const kith_ns leaves_ns =
-        kith_line_take(&access[from].up_ns,
-                       world->experiment->network.link.rate_bits, at_ns, bytes);
+        kith_line_take(&access[from].up_ns, up_bits, at_ns, bytes);
     *left_ns = access[from].up_ns;
     return leaves_ns;
 }
@@ -99,6 +107,7 @@ kith_ns sim_uplink_take(struct sim_world *world, kith_id from, kith_ns at_ns,
 void sim_release(struct sim_world *world, kith_id by, uint32_t index)
 {
     KITH_ASSERT(by < world->machine_count);
+    sim_packet_at(world, index)->flags |= SIM_PACKET_STOOD;
     sim_schedule(world, by, sim_packet_at(world, index)->to, sim_time(world),
                  world->network.access ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER,
                  index);
@@ -128,6 +137,25 @@ void sim_transmit(struct sim_world *world, uint32_t index, kith_ns at_ns)
                  index);
 }
 
+/* When its last bit is in. A slower line out is what it waits for, unless it
+ * stood at a cut meanwhile. */
+static kith_ns downlink_take(struct sim_world *world,
+                             const struct sim_packet *packet)
+{
+    const struct kith_classes *classes = &world->experiment->network.classes;
+    const uint64_t up_bits = kith_class_of(classes, packet->from)->up_bits;
+    const uint64_t down_bits = kith_class_of(classes, packet->to)->down_bits;
+    kith_ns *down_ns = &world->network.access[packet->to].down_ns;
+    kith_ns last_ns = sim_time(world);
+    KITH_ASSERT(packet->bytes > 0);
+    if (up_bits != down_bits && !(packet->flags & SIM_PACKET_STOOD))
+        last_ns = kith_ns_add(last_ns, kith_line_time(packet->bytes, up_bits));
+    if (down_bits == 0)
+        return last_ns;
+    (void)kith_line_take(down_ns, down_bits, sim_time(world), packet->bytes);
+    return *down_ns > last_ns ? *down_ns : last_ns;
+}
+
 /* Cut-through: the receiver's link takes the message in while its last bits
  * still leave, so an idle path costs its bytes once. */
 void sim_arrive(struct sim_world *world, uint32_t index)
@@ -138,12 +166,8 @@ void sim_arrive(struct sim_world *world, uint32_t index)
         return;
     packet->flags |= SIM_PACKET_HERE;
     kith_ns there_ns = sim_time(world);
-    if (packet->bytes > 0) {
-        kith_ns *down_ns = &world->network.access[packet->to].down_ns;
-        (void)kith_line_take(down_ns, world->experiment->network.link.rate_bits,
-                             there_ns, packet->bytes);
-        there_ns = *down_ns;
-    }
+    if (packet->bytes > 0)
+        there_ns = downlink_take(world, packet);
     sim_schedule(world, packet->from, packet->to, there_ns, SIM_EVENT_DELIVER,
                  index);
 }

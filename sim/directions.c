@@ -54,8 +54,7 @@ static struct sim_direction_pair *pair_of(struct sim_world *world,
     for (unsigned side = 0; side < 2; side++) {
         const kith_id from = link->end[side], to = link->end[1 - side];
         struct kith_link_terms terms = world->experiment->network.link;
-        kith_latencies_apply(&world->experiment->network.latencies, from, to,
-                             &terms);
+        kith_experiment_link(world->experiment, from, to, &terms);
         kith_link_flow_init(&pair->flow[side], &terms, world->experiment->seed,
                             from, to);
         pair->flow[side].messages = link->sent[side];
@@ -154,7 +153,7 @@ static kith_ns usual_delay(const struct sim_world *world, kith_id from,
     struct kith_link_terms terms = {
         .latency_ns = experiment->network.link.latency_ns,
         .jitter_ns = experiment->network.link.jitter_ns};
-    kith_latencies_apply(&experiment->network.latencies, from, to, &terms);
+    kith_experiment_link(experiment, from, to, &terms);
     return kith_link_delay(&terms, experiment->seed, from, to, message);
 }
 
@@ -164,6 +163,17 @@ static bool is_cut(struct sim_world *world, uint32_t link, unsigned side)
     KITH_DEBUG_ASSERT(side < 2);
     return entry->pair != 0 &&
            kith_link_is_cut(&pair_of(world, entry)->flow[side].terms);
+}
+
+/* Else the line in keeps the order: it is as long at a message as the line out.
+ */
+static bool lines_differ(const struct sim_world *world,
+                         const struct sim_packet *packet)
+{
+    const struct kith_classes *classes = &world->experiment->network.classes;
+    KITH_DEBUG_ASSERT(packet->from != packet->to);
+    return kith_class_of(classes, packet->from)->up_bits !=
+           kith_class_of(classes, packet->to)->down_bits;
 }
 
 /* A retransmission delays all that was sent behind it: arrivals on one
@@ -188,7 +198,9 @@ kith_ns sim_direction_arrival(struct sim_world *world, uint32_t index,
     if (arrives_ns < link->last_ns[side])
         arrives_ns = link->last_ns[side];
     if (packet->kind != SIM_PACKET_SYN) /* may be of another connection */
-        link->last_ns[side] = arrives_ns;
+        link->last_ns[side] = lines_differ(world, packet)
+                                  ? kith_ns_add(arrives_ns, early_ns)
+                                  : arrives_ns;
     packet->generation = link->generation;
     KITH_ASSERT(arrives_ns >=
                 sim_time(world)); /* posted late, never too late */

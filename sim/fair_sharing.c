@@ -29,11 +29,22 @@ struct sim_sharing {
     kith_ns due_ns; /* of the event that is not stale */
 };
 
+/* A line without a limit has no capacity, and is on no path. */
+static void set_rate(struct sim_sharing *sharing, uint32_t line,
+                     uint64_t rate_bits)
+{
+    KITH_ASSERT(line < sharing->flows.rates.link_count);
+    if (rate_bits > 0)
+        sim_rates_capacity(&sharing->flows.rates, line,
+                           (double)rate_bits / (8.0 * KITH_S));
+}
+
 enum kith_err sim_sharing_open(struct sim_world *world)
 {
     const struct kith_experiment *experiment = world->experiment;
-    const uint64_t rate_bits = experiment->network.link.rate_bits;
-    if (rate_bits == 0 || experiment->network.sharing != KITH_SHARING_FAIR)
+    const struct kith_classes *classes = &experiment->network.classes;
+    if (kith_classes_rate_least(classes) == 0 ||
+        experiment->network.sharing != KITH_SHARING_FAIR)
         return KITH_OK;
     struct sim_sharing *sharing = sim_alloc(world, 1, sizeof *sharing);
     if (sharing == NULL)
@@ -42,9 +53,10 @@ enum kith_err sim_sharing_open(struct sim_world *world)
     sharing->due_ns = KITH_NEVER;
     const uint32_t lines = 2 * world->machine_count;
     const enum kith_err err = sim_flows_open(&sharing->flows, lines);
-    for (uint32_t line = 0; err == KITH_OK && line < lines; line++)
-        sim_rates_capacity(&sharing->flows.rates, line,
-                           (double)rate_bits / (8.0 * KITH_S));
+    for (uint32_t line = 0; err == KITH_OK && line < lines; line++) {
+        const struct kith_class *of = kith_class_of(classes, line / 2);
+        set_rate(sharing, line, line % 2 == 0 ? of->up_bits : of->down_bits);
+    }
     return err;
 }
 
@@ -122,24 +134,42 @@ static void expect(struct sim_world *world, kith_ns at_ns)
     }
 }
 
-static void begin(struct sim_world *world, uint32_t index)
+/* path <- the lines that limit it; returns how many. */
+static unsigned path_of(const struct sim_world *world,
+                        const struct sim_packet *packet,
+                        uint32_t path[SIM_PATH_LINKS])
+{
+    const uint32_t lines[] = {2 * packet->from, 2 * packet->to + 1};
+    unsigned count = 0;
+    KITH_ASSERT(packet->from < world->machine_count);
+    KITH_ASSERT(packet->to < world->machine_count);
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        if (world->sharing->flows.rates.links[lines[i]].capacity > 0)
+            path[count++] = lines[i];
+    return count;
+}
+
+/* False: no line limits it, and it has left. */
+static bool begin(struct sim_world *world, uint32_t index)
 {
     struct sim_sharing *sharing = world->sharing;
     const struct sim_packet *packet = sim_packet_at(world, index);
     struct sharing_packet *sent = &sharing->packets[index];
-    const uint32_t path[] = {2 * packet->from, 2 * packet->to + 1};
-    KITH_ASSERT(packet->from < world->machine_count);
-    KITH_ASSERT(packet->to < world->machine_count && sent->left > 0);
-    if (sim_flows_begin(&sharing->flows, index, path, 2, sent->left,
-                        sim_time(world)) != KITH_OK) {
+    uint32_t path[SIM_PATH_LINKS];
+    const unsigned links = path_of(world, packet, path);
+    KITH_ASSERT(sent->left > 0);
+    if (links > 0 && sim_flows_begin(&sharing->flows, index, path, links,
+                                     sent->left, sim_time(world)) != KITH_OK) {
         sim_fail(world, KITH_ENOMEM, "no memory for one more flow");
-        return;
+        return true;
     }
     if (sent->began_ns == KITH_NEVER) {
         sent->began_ns = sim_time(world);
         sim_network_leaves(world, packet->from, packet->bytes);
     }
-    expect(world, sim_time(world));
+    if (links > 0)
+        expect(world, sim_time(world));
+    return links > 0;
 }
 
 /* Whole bytes: what is left of one leaves again. */
@@ -182,9 +212,9 @@ static void go_on(struct sim_world *world, struct sharing_line *line)
         if (sim_direction_holds(world, index))
             return;
         const struct sim_packet *packet = sim_packet_at(world, index);
-        if (packet->bytes > 0 && !(packet->flags & SIM_PACKET_CANCELLED)) {
+        if (packet->bytes > 0 && !(packet->flags & SIM_PACKET_CANCELLED) &&
+            begin(world, index)) {
             line->flows = true;
-            begin(world, index);
             return;
         }
         (void)sim_packet_next(world, &line->first);
@@ -230,7 +260,8 @@ void sim_sharing_send_alone(struct sim_world *world, uint32_t index,
         return;
     *sent = (struct sharing_packet){
         .began_ns = KITH_NEVER, .delay_ns = delay_ns, .left = packet->bytes};
-    begin(world, index);
+    if (!begin(world, index))
+        arrive(world, index);
 }
 
 /* One that waits passes when it is its turn: a session has counted it. */

@@ -201,7 +201,7 @@ void sim_transfer_unlist(struct sim_world *world, uint32_t index)
         at = &sim_payload_at(world, *at)->next_transfer;
     }
     *at = sim_payload_at(world, index)->next_transfer;
-    packet->flags &= (uint8_t)~SIM_PACKET_LISTED;
+    packet->flags &= (uint16_t)~SIM_PACKET_LISTED;
 }
 
 /* The node's own exchange has ended: what its channel has not sent yet must
@@ -221,7 +221,7 @@ void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots)
             const struct sim_payload *payload = sim_payload_at(world, index);
             KITH_ASSERT(packet->from == from);
             *head = payload->next_transfer;
-            packet->flags &= (uint8_t)~SIM_PACKET_LISTED;
+            packet->flags &= (uint16_t)~SIM_PACKET_LISTED;
             if (payload->left_ns <= sim_time(world))
                 continue;
             packet->flags |= SIM_PACKET_CANCELLED;

@@ -29,6 +29,7 @@ enum sim_packet_kind {
 #define SIM_PACKET_MOVES 32u    /* a model: counted as in flight */
 #define SIM_PACKET_OPENED 64u   /* its receiver has taken the time for it */
 #define SIM_PACKET_BOUND 128u   /* to the link that was up when it was said */
+#define SIM_PACKET_STOOD 256u   /* at a cut: its last bit has left */
 
 /* A message of a central method; what else it means is the method's. */
 struct sim_central_message {
@@ -46,7 +47,8 @@ struct sim_packet {
     uint32_t generation; /* of the link when it left */
     uint64_t bytes;      /* on the wire */
     uint32_t next;       /* free list, waiting list: 1 + index */
-    uint8_t kind, flags; /* enum sim_packet_kind, SIM_PACKET_CANCELLED... */
+    uint8_t kind;        /* enum sim_packet_kind */
+    uint16_t flags;      /* SIM_PACKET_CANCELLED... */
     union {
         struct kith_message message;
         struct sim_central_message central;

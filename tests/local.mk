@@ -26,6 +26,7 @@ UNIT = \
   tests/unit/test_channel_use \
   tests/unit/test_checks \
   tests/unit/test_churn \
+  tests/unit/test_classes \
   tests/unit/test_compression_keys \
   tests/unit/test_compressor_quality \
   tests/unit/test_compressors \
@@ -253,6 +254,7 @@ INTEGRATION = \
   tests/integration/test_central_presets.sh \
   tests/integration/test_channel_use.sh \
   tests/integration/test_churn.sh \
+  tests/integration/test_classes.sh \
   tests/integration/test_cli_completion.sh \
   tests/integration/test_lab_ddp.sh \
   tests/integration/test_latencies.sh \
@@ -674,6 +676,7 @@ tests_unit_test_recovery_SOURCES = tests/unit/test_recovery.c $(SIMULATE)
 tests_unit_test_shares_SOURCES = tests/unit/test_shares.c $(SIMULATE)
 tests_unit_test_sim_faults_SOURCES = tests/unit/test_sim_faults.c $(SIMULATE)
 tests_unit_test_churn_SOURCES = tests/unit/test_churn.c $(SIMULATE)
+tests_unit_test_classes_SOURCES = tests/unit/test_classes.c $(TRACED)
 tests_unit_test_latencies_SOURCES = tests/unit/test_latencies.c $(TRACED)
 tests_unit_test_sim_flows_SOURCES = tests/unit/test_sim_flows.c $(TRACED)
 tests_unit_test_sim_hosts_SOURCES = tests/unit/test_sim_hosts.c $(TRACED)

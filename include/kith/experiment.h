@@ -12,6 +12,7 @@
 
 #include "kith/algorithm.h"
 #include "kith/central.h"
+#include "kith/classes.h"
 #include "kith/compressor.h"
 #include "kith/format.h"
 #include "kith/guard.h"
@@ -144,7 +145,10 @@ struct kith_experiment {
 
     struct {
         struct kith_link_terms link; /* of each, while no fault acts on it;
-                                        with a matrix, the least latency */
+                                        where they differ, the least latency,
+                                        and the rate of the whole's line out */
+        uint64_t rate_bits, up_bits, down_bits; /* as given; 0: no limit */
+        struct kith_classes classes; /* what peers have of their own */
         struct {                     /* files of network.matrix ...; or "" */
             char matrix[KITH_PATH_BYTES_MAX], matrix_p90[KITH_PATH_BYTES_MAX],
                 coordinates[KITH_PATH_BYTES_MAX];
@@ -164,6 +168,7 @@ struct kith_experiment {
         kith_ns step_ns;  /* sim: cost of a step; lab: its minimum period */
         kith_ns merge_ns; /* sim: cost of SNAPSHOT, MERGE, UNDO; default 0 */
         bool exponential; /* sim: steps last Exp(step_ns), drawn for each */
+        struct kith_speeds speeds; /* of peers: network.classes has the draws */
         /* How arithmetic is done here: no part of the hash, each machine has
          * its own. A run keeps them in its database and checkpoints. */
         const char *products; /* kith_backend_product() */
@@ -299,6 +304,21 @@ void kith_experiment_lab_periods(struct kith_experiment *experiment);
 KITH_MUST_CHECK enum kith_err
 kith_experiment_check_data(const struct kith_experiment *experiment,
                            const struct kith_examples *set, char *error);
+/* terms <- those of from -> to while no fault acts on it: kith/classes.h and
+ * kith/latencies.h say what is each link's own. */
+void kith_experiment_link(const struct kith_experiment *experiment,
+                          kith_id from, kith_id to,
+                          struct kith_link_terms *terms);
+/* With the most latency and the most jitter of any two peers: a bound. */
+struct kith_link_terms
+kith_experiment_slowest_link(const struct kith_experiment *experiment);
+/* Latency and jitter of a link between two peers, in the mean, in seconds. */
+double kith_experiment_mean_latency(const struct kith_experiment *experiment);
+/* This peer's compute.step: of whole nanoseconds, at least one where that is
+ * not 0. Longer than virtual time goes: KITH_TIME_MAX + 1. */
+kith_ns kith_experiment_step_ns(const struct kith_experiment *experiment,
+                                kith_id peer);
+
 /* The core's view of it. *topology is a copy of gossip.graph, whose memory is
  * the experiment's; where another kind was put in since, it is opened here. */
 struct kith_node_config;

@@ -3,7 +3,8 @@
  *   {at: 2s, crash: "frac(0.25)", restart: 3s}
  *   {at: 5s, for: 2s, partition: "peer(0..3) <-> peer(4..7)"}
  *
- *   selector  all | peer(A) | peer(A..B) | frac(P) | n(K) | selector - selector
+ *   selector  all | peer(A) | peer(A..B) | frac(P) | P% | n(K) |
+ *             selector - selector
  *   target    selector, or selector <-> selector, selector -> selector
  *   spread    TIME | uniform(TIME, TIME) | exp(TIME)
  *
@@ -49,6 +50,13 @@ KITH_MUST_CHECK enum kith_err kith_selector_parse(const char *text,
                                                   uint32_t peers,
                                                   struct kith_rng *rng,
                                                   uint8_t *chosen, char *error);
+
+/* The same of those that are not taken, taken[i] == 0: all means all of these,
+ * shares of all peers and numbers are drawn among them, and a peer that is
+ * named but taken is refused. taken NULL: none is. */
+KITH_MUST_CHECK enum kith_err
+kith_selector_parse_rest(const char *text, uint32_t peers, struct kith_rng *rng,
+                         const uint8_t *taken, uint8_t *chosen, char *error);
 
 /* The links of a statement between two groups: from each of the first to each
  * of the second, and where `both_ways` back. They are cut, say, from from_ns to

@@ -21,6 +21,8 @@
  * pairs, 128 MiB. A matrix takes as much memory, twice with quantiles. */
 #define KITH_REGIONS_MAX 4096u
 #define KITH_LATENCIES_BYTES_MAX (128u << 20)
+/* Statements of `classes`: one byte a peer says in which it is. */
+#define KITH_MACHINE_CLASSES_MAX 64u
 /* Scalars that travel with one model: push-sum's weight. Every idle peer holds
  * four times as many, 8 bytes each. */
 #define KITH_SCALARS_MAX 1u

@@ -47,7 +47,8 @@ KITH_BEGIN_DECLS
     X(LIE)                                                                     \
     X(SKETCH)                                                                  \
     X(TEST_PART)                                                               \
-    X(HOST)
+    X(HOST)                                                                    \
+    X(SPEED)
 
 enum kith_stream {
 #define KITH_X(name) KITH_STREAM_##name,

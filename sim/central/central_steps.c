@@ -27,8 +27,7 @@ kith_ns sim_central_latency(struct sim_central *run, uint32_t from, uint32_t to,
 {
     KITH_ASSERT(from < run->node_count && to < run->node_count);
     struct kith_link_flow *flow = &run->nodes[from].flow;
-    kith_latencies_apply(&run->experiment->network.latencies, from, to,
-                         &flow->terms);
+    kith_experiment_link(run->experiment, from, to, &flow->terms);
     const kith_ns left_ns =
         kith_ns_add(at_ns, kith_line_time(bytes, flow->terms.rate_bits));
     flow->left_ns = flow->window_ns = 0;
@@ -148,8 +147,7 @@ void sim_central_send(struct sim_central *run,
                             sim_central_latency(run, message->from, message->to,
                                                 at_ns, message->bytes));
     }
-    const bool takes_time =
-        packet->bytes > 0 && run->experiment->network.link.rate_bits > 0;
+    const bool takes_time = packet->bytes > 0 && sim_network_has_lines(world);
     sim_schedule(world, message->from, message->to, at_ns,
                  takes_time ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER, index);
 }

@@ -97,7 +97,8 @@ static void match(struct sim_central *run, uint32_t from, uint32_t to)
     first_ns = first_ns > receiver->ready_ns ? first_ns : receiver->ready_ns;
     const kith_ns last_ns = kith_ns_add(
         first_ns,
-        kith_line_time(bytes, run->experiment->network.link.rate_bits));
+        kith_line_time(bytes, kith_class_rate(&run->experiment->network.classes,
+                                              from, to)));
     const kith_ns free_ns = last_ns - latency_ns;
     KITH_ASSERT(last_ns >= now_ns && free_ns <= last_ns);
     KITH_ASSERT(first_ns - latency_ns >= run->nodes[from].out_ns);

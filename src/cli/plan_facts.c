@@ -70,9 +70,7 @@ static void take_pattern(const struct kith_node_config *config,
     const struct kith_experiment *experiment = facts->experiment;
     const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
     struct kith_plan_exchange *exchange = &facts->exchange;
-    const double trip_s =
-        2 * kith_latencies_mean(&experiment->network.latencies,
-                                experiment->peers, &experiment->network.link);
+    const double trip_s = 2 * kith_experiment_mean_latency(experiment);
     facts->chance =
         experiment->gossip.chance > 0 ? experiment->gossip.chance : 1;
     facts->is_exclusive =
@@ -193,20 +191,29 @@ static void take_codec(struct plan_facts *facts)
 static void take_network(struct plan_facts *facts)
 {
     const struct kith_experiment *experiment = facts->experiment;
-    double rate = (double)experiment->network.link.rate_bits / 8;
-    facts->rate_from = "network.rate of the file";
-    if (rate <= 0) {
-        rate = KITH_PLAN_BYTES_MAX;
+    const struct kith_class *usual = &experiment->network.classes.usual;
+    const double up = (double)usual->up_bits / 8;
+    const double down = (double)usual->down_bits / 8;
+    facts->rate_from = up > down || up < down
+                           ? "network.up and network.down of the file"
+                           : "network.rate of the file";
+    if (up <= 0 && down <= 0) {
         facts->rate_from = "not given: no limit";
         kith_cli_plan_note(facts, "network.rate is not given: bytes take no "
                                   "time on a link; --set network.rate=1Gbit");
     }
-    if (experiment->network.link.latency_ns == 0 &&
-        experiment->network.latencies.regions == 0)
+    if (experiment->network.classes.count > 0 ||
+        experiment->compute.speeds.kind != KITH_SPEEDS_EQUAL)
+        kith_cli_plan_note(facts,
+                           "classes, compute.speeds: lines and steps are those "
+                           "of a peer in no class, at compute.step; peers that "
+                           "wait do so for the slowest");
+    if (kith_experiment_mean_latency(experiment) <= 0)
         kith_cli_plan_note(facts,
                            "network.latency is not given: 0; --set "
                            "network.latency=1ms, half of what ping says");
-    facts->exchange.up = facts->exchange.down = rate;
+    facts->exchange.up = up > 0 ? up : KITH_PLAN_BYTES_MAX;
+    facts->exchange.down = down > 0 ? down : KITH_PLAN_BYTES_MAX;
 }
 
 static int check_machine(const struct cli_arguments *arguments,

@@ -154,6 +154,11 @@ static void show_method(const void *object, char *text)
                        kith_central_methods[central->method].name);
 }
 
+static enum kith_err parse_speeds(const char *text, void *field)
+{
+    return kith_speeds_parse(text, field);
+}
+
 /* false: fixed. */
 static enum kith_err parse_spread(const char *text, void *field)
 {
@@ -165,6 +170,10 @@ static enum kith_err parse_spread(const char *text, void *field)
 #define AT(field) .offset = offsetof(struct kith_experiment, field)
 #define TEXT_AT(field)                                                         \
     AT(field), .size = sizeof(((struct kith_experiment *)0)->field)
+
+#define RATES                                                                  \
+    "unlimited, or a rate from 1kbit to 1000Tbit per second with its unit "    \
+    "(10Gbit, 5MB)"
 
 /* In float32 more is 1: an average that forgets nothing and takes nothing in.
  */
@@ -474,10 +483,14 @@ const struct key kith_experiment_keys[] = {
      .show = show_coordinates,
      .help = "file of hosts' coordinates, lines \"ID X Y h HEIGHT\" in ms, in "
              "place of a matrix"},
-    {"network.rate", KEY_RATE, KEY_LOCAL, AT(network.link.rate_bits),
-     .allowed = "unlimited, or a rate from 1kbit to 1000Tbit per second with "
-                "its unit (10Gbit, 5MB)",
-     .initial = "unlimited", .help = "of each peer, in each direction"},
+    {"network.rate", KEY_RATE, KEY_LOCAL, AT(network.rate_bits),
+     .allowed = RATES, .initial = "unlimited",
+     .help = "of each peer, in each direction"},
+    {"network.up", KEY_RATE, KEY_LOCAL, AT(network.up_bits), .allowed = RATES,
+     .help = "of what each peer sends, where not network.rate"},
+    {"network.down", KEY_RATE, KEY_LOCAL, AT(network.down_bits),
+     .allowed = RATES,
+     .help = "of what comes to each peer, where not network.rate"},
     CHOICE("network.sharing", KEY_LOCAL, sharing, "queue",
            "simulator: messages take a line one after another, or share it at "
            "max-min fair rates"),
@@ -506,10 +519,18 @@ const struct key kith_experiment_keys[] = {
     BOUNDED("compute.merge", KEY_TIME, KEY_LOCAL, compute.merge_ns, 0, 3600,
             "0s", "sim: cost of a snapshot or merge"),
     {"compute.spread", KEY_PARSED, KEY_LOCAL, AT(compute.exponential),
-     .parse = parse_spread, .allowed = "fixed or exponential",
+     .parse = parse_spread,
+     .allowed = "fixed or exponential; for speeds of peers: compute.speeds",
      .initial = "fixed",
      .help = "sim: every step takes compute.step, or draws an exponential with "
              "that mean"},
+    {"compute.speeds", KEY_PARSED, KEY_LOCAL, AT(compute.speeds),
+     .parse = parse_speeds,
+     .allowed = "equal, lognormal(S) with S from 1e-6 to 3, or pareto(A) with "
+                "A from 0.5 to 100",
+     .initial = "equal",
+     .help = "of peers: compute.step times e^(S z), z normal, or u^(-1/A), u "
+             "uniform; one draw a peer"},
     CHOICE("compute.products", KEY_LOCAL, products, "own",
            "backend cpu: who multiplies matrices; see --calibrate"),
     BOUNDED("compute.threads", KEY_U32, KEY_LOCAL, compute.threads, 0, 64, "0",
@@ -568,6 +589,11 @@ const struct key kith_experiment_keys[] = {
     BOUNDED("target_loss", KEY_NUMBER, KEY_ABOVE | KEY_LOCAL, target_loss, 0,
             1e9, NULL,
             "comparisons tell when the averaged model's test loss reached it"),
+    {"classes", KEY_CUSTOM, KEY_LOCAL,
+     .allowed = "a list such as [{peers: 30%, speed: 0.5, up: 10Mbit, down: "
+                "50Mbit, latency: 20ms}]",
+     .help = "peers with lines, latency or a speed of their own; what is not "
+             "named is as in the whole"},
     {"faults", KEY_CUSTOM, KEY_LOCAL,
      .allowed = "a list such as [{at: 2s, crash: \"n(1)\", restart: 3s}]",
      .help = "see kith list faults"},

@@ -44,6 +44,9 @@ void kith_experiment_key_path(enum kith_reader reader, unsigned i,
 KITH_MUST_CHECK enum kith_err
 kith_experiment_refuse_unread(const struct tree *tree, enum kith_reader reader,
                               const char *name, unsigned mask);
+/* class_statements.c: `network.up` and `down`, `classes:`, `compute.speeds`,
+ * after latencies. */
+KITH_MUST_CHECK experiment_reader kith_experiment_read_classes;
 /* latency_files.c: `network.matrix` and `network.coordinates`. */
 KITH_MUST_CHECK experiment_reader kith_experiment_read_latencies;
 /* coefficients.c: what the algorithm reads. */

@@ -3,6 +3,8 @@ libkith_experiment_a_CFLAGS = $(GNU11)
 libkith_experiment_a_SOURCES = \
   src/experiment/central_rules.c \
   src/experiment/choices.c \
+  src/experiment/class_statements.c \
+  src/experiment/classes.c \
   src/experiment/coefficients.c \
   src/experiment/combination_rules.c \
   src/experiment/data_rules.c \

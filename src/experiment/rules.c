@@ -274,7 +274,7 @@ static double slowest(const struct kith_experiment *experiment)
         if (experiment->atoms[i].fault->effect == KITH_EFFECT_SLOW &&
             experiment->atoms[i].factor > factor)
             factor = experiment->atoms[i].factor;
-    return factor;
+    return factor * experiment->network.classes.pace_most;
 }
 
 bool kith_experiment_outlasts_time(const struct kith_experiment *experiment,
@@ -306,8 +306,8 @@ static kith_ns predicted_end(const struct kith_experiment *experiment,
         steps < UINT64_MAX) {
         double step = (double)experiment->compute.step_ns * slowest(experiment);
         /* A round adds its messages, there and back, to a step. */
-        const struct kith_link_terms link = kith_latencies_slowest(
-            &experiment->network.latencies, &experiment->network.link);
+        const struct kith_link_terms link =
+            kith_experiment_slowest_link(experiment);
         if (experiment->gossip.algorithm->wait == KITH_WAIT_ROUND)
             step += 4 * ((double)link.latency_ns + 10 * (double)link.jitter_ns);
         end = step * (double)steps;

@@ -254,7 +254,8 @@ static void run(struct lab *lab)
 static kith_ns last_rounds(const struct lab *lab)
 {
     const struct kith_node_config *config = &lab->live.config;
-    const double bits_per_s = (double)lab->experiment.network.link.rate_bits;
+    const double bits_per_s =
+        (double)kith_classes_rate_least(&lab->experiment.network.classes);
     if (config->algorithm == NULL || bits_per_s == 0)
         return 0; /* it never began; it takes no time */
     const double bits = 8.0 * config->phases * kith_node_edges(config, 0) *

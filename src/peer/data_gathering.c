@@ -374,7 +374,7 @@ static enum kith_err open_transport(struct gathering *gathering)
                   .rank = options->self},
         .limits = options->limits,
         .usual = experiment->network.link,
-        .latencies = &experiment->network.latencies,
+        .experiment = experiment,
         .backend = experiment->backend,
         .congestion = options->congestion,
         .store = gathering->store,

@@ -95,6 +95,29 @@ enum kith_err kith_socket_init(struct kith_socket *socket, struct kith_net *net,
     return KITH_OK;
 }
 
+/* Of the other end's line out; 0: no limit. */
+static uint64_t sent_bits(const struct kith_socket *socket)
+{
+    const struct kith_net *net = socket->net;
+    return net->classes == NULL
+               ? net->usual.rate_bits
+               : kith_class_of(net->classes, socket->flow->to)->up_bits;
+}
+
+/* What is read is there at once, and only what comes after it later: where the
+ * line in is the slower one a read takes a millisecond of it, or a packet. */
+static size_t read_most(const struct kith_socket *socket, size_t size)
+{
+    const uint64_t in_bits = socket->net->in_bits;
+    const uint64_t out_bits = sent_bits(socket);
+    if (in_bits == 0 || (out_bits > 0 && out_bits <= in_bits))
+        return size;
+    const uint64_t most = in_bits / 8000;
+    if (most < KITH_PACKET_BYTES)
+        return size < KITH_PACKET_BYTES ? size : KITH_PACKET_BYTES;
+    return most < size ? (size_t)most : size;
+}
+
 /* The owner knows where bytes go; a size of 0 makes libuv report UV_ENOBUFS,
  * which closes the link. */
 static void socket_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
@@ -105,7 +128,7 @@ static void socket_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     uint8_t *bytes = NULL;
     size_t size = 0;
     socket->alloc(socket, &bytes, &size);
-    *buf = uv_buf_init((char *)bytes, (unsigned)size);
+    *buf = uv_buf_init((char *)bytes, (unsigned)read_most(socket, size));
 }
 
 /* Reading stops and the kernel's receive window fills: the sender slows down
@@ -121,20 +144,19 @@ void kith_socket_throttle(struct kith_socket *socket, kith_ns until_ns)
     net_schedule(socket->net);
 }
 
-/* The line in is as fast as the line out: after `size` bytes it is busy. What
- * comes was held back until its last bit had left, up to a burst of it, and the
- * line took it in meanwhile (cut-through, as in the simulator): bytes are taken
- * from a burst's time ago on. Counted from now on, each message of an idle path
+/* After `size` bytes the line in is busy. What comes was held back until its
+ * last bit had left its sender's line, up to a burst of it, and the line in
+ * took it in meanwhile (cut-through, as in the simulator): bytes are taken from
+ * a burst's time ago on. Counted from now on, each message of an idle path
  * would be a burst late: 168 ms at 50 Mbit/s. */
 static void socket_shape(struct kith_socket *socket, size_t size)
 {
     struct kith_net *net = socket->net;
-    if (net->usual.rate_bits == 0)
+    if (net->in_bits == 0)
         return;
     const kith_ns now = (kith_ns)uv_hrtime();
-    const kith_ns held = kith_line_time(net->large_bytes, net->usual.rate_bits);
-    (void)kith_line_take(&net->in_free_ns, net->usual.rate_bits, now - held,
-                         size);
+    const kith_ns held = kith_line_time(net->large_bytes, sent_bits(socket));
+    (void)kith_line_take(&net->in_free_ns, net->in_bits, now - held, size);
     const kith_ns until = net->in_free_ns;
     /* Shorter rests than a tenth of a millisecond cost more than they shape. */
     if (until - now >= KITH_MS / 10)
@@ -376,6 +398,7 @@ enum kith_err kith_net_init(struct kith_net *net, uv_loop_t *loop,
     if (net->read_buffer == NULL)
         return KITH_ENOMEM;
     net->usual = *usual;
+    net->in_bits = usual->rate_bits;
     kith_link_flow_init(&net->strangers, usual, 0, KITH_NOBODY, KITH_NOBODY);
     const enum kith_err err =
         kith_timer_init(&net->release_timer, loop, net_release, net);
@@ -385,6 +408,16 @@ enum kith_err kith_net_init(struct kith_net *net, uv_loop_t *loop,
     }
     kith_account_start(&net->account, KITH_ACCOUNT_OTHER);
     return KITH_OK;
+}
+
+void kith_net_take_lines(struct kith_net *net,
+                         const struct kith_classes *classes, kith_id self)
+{
+    const struct kith_class *own = kith_class_of(classes, self);
+    KITH_ASSERT(net->out_free_ns == 0 && net->in_free_ns == 0);
+    net->classes = classes;
+    net->usual.rate_bits = net->strangers.terms.rate_bits = own->up_bits;
+    net->in_bits = own->down_bits;
 }
 
 /* Closing is asynchronous: memory goes in kith_net_free. */

@@ -15,6 +15,7 @@
 
 #include "account.h"
 #include "timer.h"
+#include "kith/classes.h"
 #include "kith/err.h"
 #include "kith/link_law.h"
 
@@ -42,8 +43,10 @@ struct kith_chunk {
 struct kith_net {
     uv_loop_t *loop;
     struct kith_account account;
-    struct kith_link_terms usual;    /* of the network, but for faults */
-    kith_ns out_free_ns, in_free_ns; /* this peer's line */
+    struct kith_link_terms usual;       /* of the network, but for faults */
+    kith_ns out_free_ns, in_free_ns;    /* this peer's lines */
+    uint64_t in_bits;                   /* of its line in; out: `usual` */
+    const struct kith_classes *classes; /* of senders; NULL: all are alike */
     struct kith_link_flow strangers; /* of sockets whose member is unknown: no
                                         later than any member's */
     struct kith_timer release_timer; /* the next release of any delay queue */
@@ -63,6 +66,9 @@ KITH_MUST_CHECK enum kith_err kith_net_init(struct kith_net *net,
                                             uv_loop_t *loop,
                                             const struct kith_link_terms *usual,
                                             size_t large_bytes);
+/* The lines of peer `self`, which are its own; classes outlive the net. */
+void kith_net_take_lines(struct kith_net *net,
+                         const struct kith_classes *classes, kith_id self);
 /* Stops what the loop watches; then, the loop having run dry, frees. */
 void kith_net_stop(struct kith_net *net);
 void kith_net_free(struct kith_net *net);

@@ -264,8 +264,8 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
         transport->members[i].rank = i;
         transport->members[i].tokens.tokens = options->limits.handshake_burst;
         struct kith_link_terms terms = options->usual;
-        if (options->latencies != NULL)
-            kith_latencies_apply(options->latencies, options->self, i, &terms);
+        if (options->experiment != NULL)
+            kith_experiment_link(options->experiment, options->self, i, &terms);
         kith_link_flow_init(&transport->members[i].flow, &terms, options->seed,
                             options->self, i);
     }
@@ -287,6 +287,10 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
                                     options->cores > 0 ? options->cores : 1);
     if (err != KITH_OK)
         goto no_threads;
+    if (options->experiment != NULL)
+        kith_net_take_lines(&transport->net,
+                            &options->experiment->network.classes,
+                            options->self);
     transport->net.congestion = options->congestion;
     uv_idle_init(loop, &transport->notify);
     uv_timer_init(loop, &transport->tick);

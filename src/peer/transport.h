@@ -28,9 +28,9 @@
 #include "hand_over.h"
 #include "kith/backend.h"
 #include "kith/channel_use.h"
+#include "kith/experiment.h"
 #include "kith/message.h"
 #include "kith/peer.h"
-#include "kith/latencies.h"
 #include "kith/session.h"
 #include "kith/work.h"
 #include "kith/worker.h"
@@ -209,8 +209,9 @@ struct kith_transport_options {
     const struct kith_aead *aead;
     struct kith_hello hello;
     struct kith_peer_limits limits;
-    struct kith_link_terms usual;           /* of every link, but for faults */
-    const struct kith_latencies *latencies; /* by place; NULL: alike */
+    struct kith_link_terms usual; /* of every link, but for faults */
+    /* Whose links and lines differ; NULL: all are as usual. */
+    const struct kith_experiment *experiment;
     const struct kith_backend *backend;
     size_t payload_bytes, model_bytes; /* of an exchange's message; a pull's */
     size_t slice_bytes; /* of a round that is not whole; 0: all are */

@@ -174,7 +174,7 @@ static void open_transport(struct victim *victim)
         .aead = &kith_aead_sodium,
         .limits = victim->options.limits,
         .usual = experiment->network.link,
-        .latencies = &experiment->network.latencies,
+        .experiment = experiment,
         .backend = experiment->backend,
         .payload_bytes = kith_worker_payload(driver->worker),
         .model_bytes = kith_worker_bytes(driver->worker),

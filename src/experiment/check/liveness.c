@@ -281,8 +281,8 @@ enum kith_err kith_liveness_open(const struct kith_node_config *config,
         return KITH_ENOMEM;
     made->config = config;
     made->peers = config->topology->peers;
-    const struct kith_link_terms link = kith_latencies_slowest(
-        &experiment->network.latencies, &experiment->network.link);
+    const struct kith_link_terms link =
+        kith_experiment_slowest_link(experiment);
     made->patience = link.loss > 0 ? LOSS_PATIENCE : 1;
     made->settle_ns =
         SETTLE_NS + SETTLE_TRIPS * (link.latency_ns + 3 * link.jitter_ns);
@@ -290,8 +290,10 @@ enum kith_err kith_liveness_open(const struct kith_node_config *config,
         made->settle_ns *= made->patience;
     else
         made->settle_ns += kith_link_stall(&link, RARE);
-    made->standstill_ns =
-        STANDSTILL_NS + STANDSTILL_STEPS * experiment->compute.step_ns;
+    made->standstill_ns = kith_ns_add(
+        STANDSTILL_NS,
+        kith_ns_from(STANDSTILL_STEPS * (double)experiment->compute.step_ns *
+                     experiment->network.classes.pace_most));
     const enum kith_err err = fill_in(made);
     if (err != KITH_OK) {
         kith_liveness_close(made);

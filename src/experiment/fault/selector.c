@@ -1,8 +1,10 @@
 /* selector := term { "-" term }
- * term     := "all" | "peer(" A [".." B] ")" | "frac(" P ")" | "n(" K ")"
+ * term     := "all" | "peer(" A [".." B] ")" | "frac(" P ")" | P "%"
+ *           | "n(" K ")"
  *
- * frac and n draw without replacement from all peers (selection sampling: peer
- * i is taken with probability wanted / left). Knuth, TAOCP 2, 3.4.2, alg. S. */
+ * frac, P% and n draw without replacement from all peers (selection sampling:
+ * peer i is taken with probability wanted / left). Knuth, TAOCP 2, 3.4.2, alg.
+ * S. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,18 +16,20 @@ struct selection {
     const char *text; /* whole, for messages */
     uint32_t peers;
     struct kith_rng *rng;
-    uint8_t *chosen; /* (peers) */
-    bool remove;     /* this term is taken out */
+    const uint8_t *taken; /* (peers) or NULL */
+    uint8_t *chosen;      /* (peers) */
+    bool remove;          /* this term is taken out */
     char *error;
 };
 
 static enum kith_err refuse(const struct selection *selection)
 {
-    snprintf(selection->error, KITH_FAULT_ERROR_BYTES,
-             "found \"%.100s\"; allowed: all, peer(A), peer(A..B) with peers "
-             "0 to %u, frac(P) with P from 0 to 1, n(K) with K up to %u, "
-             "SELECTOR - SELECTOR",
-             selection->text, selection->peers - 1, selection->peers);
+    snprintf(
+        selection->error, KITH_FAULT_ERROR_BYTES,
+        "found \"%.100s\"; allowed: all, peer(A), peer(A..B) with peers "
+        "0 to %u, frac(P) with P from 0 to 1 or P%% as in 30%%, n(K) with K up "
+        "to %u, SELECTOR - SELECTOR",
+        selection->text, selection->peers - 1, selection->peers);
     return KITH_EPARSE;
 }
 
@@ -34,13 +38,30 @@ static void mark(struct selection *selection, uint32_t peer)
     selection->chosen[peer] = !selection->remove;
 }
 
-static void draw(struct selection *selection, uint32_t wanted)
+static bool is_free(const struct selection *selection, uint32_t peer)
 {
+    return selection->taken == NULL || !selection->taken[peer];
+}
+
+static enum kith_err draw(struct selection *selection, uint32_t wanted)
+{
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < selection->peers; i++)
+        left += is_free(selection, i);
+    if (wanted > left) {
+        snprintf(selection->error, KITH_FAULT_ERROR_BYTES,
+                 "found \"%.100s\", which is %u peers; allowed: up to %u, for "
+                 "the others are in a class already",
+                 selection->text, wanted, left);
+        return KITH_EINVAL;
+    }
     for (uint32_t i = 0; i < selection->peers && wanted > 0; i++)
-        if (kith_rng_below(selection->rng, selection->peers - i) < wanted) {
+        if (is_free(selection, i) &&
+            kith_rng_below(selection->rng, left--) < wanted) {
             mark(selection, i);
             wanted--;
         }
+    return KITH_OK;
 }
 
 /* text is what stands between the brackets. */
@@ -57,24 +78,35 @@ static enum kith_err term_peer(struct selection *selection, char *text)
         return refuse(selection);
     if (last < first || last >= selection->peers)
         return refuse(selection);
-    for (uint64_t i = first; i <= last; i++)
+    for (uint64_t i = first; i <= last; i++) {
+        if (!is_free(selection, (uint32_t)i) && !selection->remove) {
+            snprintf(selection->error, KITH_FAULT_ERROR_BYTES,
+                     "found peer %u, which is in a class already; allowed: "
+                     "each in one",
+                     (uint32_t)i);
+            return KITH_EINVAL;
+        }
         mark(selection, (uint32_t)i);
+    }
     return KITH_OK;
 }
 
-static enum kith_err term_draw(struct selection *selection, const char *text,
-                               bool share)
+/* whole: what stands for all of them, 1 or 100. */
+static enum kith_err term_share(struct selection *selection, const char *text,
+                                double whole)
 {
     double p;
-    uint64_t k;
-    if (share) {
-        if (kith_text_double(text, &p) != KITH_OK || !(p >= 0 && p <= 1))
-            return refuse(selection);
-        k = (uint64_t)floor(p * selection->peers + 0.5);
-    } else if (kith_text_u64(text, &k) != KITH_OK || k > selection->peers)
+    if (kith_text_double(text, &p) != KITH_OK || !(p >= 0 && p <= whole))
         return refuse(selection);
-    draw(selection, (uint32_t)k);
-    return KITH_OK;
+    return draw(selection, (uint32_t)floor(p / whole * selection->peers + 0.5));
+}
+
+static enum kith_err term_count(struct selection *selection, const char *text)
+{
+    uint64_t k;
+    if (kith_text_u64(text, &k) != KITH_OK || k > selection->peers)
+        return refuse(selection);
+    return draw(selection, (uint32_t)k);
 }
 
 static enum kith_err term(struct selection *selection, char *text)
@@ -82,18 +114,22 @@ static enum kith_err term(struct selection *selection, char *text)
     const size_t length = strlen(text);
     if (strcmp(text, "all") == 0) {
         for (uint32_t i = 0; i < selection->peers; i++)
-            mark(selection, i);
+            if (is_free(selection, i))
+                mark(selection, i);
         return KITH_OK;
     }
-    if (length < 2 || text[length - 1] != ')')
+    if (length < 2 || (text[length - 1] != ')' && text[length - 1] != '%'))
         return refuse(selection);
+    const bool is_percent = text[length - 1] == '%';
     text[length - 1] = '\0';
+    if (is_percent)
+        return term_share(selection, text, 100);
     if (strncmp(text, "peer(", 5) == 0)
         return term_peer(selection, text + 5);
     if (strncmp(text, "frac(", 5) == 0)
-        return term_draw(selection, text + 5, true);
+        return term_share(selection, text + 5, 1);
     if (strncmp(text, "n(", 2) == 0)
-        return term_draw(selection, text + 2, false);
+        return term_count(selection, text + 2);
     return refuse(selection);
 }
 
@@ -114,9 +150,18 @@ enum kith_err kith_selector_parse(const char *text, uint32_t peers,
                                   struct kith_rng *rng, uint8_t *chosen,
                                   char *error)
 {
+    return kith_selector_parse_rest(text, peers, rng, NULL, chosen, error);
+}
+
+enum kith_err kith_selector_parse_rest(const char *text, uint32_t peers,
+                                       struct kith_rng *rng,
+                                       const uint8_t *taken, uint8_t *chosen,
+                                       char *error)
+{
     struct selection selection = {.text = text,
                                   .peers = peers,
                                   .rng = rng,
+                                  .taken = taken,
                                   .chosen = chosen,
                                   .error = error};
     memset(chosen, 0, peers);
