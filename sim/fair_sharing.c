@@ -29,6 +29,16 @@ struct sim_sharing {
     kith_ns due_ns; /* of the event that is not stale */
 };
 
+/* Behind those of machines: with zone_rate from each zone to each, by the first
+ * one's number; else each zone's out and in. */
+static uint32_t count_zone_lines(const struct kith_zones *zones)
+{
+    KITH_ASSERT(zones->rate_bits == 0 || zones->uplink_bits == 0);
+    if (zones->rate_bits > 0)
+        return zones->count * zones->count;
+    return zones->uplink_bits > 0 ? 2 * zones->count : 0;
+}
+
 /* A line without a limit has no capacity, and is on no path. */
 static void set_rate(struct sim_sharing *sharing, uint32_t line,
                      uint64_t rate_bits)
@@ -43,7 +53,8 @@ enum kith_err sim_sharing_open(struct sim_world *world)
 {
     const struct kith_experiment *experiment = world->experiment;
     const struct kith_classes *classes = &experiment->network.classes;
-    if (kith_classes_rate_least(classes) == 0 ||
+    const uint32_t zone_lines = count_zone_lines(&experiment->network.zones);
+    if ((kith_classes_rate_least(classes) == 0 && zone_lines == 0) ||
         experiment->network.sharing != KITH_SHARING_FAIR)
         return KITH_OK;
     struct sim_sharing *sharing = sim_alloc(world, 1, sizeof *sharing);
@@ -52,11 +63,17 @@ enum kith_err sim_sharing_open(struct sim_world *world)
     world->sharing = sharing;
     sharing->due_ns = KITH_NEVER;
     const uint32_t lines = 2 * world->machine_count;
-    const enum kith_err err = sim_flows_open(&sharing->flows, lines);
+    const enum kith_err err =
+        sim_flows_open(&sharing->flows, lines + zone_lines);
     for (uint32_t line = 0; err == KITH_OK && line < lines; line++) {
         const struct kith_class *of = kith_class_of(classes, line / 2);
         set_rate(sharing, line, line % 2 == 0 ? of->up_bits : of->down_bits);
     }
+    for (uint32_t line = 0; err == KITH_OK && line < zone_lines; line++)
+        set_rate(sharing, lines + line,
+                 experiment->network.zones.rate_bits > 0
+                     ? experiment->network.zones.rate_bits
+                     : experiment->network.zones.uplink_bits);
     return err;
 }
 
@@ -134,18 +151,42 @@ static void expect(struct sim_world *world, kith_ns at_ns)
     }
 }
 
+/* path <- those between two zones; returns how many. */
+static unsigned zone_path(const struct sim_world *world,
+                          const struct sim_packet *packet, uint32_t *path)
+{
+    const struct kith_zones *zones = &world->experiment->network.zones;
+    const uint32_t begins = 2 * world->machine_count;
+    const uint32_t from = kith_zone_of(zones, packet->from);
+    const uint32_t to = kith_zone_of(zones, packet->to);
+    if (from == to || (zones->rate_bits == 0 && zones->uplink_bits == 0))
+        return 0;
+    KITH_DEBUG_ASSERT(from < zones->count && to < zones->count);
+    if (zones->rate_bits > 0) {
+        path[0] = begins + from * zones->count + to;
+        return 1;
+    }
+    path[0] = begins + 2 * from;
+    path[1] = begins + 2 * to + 1;
+    return 2;
+}
+
 /* path <- the lines that limit it; returns how many. */
 static unsigned path_of(const struct sim_world *world,
                         const struct sim_packet *packet,
                         uint32_t path[SIM_PATH_LINKS])
 {
-    const uint32_t lines[] = {2 * packet->from, 2 * packet->to + 1};
+    const struct sim_rate_link *links = world->sharing->flows.rates.links;
+    const uint32_t out = 2 * packet->from, in = 2 * packet->to + 1;
     unsigned count = 0;
     KITH_ASSERT(packet->from < world->machine_count);
     KITH_ASSERT(packet->to < world->machine_count);
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
-        if (world->sharing->flows.rates.links[lines[i]].capacity > 0)
-            path[count++] = lines[i];
+    if (links[out].capacity > 0)
+        path[count++] = out;
+    count += zone_path(world, packet, path + count);
+    if (links[in].capacity > 0)
+        path[count++] = in;
+    KITH_ASSERT(count <= SIM_PATH_LINKS);
     return count;
 }
 

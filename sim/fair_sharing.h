@@ -1,11 +1,13 @@
 /* Messages that share the lines of their machines: `network.sharing: fair` of
  * the experiment. Owner: fair_sharing.c.
  *
- * A machine has a line out and a line in, each of network.rate. A connection
- * sends one message after another, as TCP does, so each direction of it is at
- * most one flow, over the sender's line out and the receiver's line in; all
- * flows go on at max-min fair rates (flows.h). A message is there a latency
- * after its last bit has left, or later where the law of links says so.
+ * A machine has a line out and a line in, of its own rates; between zones are
+ * lines that all share which cross them (kith/zones.h). A connection sends one
+ * message after another, as TCP does, so each direction of it is at most one
+ * flow, over the sender's line out, those between their zones and the
+ * receiver's line in; all flows go on at max-min fair rates (flows.h). A
+ * message is there a latency after its last bit has left, or later where the
+ * law of links says so.
  *
  *   cancelled   what has left by then is all that leaves of it
  *   reset       what the connection had to send is gone, at once

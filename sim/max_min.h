@@ -32,8 +32,9 @@
 
 #include "kith/err.h"
 
-/* An uplink, a link between zones, a downlink. */
-#define SIM_PATH_LINKS 3u
+/* An uplink, a zone's line out and another's in, a downlink; or in place of the
+ * zones' two one between them. */
+#define SIM_PATH_LINKS 4u
 /* Relative; ties that rounding has broken are ties. */
 #define SIM_RATE_TOLERANCE 1e-12
 

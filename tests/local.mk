@@ -217,7 +217,8 @@ UNIT = \
   tests/unit/test_worker_adopt \
   tests/unit/test_worker_device \
   tests/unit/test_worker_train \
-  tests/unit/test_wycheproof
+  tests/unit/test_wycheproof \
+  tests/unit/test_zones
 
 PROPERTY = \
   tests/property/test_central_choices \
@@ -255,6 +256,7 @@ INTEGRATION = \
   tests/integration/test_channel_use.sh \
   tests/integration/test_churn.sh \
   tests/integration/test_classes.sh \
+  tests/integration/test_zones.sh \
   tests/integration/test_cli_completion.sh \
   tests/integration/test_lab_ddp.sh \
   tests/integration/test_latencies.sh \
@@ -677,6 +679,7 @@ tests_unit_test_shares_SOURCES = tests/unit/test_shares.c $(SIMULATE)
 tests_unit_test_sim_faults_SOURCES = tests/unit/test_sim_faults.c $(SIMULATE)
 tests_unit_test_churn_SOURCES = tests/unit/test_churn.c $(SIMULATE)
 tests_unit_test_classes_SOURCES = tests/unit/test_classes.c $(TRACED)
+tests_unit_test_zones_SOURCES = tests/unit/test_zones.c $(TRACED)
 tests_unit_test_latencies_SOURCES = tests/unit/test_latencies.c $(TRACED)
 tests_unit_test_sim_flows_SOURCES = tests/unit/test_sim_flows.c $(TRACED)
 tests_unit_test_sim_hosts_SOURCES = tests/unit/test_sim_hosts.c $(TRACED)

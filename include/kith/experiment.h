@@ -26,6 +26,7 @@
 #include "kith/latencies.h"
 #include "kith/topology.h"
 #include "kith/types.h"
+#include "kith/zones.h"
 #include "kith/worker.h"
 
 enum kith_wire_mode { KITH_WIRE_SIZED, KITH_WIRE_FULL };
@@ -149,6 +150,7 @@ struct kith_experiment {
                                         and the rate of the whole's line out */
         uint64_t rate_bits, up_bits, down_bits; /* as given; 0: no limit */
         struct kith_classes classes; /* what peers have of their own */
+        struct kith_zones zones;     /* and share with all of a place */
         struct {                     /* files of network.matrix ...; or "" */
             char matrix[KITH_PATH_BYTES_MAX], matrix_p90[KITH_PATH_BYTES_MAX],
                 coordinates[KITH_PATH_BYTES_MAX];

@@ -21,6 +21,8 @@
  * pairs, 128 MiB. A matrix takes as much memory, twice with quantiles. */
 #define KITH_REGIONS_MAX 4096u
 #define KITH_LATENCIES_BYTES_MAX (128u << 20)
+/* Zones: each two have a line each way, of 40 bytes. */
+#define KITH_ZONES_MAX 256u
 /* Statements of `classes`: one byte a peer says in which it is. */
 #define KITH_MACHINE_CLASSES_MAX 64u
 /* Scalars that travel with one model: push-sum's weight. Every idle peer holds

@@ -494,6 +494,18 @@ const struct key kith_experiment_keys[] = {
     CHOICE("network.sharing", KEY_LOCAL, sharing, "queue",
            "simulator: messages take a line one after another, or share it at "
            "max-min fair rates"),
+    {"network.zones", KEY_CUSTOM, KEY_LOCAL,
+     .allowed = "how many, or the number of peers of each in a list such as "
+                "[10, 20]",
+     .help = "simulator: places by rank; with matrix or coordinates the "
+             "regions are the zones"},
+    {"network.zone_rate", KEY_RATE, KEY_LOCAL, AT(network.zones.rate_bits),
+     .allowed = RATES, .initial = "unlimited",
+     .help = "simulator, sharing fair: of a line from each zone to each other, "
+             "shared by all that crosses it"},
+    {"network.zone_uplink", KEY_RATE, KEY_LOCAL, AT(network.zones.uplink_bits),
+     .allowed = RATES, .initial = "unlimited",
+     .help = "in its place: of the one line out, and the one in, of each zone"},
     BOUNDED("network.loss", KEY_NUMBER, KEY_BELOW | KEY_LOCAL,
             network.link.loss, 0, 1, "0",
             "share of packets that need a retransmission"),

@@ -183,6 +183,7 @@ static enum kith_err read_experiment(const struct tree *tree, const char *text,
         read_run,
         kith_experiment_read_latencies,
         kith_experiment_read_classes,
+        kith_experiment_read_zones,
         kith_experiment_read_data,
         kith_experiment_read_train,
         kith_experiment_read_hosts,
@@ -280,5 +281,6 @@ void kith_experiment_close(struct kith_experiment *experiment)
     free(experiment->gossip.graph_memory);
     kith_latencies_close(&experiment->network.latencies);
     kith_classes_close(&experiment->network.classes);
+    kith_zones_close(&experiment->network.zones);
     memset(experiment, 0, sizeof *experiment);
 }

@@ -179,7 +179,9 @@ static void check_rates(const struct sim_rates *rates,
 static void draw_platform(struct kith_rng *rng, struct platform *platform,
                           struct sim_rates *rates)
 {
-    *platform = (struct platform){.links = 3 + kith_rng_below(rng, 10)};
+    *platform = (struct platform){
+        .links = SIM_PATH_LINKS +
+                 kith_rng_below(rng, LINKS_MAX + 1 - SIM_PATH_LINKS)};
     assert_int_equal(sim_rates_open(rates, platform->links), KITH_OK);
     const bool even = kith_rng_below(rng, 2);
     for (unsigned link = 0; link < platform->links; link++) {
