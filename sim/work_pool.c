@@ -470,6 +470,8 @@ void sim_work_start(struct sim_world *world, kith_id id,
     peer->work = cost_ns > 0 ? SIM_WORK_OUT : SIM_WORK_IMMEDIATE;
     if (cost_ns == 0)
         return;
+    if (world->hosts && world->work) /* about then */
+        put_waiting(world, id, sim_time(world) + cost_ns);
     if (world->hosts)
         start_on_host(world, id, work->kind == KITH_WORK_TRAIN, cost_ns);
     else
