@@ -105,7 +105,10 @@ kith_atoms_add_sides(struct kith_atoms *atoms, const struct kith_sides *sides,
     X(DOWN, "down")     /* mean time for which it is away */                   \
     X(SHAPE, "shape")   /* of those times' law, Weibull; without it: 1 */      \
     X(TRACE, "trace")   /* file of nodes added and removed */                  \
-    X(SPEED, "speed")   /* of the trace's time; without it: 1 */
+    X(SPEED, "speed")   /* of the trace's time; without it: 1 */               \
+    X(DIURNAL, "diurnal") /* a day, whose sine sessions follow */              \
+    X(PHASE, "phase")     /* how much later it begins, or zones */             \
+    X(SWING, "swing")     /* of its sine; without it: 1 */
 enum kith_fault_key {
 #define KITH_X(name, word) KITH_FAULT_KEY_##name,
     KITH_FAULT_KEYS(KITH_X)
@@ -124,7 +127,10 @@ struct kith_fault_statement {
     uint32_t models;        /* 0: not given */
     enum kith_lie_kind lie; /* NONE: not given */
     kith_ns up_ns, down_ns; /* 0: not given, as all below */
-    double shape, speed;
+    double shape, speed, swing;
+    kith_ns diurnal_ns, phase_ns;
+    bool phase_by_zone;              /* in place of phase_ns */
+    const struct kith_zones *zones;  /* of the peers */
     char trace[KITH_PATH_BYTES_MAX]; /* absolute */
 };
 #define KITH_FAULT_MODELS_MAX 1000000u

@@ -114,6 +114,34 @@ static enum kith_err read_models(struct reading *reading,
     return KITH_OK;
 }
 
+/* NULL: the key is no time. */
+static kith_ns *span_of(struct kith_fault_statement *statement,
+                        enum kith_fault_key key)
+{
+    return key == KITH_FAULT_KEY_UP        ? &statement->up_ns
+           : key == KITH_FAULT_KEY_DOWN    ? &statement->down_ns
+           : key == KITH_FAULT_KEY_DIURNAL ? &statement->diurnal_ns
+           : key == KITH_FAULT_KEY_PHASE   ? &statement->phase_ns
+                                           : NULL;
+}
+
+struct churn_number {
+    double *field, least, most;
+    const char *allowed;
+};
+static struct churn_number number_of(struct kith_fault_statement *statement,
+                                     enum kith_fault_key key)
+{
+    if (key == KITH_FAULT_KEY_SHAPE)
+        return (struct churn_number){&statement->shape, 0.1, 10,
+                                     "a number from 0.1 to 10"};
+    if (key == KITH_FAULT_KEY_SWING)
+        return (struct churn_number){&statement->swing, 1e-6, 1,
+                                     "a number above 0 to 1"};
+    return (struct churn_number){&statement->speed, 1e-6, 1e6,
+                                 "a number from 1e-6 to 1e6"};
+}
+
 /* Keys of churn: times, numbers and a path, all of one value. */
 static enum kith_err read_churn(struct reading *reading,
                                 const struct tree_item *item,
@@ -121,12 +149,14 @@ static enum kith_err read_churn(struct reading *reading,
 {
     struct kith_fault_statement *statement = &reading->statement;
     const char *const text = item->kind == TREE_SCALAR ? item->text : "";
-    const bool is_time = key == KITH_FAULT_KEY_UP || key == KITH_FAULT_KEY_DOWN;
     char found[TREE_SHOWN_BYTES];
-    kith_ns *const span =
-        key == KITH_FAULT_KEY_UP ? &statement->up_ns : &statement->down_ns;
-    double *const number =
-        key == KITH_FAULT_KEY_SHAPE ? &statement->shape : &statement->speed;
+    kith_ns *const span = span_of(statement, key);
+    const bool is_time = span != NULL;
+    const struct churn_number number = number_of(statement, key);
+    if (key == KITH_FAULT_KEY_PHASE && strcmp(text, "zones") == 0) {
+        statement->phase_by_zone = true;
+        return KITH_OK;
+    }
     if (key == KITH_FAULT_KEY_TRACE) {
         if (text[0] != '\0' &&
             kith_text_copy(statement->trace, sizeof statement->trace, text)) {
@@ -136,28 +166,26 @@ static enum kith_err read_churn(struct reading *reading,
                        ? kith_yaml_put(reading->tree, item, statement->trace)
                        : err;
         }
-    } else if (is_time
-                   ? kith_text_time(text, span) == KITH_OK &&
-                         *span >= KITH_US && *span <= 1000000 * KITH_S
-                   : kith_text_double(text, number) == KITH_OK &&
-                         *number >=
-                             (key == KITH_FAULT_KEY_SHAPE ? 0.1 : 1e-6) &&
-                         *number <= (key == KITH_FAULT_KEY_SHAPE ? 10 : 1e6))
+    } else if (is_time ? kith_text_time(text, span) == KITH_OK &&
+                             *span >= KITH_US && *span <= 1000000 * KITH_S
+                       : kith_text_double(text, number.field) == KITH_OK &&
+                             *number.field >= number.least &&
+                             *number.field <= number.most)
         return KITH_OK;
     return kith_yaml_fail(
         reading->tree, item, reading->where, KITH_EINVAL,
         "%s: found %s; allowed: %s", item->key, kith_yaml_show(item, found),
-        is_time                       ? "a mean time from 1us to 1000000s"
+        key == KITH_FAULT_KEY_PHASE   ? "a time from 1us to 1000000s, or zones"
+        : is_time                     ? "a mean time from 1us to 1000000s"
         : key == KITH_FAULT_KEY_TRACE ? "the path of a trace"
-        : key == KITH_FAULT_KEY_SHAPE ? "a number from 0.1 to 10"
-                                      : "a number from 1e-6 to 1e6");
+                                      : number.allowed);
 }
 
 static enum kith_err unknown_word(const struct reading *reading,
                                   const struct tree_item *item)
 {
     const char *names[NAMES_MAX] = {"at"};
-    char hint[96], allowed[256];
+    char hint[96], allowed[320];
     uint32_t count = 1;
     while (count <= KITH_FAULT_KEY_COUNT) {
         names[count] = words[count - 1];
@@ -386,6 +414,7 @@ static enum kith_err read_list(const struct tree *tree, const char *path,
                                       .index = is_slow ? UINT32_MAX : i,
                                       .peers = experiment->peers,
                                       .seed = experiment->seed,
+                                      .zones = &experiment->network.zones,
                                   }};
         snprintf(reading.where, sizeof reading.where, "%s[%u]", path, i);
         err = is_slow ? read_slow(&reading, item, atoms)

@@ -45,6 +45,7 @@ libkith_experiment_a_SOURCES = \
   src/experiment/fault/faults.def \
   src/experiment/fault/hostile.c \
   src/experiment/fault/huge.c \
+  src/experiment/fault/join.c \
   src/experiment/fault/partition.c \
   src/experiment/fault/pause.c \
   src/experiment/fault/selector.c \

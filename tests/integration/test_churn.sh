@@ -42,6 +42,28 @@ cmp "$scratch/virtual" "$scratch/real" || fail "other faults"
     cat "$scratch/virtual" >&2
 }
 
+# A storm and a day are the same in both worlds.
+printf '0,add,a\n' >"$scratch/nodes.csv"
+cat >"$scratch/day.yaml" <<'YAML'
+name: day
+seed: 1
+peers: 4
+stop: {time: 4s}
+model: {kind: consensus, dim: 1000}
+compute: {step: 20ms}
+gossip: {algorithm: adpsgd, topology: random}
+faults:
+  - {at: "uniform(500ms, 1s)", join: "peer(1)"}
+  - {at: 0s, for: 3s, churn: "peer(2..3)", up: 1s, down: 500ms, diurnal: 2s}
+YAML
+expect 0 sim "$scratch/day.yaml" --json --out "$scratch"
+happened >"$scratch/virtual"
+lab 0 "$scratch/day.yaml"
+happened >"$scratch/real"
+cmp "$scratch/virtual" "$scratch/real" || fail "another day"
+grep -q '^1|crash|0' "$scratch/virtual" || grep -q '^1.*crash' \
+    "$scratch/virtual" || fail "no storm: $(cat "$scratch/virtual")"
+
 # Later than any run can be: refused as what comes behind the end.
 for speed in 0.1 0.000001; do
     printf '0,add,a\n922337203685,remove,a\n' >"$scratch/nodes.csv"

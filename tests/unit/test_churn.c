@@ -157,6 +157,111 @@ static void test_drawn(void **state)
     check_law(", shape: 2", 2);
 }
 
+/* Of `peers`, those from `first` in steps of `stride` that are up at a time. */
+static double share_up(const struct kith_experiment *experiment, uint32_t peers,
+                       uint32_t first, uint32_t stride, kith_ns at_ns)
+{
+    static uint8_t down[PEERS];
+    uint32_t up = 0, count = 0;
+    memset(down, 0, sizeof down);
+    for (uint32_t i = 0; i < experiment->atom_count; i++)
+        if (experiment->atoms[i].at_ns <= at_ns)
+            down[experiment->atoms[i].peer] = experiment->atoms[i].begins;
+    for (uint32_t i = first; i < peers; i += stride, count++)
+        up += !down[i];
+    return (double)up / count;
+}
+
+/* With short sessions of one mean (1 + s) / 2 are up, s the day's sine; with
+ * others up (1 + s) / (up (1 + s) + down (1 - s)). Four standard errors and
+ * what a session of a 40th of a day lags behind. */
+static void test_diurnal(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words;
+        double up, swing, phase;
+    } cases[] = {
+        {"up: 1s, down: 1s", 1, 1, 0},
+        {"up: 1s, down: 1s, shape: 0.7", 1, 1, 0},
+        {"up: 2s, down: 1s, swing: 0.5", 2, 0.5, 0},
+        {"up: 1s, down: 1s, phase: 20s, swing: 0.8", 1, 0.8, 0.25},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        struct kith_experiment experiment;
+        char words[256];
+        (void)snprintf(words, sizeof words,
+                       " - {at: 0s, for: 99s, churn: all, diurnal: 80s, %s}\n",
+                       cases[k].words);
+        must_parse(PEERS, words, &experiment);
+        for (unsigned at = 0; at < 99; at += 10) {
+            const double s = cases[k].swing * sin(6.283185307179586 *
+                                                  (at / 80.0 - cases[k].phase));
+            const double wanted =
+                cases[k].up * (1 + s) / (cases[k].up * (1 + s) + 1 - s);
+            const double found =
+                share_up(&experiment, PEERS, 0, 1, (kith_ns)at * KITH_S);
+            const double error = sqrt(wanted * (1 - wanted) / PEERS);
+            if (fabs(found - wanted) > 4 * error + 0.06)
+                fail_msg("%s: at %u s %g are up, not %g", cases[k].words, at,
+                         found, wanted);
+        }
+        kith_experiment_close(&experiment);
+    }
+}
+
+/* Each zone's day begins so much later: of four, zone 1 is at its peak half a
+ * day after zone 3. */
+static void test_phases(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment;
+    char error[KITH_EXPERIMENT_ERROR_BYTES], yaml[2560];
+    (void)snprintf(yaml, sizeof yaml, "%snetwork: {zones: 4}\n",
+                   yaml_of(PEERS, " - {at: 0s, for: 99s, churn: all, diurnal: "
+                                  "80s, up: 1s, down: 1s, phase: zones}\n"));
+    if (kith_experiment_parse("churn.yaml", yaml, strlen(yaml), NULL, 0,
+                              &experiment, error) != KITH_OK)
+        fail_msg("%s", error);
+    for (unsigned zone = 0; zone < 4; zone++)
+        for (unsigned at = 10; at < 90; at += 20) {
+            const double s = sin(6.283185307179586 * (at / 80.0 - zone / 4.0));
+            const double found =
+                share_up(&experiment, (zone + 1) * PEERS / 4, zone * PEERS / 4,
+                         1, (kith_ns)at * KITH_S);
+            assert_true(fabs(found - (1 + s) / 2) < 0.15);
+        }
+    kith_experiment_close(&experiment);
+}
+
+/* A storm: absent from the beginning until their own time. */
+static void test_join(void **state)
+{
+    (void)state;
+    assert_atoms(3, " - {at: 3s, join: \"peer(1)\"}\n", "C1@0 R1@3");
+    assert_atoms(3, " - {at: 0s, join: all}\n", "");
+    assert_atoms(3,
+                 " - {at: 3s, join: \"peer(1)\"}\n"
+                 " - {at: 2s, crash: \"peer(1)\", restart: 2s}\n",
+                 "C1@0 R1@4");
+    struct kith_experiment experiment;
+    must_parse(PEERS, " - {at: \"uniform(10s, 11s)\", join: 30%}\n",
+               &experiment);
+    assert_int_equal(experiment.atom_count, 2 * 3 * PEERS / 10);
+    double sum = 0;
+    for (uint32_t i = 0; i < experiment.atom_count; i++) {
+        const struct kith_atom *atom = &experiment.atoms[i];
+        if (atom->begins)
+            assert_int_equal(atom->at_ns, 0);
+        else
+            assert_in_range(atom->at_ns, 10 * KITH_S, 11 * KITH_S);
+        sum += atom->begins ? 0 : (double)atom->at_ns / KITH_S;
+    }
+    /* The mean of 600: .29 / sqrt(600) is its error. */
+    assert_true(fabs(sum / (3.0 * PEERS / 10) - 10.5) < 0.05);
+    kith_experiment_close(&experiment);
+}
+
 /* A peer's times are its own: neither others nor other statements shift them.
  */
 static void test_own_stream(void **state)
@@ -189,7 +294,8 @@ static void test_run(void **state)
     char words[512];
     (void)snprintf(words, sizeof words,
                    "%s - {at: 10s, for: 80s, churn: \"all - peer(0)\", up: 9s, "
-                   "down: 2s, shape: 0.6}\n"
+                   "down: 2s, shape: 0.6, diurnal: 30s, swing: 0.5}\n"
+                   " - {at: \"uniform(5s, 6s)\", join: \"peer(9..11)\"}\n"
                    "assert: [\"always conserved\"]\n",
                    replay("\"all - peer(0)\", at: 1s"));
     uint64_t hash = 0;
@@ -234,6 +340,19 @@ static void test_wrong_words(void **state)
         {"all, trace: [a]", "trace: found a list"},
         {"all, trace: /nowhere/x", "/nowhere/x cannot be opened: No such"},
         {"all, trace: /, speed: 0", "speed: found \"0\""},
+        {"all, up: 1s, down: 1s, for: 3s, diurnal: 0s", "diurnal: found"},
+        {"all, up: 1s, down: 1s, for: 3s, phase: 1s",
+         "phase: found without diurnal"},
+        {"all, up: 1s, down: 1s, for: 3s, swing: 0.5",
+         "swing: found without diurnal"},
+        {"all, up: 1s, down: 1s, for: 3s, diurnal: 9s, swing: 1.1",
+         "swing: found \"1.1\"; allowed: a number above 0 to 1"},
+        {"all, up: 1s, down: 1s, for: 3s, diurnal: 9s, phase: here",
+         "phase: found \"here\"; allowed: a time from 1us to 1000000s, or "
+         "zones"},
+        {"all, up: 1s, down: 1s, for: 3s, diurnal: 9s, phase: zones",
+         "phase: found zones, of which there are none"},
+        {"all, trace: /nowhere/x, diurnal: 9s", "both drawn and replayed"},
         {"all, restart: 3s", "does not take \"restart\""},
         {"\"peer(9)\", up: 1s, down: 1s, for: 3s", "churn: "},
         {"all, for: 90s, up: 1us, down: 1us", "more than 1048576 timed events"},
@@ -245,6 +364,7 @@ static void test_wrong_words(void **state)
                        bad[i][0]);
         refused(words, bad[i][1]);
     }
+    refused(" - {at: 0s, join: all, for: 3s}\n", "does not take \"for\"");
     refused(" - {at: 0s, crash: all, up: 1s}\n", "does not take \"up\"");
     refused(" - {at: 0s, chrun: all}\n", "did you mean \"churn\"?");
 }
@@ -298,9 +418,11 @@ static int close_trace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trace),       cmocka_unit_test(test_drawn),
-        cmocka_unit_test(test_own_stream),  cmocka_unit_test(test_run),
-        cmocka_unit_test(test_wrong_words), cmocka_unit_test(test_wrong_traces),
+        cmocka_unit_test(test_trace),        cmocka_unit_test(test_drawn),
+        cmocka_unit_test(test_diurnal),      cmocka_unit_test(test_phases),
+        cmocka_unit_test(test_join),         cmocka_unit_test(test_own_stream),
+        cmocka_unit_test(test_run),          cmocka_unit_test(test_wrong_words),
+        cmocka_unit_test(test_wrong_traces),
     };
     return cmocka_run_group_tests(tests, open_trace, close_trace);
 }

@@ -4,6 +4,12 @@
  *   up, down   sessions and absences are drawn for each peer, Weibull of shape
  *              k and that mean: mean / Gamma(1 + 1/k) * Exp(1)^(1/k); k = 1,
  *              the default, is exponential. They begin up to `for` after `at`
+ *   diurnal    a day of T in which the time of sessions goes at 1 - s and that
+ *              of absences at 1 + s, s = swing * sin(2 pi (t / T - phase)): by
+ *              day peers come back sooner and stay longer. Where both are short
+ *              beside T a peer is up with up (1 + s) / (up (1 + s) + down
+ *              (1 - s)), with which it is at the beginning; (1 + s) / 2 where
+ *              both means are the same
  *   trace      lines "MS,add|remove,NODE", ascending, of instances that were
  *              given and taken. A node that is added takes the lowest free
  *              place; the c-th peer of the target is up while place c mod P has
@@ -77,35 +83,122 @@ static enum kith_err add_absence(const struct churn *churn, kith_id peer,
     return err;
 }
 
+/* ---- a day */
+
+#define TURN 6.283185307179586
+
+/* cos(2 pi x), by its series: the same bits everywhere, as kith/exp_log.h. */
+static double turn_cos(double x)
+{
+    x -= floor(x);
+    if (x > 0.5)
+        x = 1 - x;
+    const bool is_back = x > 0.25;
+    const double angle = TURN * (is_back ? 0.5 - x : x);
+    double sum = 1;
+    for (int i = 22; i > 0; i -= 2)
+        sum = 1 - sum * angle * angle / (i * (i - 1));
+    return is_back ? -sum : sum;
+}
+
+struct day {
+    double us, swing, phase; /* its length; 0: there is none */
+};
+
+static struct day day_of(const struct kith_fault_statement *statement,
+                         kith_id peer)
+{
+    struct day day = {(double)statement->diurnal_ns / KITH_US, statement->swing,
+                      0};
+    if (statement->diurnal_ns == 0)
+        return day;
+    KITH_ASSERT(day.swing > 0 && day.swing <= 1);
+    if (statement->phase_by_zone)
+        day.phase = (double)kith_zone_of(statement->zones, peer) /
+                    statement->zones->count;
+    else
+        day.phase = (double)statement->phase_ns / (double)statement->diurnal_ns;
+    return day;
+}
+
+/* The sine at a time. */
+static double day_at(const struct day *day, double us)
+{
+    return day->swing * turn_cos(us / day->us - day->phase - 0.25);
+}
+
+/* How long a span lasts that begins at from_us: where its own time, the
+ * integral of 1 - s or of 1 + s, has gone by. To a quarter of a microsecond, by
+ * halving: the integral is within swing * T / pi of the time itself. */
+static double day_span(const struct day *day, double from_us, double span_us,
+                       bool is_up)
+{
+    const double depth = (is_up ? 1 : -1) * day->swing * day->us / TURN;
+    const double begins = turn_cos(from_us / day->us - day->phase);
+    double low = 0, high = span_us + 2 * fabs(depth) + 1;
+    while (high - low > 0.25) {
+        const double middle = low + (high - low) / 2;
+        const double ends = turn_cos((from_us + middle) / day->us - day->phase);
+        if (middle <= low || middle >= high)
+            break; /* as near as these numbers are */
+        if (middle + depth * (ends - begins) < span_us)
+            low = middle;
+        else
+            high = middle;
+    }
+    return high;
+}
+
 /* ---- drawn */
 
+/* Of a session or an absence that begins then. */
 static kith_ns draw_span(const struct kith_fault_statement *statement,
-                         kith_ns mean_ns, struct kith_rng *rng)
+                         const struct day *day, kith_ns from_ns, bool is_up,
+                         struct kith_rng *rng)
 {
+    const kith_ns mean_ns = is_up ? statement->up_ns : statement->down_ns;
     const double one = 1.0 / statement->shape;
     /* Of mean 1: in 2^40ths. */
     const double x =
         (double)kith_rng_exponential(rng, INT64_C(1) << 40) / 0x1p40;
-    const double us = (double)mean_ns / KITH_US / tgamma(1 + one) * pow(x, one);
+    double us = (double)mean_ns / KITH_US / tgamma(1 + one) * pow(x, one);
+    if (day->us > 0 && us < (double)(KITH_TIME_MAX / 4 / KITH_US))
+        us = day_span(day, (double)from_ns / KITH_US, us, is_up);
     if (us >= (double)(KITH_TIME_MAX / 4 / KITH_US))
         return KITH_TIME_MAX / 4;
     return us < 1 ? KITH_US : (kith_ns)us * KITH_US;
 }
 
+static bool begins_away(const struct kith_fault_statement *statement,
+                        const struct day *day, kith_ns at_ns,
+                        struct kith_rng *rng)
+{
+    const double s = day_at(day, (double)at_ns / KITH_US);
+    const double up = (double)statement->up_ns * (1 + s);
+    const double down = (double)statement->down_ns * (1 - s);
+    KITH_ASSERT(up + down > 0);
+    return kith_rng_double(rng) * (up + down) >= up;
+}
+
 static enum kith_err draw_peer(struct churn *churn, kith_id peer)
 {
     const struct kith_fault_statement *statement = churn->statement;
+    const struct day day = day_of(statement, peer);
     struct kith_rng rng;
     kith_ns now_ns = churn->from_ns;
     enum kith_err err = KITH_OK;
     kith_rng_init(&rng, statement->seed, KITH_STREAM_FAULT,
                   kith_hash_word(statement->entity, peer + UINT64_C(1)));
+    if (day.us > 0 && begins_away(statement, &day, now_ns, &rng)) {
+        now_ns += draw_span(statement, &day, now_ns, false, &rng);
+        err = add_absence(churn, peer, churn->from_ns, now_ns);
+    }
     while (err == KITH_OK) {
         const kith_ns left_ns =
-            kith_ns_add(now_ns, draw_span(statement, statement->up_ns, &rng));
+            kith_ns_add(now_ns, draw_span(statement, &day, now_ns, true, &rng));
         if (left_ns >= churn->to_ns)
             break;
-        now_ns = left_ns + draw_span(statement, statement->down_ns, &rng);
+        now_ns = left_ns + draw_span(statement, &day, left_ns, false, &rng);
         err = add_absence(churn, peer, left_ns, now_ns);
     }
     return err;
@@ -256,8 +349,10 @@ static enum kith_err replay_peer(struct churn *churn, kith_id peer,
 static enum kith_err check_keys(const struct churn *churn)
 {
     const struct kith_fault_statement *statement = churn->statement;
-    const bool is_drawn =
-        statement->up_ns > 0 || statement->down_ns > 0 || statement->shape > 0;
+    const bool has_phase = statement->phase_ns > 0 || statement->phase_by_zone;
+    const bool is_drawn = statement->up_ns > 0 || statement->down_ns > 0 ||
+                          statement->shape > 0 || statement->diurnal_ns > 0 ||
+                          statement->swing > 0 || has_phase;
     const bool is_replayed =
         statement->trace[0] != '\0' || statement->speed > 0;
     if (is_drawn == is_replayed)
@@ -274,6 +369,15 @@ static enum kith_err check_keys(const struct churn *churn)
         return refuse(churn, KITH_EINVAL,
                       "%s: not given; allowed: the mean time, such as 10m",
                       statement->up_ns == 0 ? "up" : "down");
+    if (statement->diurnal_ns == 0 && (statement->swing > 0 || has_phase))
+        return refuse(churn, KITH_EINVAL,
+                      "%s: found without diurnal; allowed: beside a day such "
+                      "as diurnal: 24h",
+                      has_phase ? "phase" : "swing");
+    if (statement->phase_by_zone && statement->zones->count == 0)
+        return refuse(churn, KITH_EINVAL,
+                      "phase: found zones, of which there are none; allowed: "
+                      "with network.zones, matrix or coordinates");
     if (is_drawn && statement->length.kind == KITH_SPREAD_NONE)
         return refuse(churn, KITH_EINVAL,
                       "for: not given; allowed: how long sessions are drawn, "
@@ -323,6 +427,7 @@ static enum kith_err expand(const struct kith_fault_statement *statement,
         statement->length.kind == KITH_SPREAD_NONE
             ? KITH_NEVER
             : churn->from_ns + kith_spread_draw(&statement->length, &rng);
+    filled.swing = statement->swing > 0 ? statement->swing : 1;
     filled.shape = statement->shape > 0 ? statement->shape : 1;
     filled.speed = statement->speed > 0 ? statement->speed : 1;
     churn->statement = &filled;
@@ -340,7 +445,9 @@ const struct kith_fault kith_fault_churn = {
              "Bamboo, NSDI 2023 (traces)",
     .keys = KITH_FAULT_TAKES(FOR) | KITH_FAULT_TAKES(UP) |
             KITH_FAULT_TAKES(DOWN) | KITH_FAULT_TAKES(SHAPE) |
-            KITH_FAULT_TAKES(TRACE) | KITH_FAULT_TAKES(SPEED),
+            KITH_FAULT_TAKES(TRACE) | KITH_FAULT_TAKES(SPEED) |
+            KITH_FAULT_TAKES(DIURNAL) | KITH_FAULT_TAKES(PHASE) |
+            KITH_FAULT_TAKES(SWING),
     .effect = KITH_EFFECT_STOP,
     .begin = {"crash", 0},
     .end = {"restart", 1},
