@@ -23,6 +23,7 @@ FUZZERS = \
   tests/fuzz/fuzz_names \
   tests/fuzz/fuzz_npy \
   tests/fuzz/fuzz_pieces \
+  tests/fuzz/fuzz_places \
   tests/fuzz/fuzz_safetensors \
   tests/fuzz/fuzz_shard \
   tests/fuzz/fuzz_tokenizer \
@@ -57,6 +58,7 @@ tests_fuzz_fuzz_names_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_npy_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_pieces_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_pieces_SOURCES = tests/fuzz/fuzz_pieces.c $(VICTIM)
+tests_fuzz_fuzz_places_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_safetensors_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_shard_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_tokenizer_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
