@@ -357,6 +357,7 @@ LONG = \
   tests/long/accept_parity.sh \
   tests/long/accept_program.sh \
   tests/long/accept_quality.sh \
+  tests/long/accept_ranks.sh \
   tests/long/accept_replay.sh \
   tests/long/accept_resume.sh \
   tests/long/accept_simulate.sh \
