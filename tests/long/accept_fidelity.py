@@ -1,0 +1,206 @@
+"""What kith sim predicts of labs on this machine: ten configurations, three seeds.
+
+    accept_fidelity.py [measure] [run NAME...] [report FILE]
+
+Without words all of it. `measure` writes this machine's file by kith plan
+--measure; `run` predicts and runs configurations (all) and keeps what came of
+them in OUT; `report` prints the table and writes it into FILE, docs/fidelity.md.
+No figure of a lab goes into a prediction. KITH, OUT, SEEDS are those of
+accept.py; PYTHON has NumPy, for the program (else its rows are left out)."""
+import datetime
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+from accept import KITH, OUT, SEEDS, TOP, Table, kith
+
+PYTHON = os.environ.get("PYTHON", sys.executable)
+HERE = os.path.dirname(os.path.abspath(__file__))
+PROGRAM = os.path.join(HERE, "fidelity_program.py")
+DIGITS = os.path.join(TOP, "examples", "data", "digits")
+MACHINE = os.path.join(OUT, "machine.yaml")
+KEPT = os.path.join(OUT, "fidelity.json")
+SHAPED = "network={latency: 20ms, rate: 100Mbit, loss: 0.01}"
+MONIQUA = "gossip.wire=moniqua4"
+WITHIN = {"time": 0.10, "bytes": 0.02, "accuracy": 0.005}
+
+BUILT_IN = f"""name: fidelity
+peers: 4
+stop: {{steps: 1500}}
+model: {{kind: mlp, layers: [64, 1024, 10]}}
+data: {{kind: idx, path: {DIGITS}, split: iid}}
+train: {{learning_rate: 0.05, batch: 64}}
+gossip: {{algorithm: adpsgd, every: 4, topology: random}}
+evaluate: end
+"""
+PROGRAM_FILE = f"""name: fidelity-program
+peers: 4
+stop: {{steps: 400}}
+model: {{kind: program, run: "{PYTHON} {PROGRAM}"}}
+gossip: {{algorithm: adpsgd, every: 4, topology: random}}
+compute: {{step: 8ms}}
+"""
+
+# name: settings. Chosen before the model was frozen:
+FROZEN = {
+    "2 peers, unpaced, float32": ["peers=2", "stop.steps=2500"],
+    "4 peers, unpaced, float32": ["peers=4"],
+    "8 peers, unpaced, every 8": ["peers=8", "gossip.every=8",
+                                  "stop.steps=800"],
+    "8 peers, unpaced, moniqua4": ["peers=8", MONIQUA, "stop.steps=800"],
+    "2 peers, 5 ms, float32": ["peers=2", "compute.step=5ms",
+                               "stop.steps=500"],
+    "4 peers, 10 ms, shaped, every 16": [
+        "peers=4", "compute.step=10ms", "gossip.every=16", "stop.steps=300",
+        SHAPED],
+    "8 peers, 10 ms, shaped, moniqua4": [
+        "peers=8", "compute.step=10ms", "gossip.every=8", "stop.steps=300",
+        MONIQUA, SHAPED],
+    "4 peers, program, 8 ms": ["peers=4"],
+}
+# And after it:
+LATER = {
+}
+ALL = {**FROZEN, **LATER}
+
+
+def write(name, text):
+    os.makedirs(OUT, exist_ok=True)
+    path = os.path.join(OUT, name)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
+
+
+def environment():
+    paths = [os.path.join(TOP, "python"), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "DIGITS": DIGITS, "OPENBLAS_NUM_THREADS": "1",
+            "KITH_LIBRARY": os.path.join(os.path.dirname(KITH),
+                                         "libkith.so.0"),
+            "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def program(*words):
+    done = subprocess.run([PYTHON, PROGRAM, *words], env=environment(),
+                          stdout=subprocess.PIPE, check=True, text=True)
+    return json.loads(done.stdout)
+
+
+def has_numpy():
+    return subprocess.run([PYTHON, "-c", "import numpy"], check=False,
+                          stderr=subprocess.DEVNULL).returncode == 0
+
+
+def measure():
+    path = write("fidelity.yaml", BUILT_IN)
+    subprocess.run([KITH, "plan", path, "--set", MONIQUA, "--measure",
+                    "--machine", MACHINE], check=True,
+                   stdout=subprocess.DEVNULL)
+
+
+def told(result):
+    return {"time": result["wall_s"] if result["virtual_s"] is None
+            else result["virtual_s"], "bytes": result["bytes"]["sent"],
+            "accuracy": result["accuracy"]["averaged"]}
+
+
+def run_one(name, seed):
+    settings = [*ALL[name], f"seed={seed}"]
+    if "program" not in name:
+        path = write("fidelity.yaml", BUILT_IN)
+        predicted = kith("sim", path, *settings, f"hosts={{file: {MACHINE}}}")
+    else:
+        path = write("fidelity-program.yaml", PROGRAM_FILE)
+        step = int(1e9 * program("step"))
+        predicted = program("simulate", path, OUT, *settings,
+                            f"hosts={{file: {MACHINE}, step: {step}ns}}")
+        os.environ.update(environment())
+    return {"sim": told(predicted), "lab": told(kith("lab", path, *settings))}
+
+
+def run(names):
+    kept = {}
+    if os.path.exists(KEPT):
+        with open(KEPT, encoding="utf-8") as file:
+            kept = json.load(file)
+    for name in names:
+        if "program" in name and not has_numpy():
+            print(f"{name}: left out, {PYTHON} has no NumPy")
+            continue
+        kept[name] = []
+        for seed in SEEDS:
+            before = os.getloadavg()[0]
+            kept[name].append({**run_one(name, seed), "load": before})
+        write("fidelity.json", json.dumps(kept, indent=1))
+
+
+def apart(runs, what):
+    """Of medians over the seeds; accuracy's difference is of means."""
+    if what == "accuracy":
+        sides = [statistics.mean(r[w][what] for r in runs)
+                 for w in ("sim", "lab")]
+        return sides[0] - sides[1]
+    sides = [statistics.median(r[w][what] for r in runs)
+             for w in ("sim", "lab")]
+    return sides[0] / sides[1] - 1
+
+
+def report(path):
+    with open(KEPT, encoding="utf-8") as file:
+        kept = json.load(file)
+    table = Table("Predicted by kith sim, and what labs took")
+    lines = ["| configuration | predicted, s | measured, s: median "
+             "(least..most) | time | bytes | accuracy, points | |",
+             "|---|---|---|---|---|---|---|"]
+    met = 0
+    for name in ALL:
+        if name not in kept:
+            lines.append(f"| {name} | not run | | | | | |")
+            continue
+        runs = kept[name]
+        labs = [r["lab"]["time"] for r in runs]
+        errors = {what: apart(runs, what) for what in WITHIN}
+        held = all(abs(errors[what]) <= WITHIN[what] for what in WITHIN)
+        met += held
+        for what, bound in WITHIN.items():
+            table.at_most(f"{name}: {what}", bound, abs(errors[what]))
+        later = ", chosen after the freeze" if name in LATER else ""
+        lines.append(
+            f"| {name}{later} | "
+            f"{statistics.median(r['sim']['time'] for r in runs):.3f} | "
+            f"{statistics.median(labs):.3f} "
+            f"({min(labs):.3f}..{max(labs):.3f}) | {errors['time']:+.1%} | "
+            f"{errors['bytes']:+.2%} | {100 * errors['accuracy']:+.2f} | "
+            f"{'met' if held else '**missed**'} |")
+    loads = [r["load"] for runs in kept.values() for r in runs]
+    with open(MACHINE, encoding="utf-8") as file:
+        machine = file.read().rstrip()
+    template = os.path.join(HERE, "fidelity.md.in")
+    with open(template, encoding="utf-8") as file:
+        text = file.read()
+    conditions = (f"{os.cpu_count()} cores, Linux {os.uname().release}, load "
+                  f"{min(loads):.1f} to {max(loads):.1f} before a run (median "
+                  f"{statistics.median(loads):.1f}), "
+                  f"{datetime.date.today().isoformat()}")
+    text = text.replace("@TABLE@", "\n".join(lines)).replace(
+        "@MET@", f"{met} of {len(ALL)}").replace(
+        "@CONDITIONS@", conditions).replace("@MACHINE@", machine)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    table.end()
+
+
+def main(words):
+    if not words or words[0] == "measure":
+        measure()
+    if not words or words[0] == "run":
+        run(words[1:] or list(ALL))
+    if not words or words[0] == "report":
+        report(words[1] if len(words) > 1 else
+               os.path.join(TOP, "docs", "fidelity.md"))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
