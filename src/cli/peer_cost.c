@@ -425,7 +425,7 @@ static double measure_slice(void)
     CPU_ZERO(&one);
     if (sched_getaffinity(0, sizeof before, &before) != 0)
         return 0;
-    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+    for (size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
         if (CPU_ISSET(i, &before))
             CPU_SET(i, &one);
     if (sched_setaffinity(0, sizeof one, &one) != 0)

@@ -169,15 +169,14 @@ static enum kith_err read_experiment(const struct tree *tree, const char *text,
     struct kith_model_config *config = &experiment->model_config;
     config->layer_count = count_sizes(config->layers);
     config->channel_count = count_sizes(config->channels);
-    const bool rewrite = override_count > 0 ||
-                         relative(experiment->data.config.path) ||
-                         relative(experiment->data.config.cache) ||
-                         relative(experiment->gossip.path) ||
-                         relative(experiment->network.files.matrix) ||
-                         relative(experiment->network.files.matrix_p90) ||
-                         relative(experiment->network.files.coordinates) ||
-                         relative(experiment->hosts.file) ||
-                         has_relative_trace(tree);
+    const bool rewrite =
+        override_count > 0 || relative(experiment->data.config.path) ||
+        relative(experiment->data.config.cache) ||
+        relative(experiment->gossip.path) ||
+        relative(experiment->network.files.matrix) ||
+        relative(experiment->network.files.matrix_p90) ||
+        relative(experiment->network.files.coordinates) ||
+        relative(experiment->hosts.file) || has_relative_trace(tree);
     static experiment_reader *const readers[] = {
         read_checks,
         read_run,
