@@ -279,6 +279,7 @@ kith_ns sim_host_merge_time(const struct sim_world *world)
 static void submit(struct sim_world *world, kith_id peer)
 {
     struct host_peer *at = &world->hosts->at[peer];
+    KITH_ASSERT(at->out.first == 0 || at->speech == SPEECH_OUT);
     at->submits = false;
     at->began_ns = KITH_NEVER;
     begin(world, peer, THREAD_WORKS, at->work_ns);
@@ -361,6 +362,7 @@ static void speak(struct sim_world *world, kith_id peer)
 /* Is the thread in the middle of something, or about to go on? */
 static bool is_speaking(const struct sim_hosts *hosts, kith_id peer)
 {
+    KITH_DEBUG_ASSERT(hosts != NULL);
     return hosts->at[peer].speech != SPEECH_NONE ||
            host_of(hosts, peer)->awake == peer * THREADS + THREAD_SPEAKS + 1;
 }
@@ -401,6 +403,7 @@ static void end_work(struct sim_world *world, kith_id peer)
 static void end_pad(struct sim_world *world, kith_id peer)
 {
     struct host_peer *at = &world->hosts->at[peer];
+    KITH_ASSERT(world->experiment->hosts.handover_ns > 0);
     if (at->padded_ns != sim_time(world))
         return;
     at->padded_ns = KITH_NEVER;
@@ -501,6 +504,7 @@ static void end_job(struct sim_world *world, struct sim_host *host, uint32_t i)
 {
     const struct sim_hosts *hosts = world->hosts;
     const uint32_t thread = running_of(hosts, host)[i];
+    KITH_ASSERT(i < host->running);
     host->awake = thread + 1;
     if (thread % THREADS == THREAD_WORKS)
         end_work(world, thread / THREADS);
