@@ -371,7 +371,7 @@ LONG = \
   tests/long/accept_follow.sh tests/long/accept_hosts.sh tests/long/accept_plan.sh tests/long/accept_plan_search.sh \
   tests/long/accept_follow.sh tests/long/accept_flows.sh \
   tests/long/accept_hosts.sh \
-  tests/long/accept_mixing.sh \
+  tests/long/accept_fidelity.sh tests/long/accept_mixing.sh \
   tests/long/accept_overlap.sh tests/long/accept_page.sh \
   tests/long/accept_worlds.sh \
   tests/long/byzantine.sh \
@@ -408,7 +408,8 @@ EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integr
   tests/integration/test_cli_json.py \
   tests/integration/lab_program.py \
   tests/integration/test_cli_progress.py \
-  tests/long/accept.py \
+  tests/long/accept.py tests/long/accept_fidelity.py \
+  tests/long/fidelity.md.in tests/long/fidelity_program.py \
   tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py \
   tests/long/accept_hosts.py tests/long/accept_mixing.py tests/long/accept_page.py \
   tests/long/accept_plan.py tests/long/accept_plan_search.py tests/long/accept_worlds.py \

@@ -62,6 +62,11 @@ FROZEN = {
 }
 # And after it:
 LATER = {
+    "3 peers, 5 ms, shaped, moniqua4": [
+        "peers=3", "compute.step=5ms", "gossip.every=8", "stop.steps=500",
+        MONIQUA, SHAPED],
+    "6 peers, unpaced, batch 128": ["peers=6", "train.batch=128",
+                                    "gossip.every=8", "stop.steps=600"],
 }
 ALL = {**FROZEN, **LATER}
 
