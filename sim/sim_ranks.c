@@ -469,28 +469,51 @@ void sim_ranks_await(struct sim_world *world, void *copy)
 
 /* ---- evaluations */
 
+/* Values that leave or come, in memory of their own: where the run fails while
+ * they are under way MPI is still at it, and the caller's is gone by then. */
+static void *travel_begin(struct sim_world *world, size_t size)
+{
+    void *travelling = NULL;
+    KITH_ASSERT(size > 0 && size <= KITH_RANKS_BYTES_MAX);
+    if (sim_failure(world) == KITH_OK && !(travelling = malloc(size)))
+        sim_fail(world, KITH_ENOMEM, "no memory for %zu bytes of an evaluation",
+                 size);
+    return travelling;
+}
+
 /* Once the run has failed nobody is there to take it, or gives any: every rank
  * comes to its end alone. */
 static void give(struct sim_world *world, uint32_t to, const void *values,
                  size_t size)
 {
-    KITH_ASSERT(size <= KITH_RANKS_BYTES_MAX);
-    if (sim_failure(world) == KITH_OK)
-        (void)wait_for(world,
-                       world->ranks->all->module->send(to, KITH_RANKS_VALUES,
-                                                       values, size),
-                       &size);
+    const struct kith_ranks_module *module = world->ranks->all->module;
+    size_t left;
+    void *const leaving = travel_begin(world, size);
+    KITH_ASSERT(to != world->ranks->all->rank);
+    if (!leaving)
+        return;
+    memcpy(leaving, values, size);
+    void *const request = module->send(to, KITH_RANKS_VALUES, leaving, size);
+    if (wait_for(world, request, &left))
+        free(leaving);
 }
 
 static void take(struct sim_world *world, uint32_t from, void *values,
                  size_t size)
 {
-    KITH_ASSERT(size <= KITH_RANKS_BYTES_MAX);
-    if (sim_failure(world) == KITH_OK)
-        (void)wait_for(world,
-                       world->ranks->all->module->receive(
-                           from, KITH_RANKS_VALUES, values, size),
-                       &size);
+    const struct kith_ranks_module *module = world->ranks->all->module;
+    size_t came;
+    void *const coming = travel_begin(world, size);
+    KITH_ASSERT(from != world->ranks->all->rank);
+    if (!coming)
+        return;
+    void *const request =
+        module->receive(from, KITH_RANKS_VALUES, coming, size);
+    if (!wait_for(world, request, &came))
+        return;
+    KITH_ASSERT(came == size);
+    memcpy(values, coming, size);
+    free(coming);
 }
 
 void sim_ranks_share(struct sim_world *world, uint32_t owner, void *values,

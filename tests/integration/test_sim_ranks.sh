@@ -169,6 +169,13 @@ grep -q 'rank 1 .*signal 9' "$scratch/err" || fail "$(cat "$scratch/err")"
 killed SIGTERM
 grep -q '^kith sim: rank 1: ended by a signal' "$scratch/err" ||
     fail "$(cat "$scratch/err")"
+# While sums of models are under way: those that hear of it leave them there.
+written sums 6 10000000 'algorithm: adpsgd, every: 1' \
+    'model: {kind: consensus, dim: 1000000}' 'compute: {step: 5ms}' \
+    'evaluate: 5ms'
+killed SIGTERM
+grep -q 'received signal' "$scratch/err" &&
+    fail "a rank crashed at its end: $(cat "$scratch/err")"
 
 # Without the module nobody goes on alone; without mpirun nobody asks for it.
 if KITH_MPI_MODULE=/nowhere/kith-mpi.so ranks 2 "$file"; then
