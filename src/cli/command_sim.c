@@ -121,6 +121,7 @@ static int parse_claims(const struct cli_arguments *arguments, uint32_t peers,
     if (sim_claims_parse(text, peers, *claims))
         return KITH_EXIT_OK;
     free(*claims);
+    *claims = NULL;
     return kith_cli_fail(arguments, KITH_EXIT_USAGE,
                          "--dishonest: found \"%.60s\"; allowed: peers below "
                          "%u and what they claim, such as 3=rounds,5=silent",
@@ -154,7 +155,14 @@ static int check_ranks(const struct cli_run *run)
                     : run->experiment.network.wire,
         .dump_path = arguments->values[CLI_DUMP],
         .ranks = run->ranks};
-    return kith_cli_check(arguments, sim_check_ranks(&options, error), error);
+    const int code =
+        kith_cli_check(arguments, sim_check_ranks(&options, error), error);
+    uint8_t *claims = NULL; /* of peers that are known only now */
+    if (code != KITH_EXIT_OK)
+        return code;
+    const int found = parse_claims(arguments, run->experiment.peers, &claims);
+    free(claims);
+    return found;
 }
 
 static void be_first(struct sim_options *options,

@@ -88,6 +88,7 @@ sed '/^hosts:/d; s/^gossip:.*/central: {method: gradient}/' "$file" \
     >"$scratch/central.yaml"
 refused 'central method' "$scratch/central.yaml"
 refused 'a sweep' "$file" --seeds 2
+refused 'dishonest: found' "$file" --dishonest 99=ahead
 refused 'calibrate' "$file" --calibrate
 refused '2 ranks and 1 peers' "$file" --set peers=1
 refused 'cannot read' "$scratch/nowhere.yaml"
