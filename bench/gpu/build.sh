@@ -24,7 +24,8 @@ version=$(sed -n 's/^AC_INIT(\[kith\], \[\(.*\)\])/\1/p' "$top/configure.ac")
 floor='base/err base/hash base/rng base/text base/units
     training/backend/naive32 training/backend/naive64 training/backend/choose
     training/backend/memory experiment/registry
-    training/backend/cuda training/backend/cuda_module training/backend/cuda_bf16'
+    training/backend/cuda training/backend/cuda_module training/backend/cuda_bf16
+    training/backend/module'
 failures=0
 
 # object UNIT: where it is compiled to.
