@@ -13,6 +13,10 @@
 #include "read_file.h"
 #include "yaml_tree.h"
 
+/* Without hosts, or the file would have to be right before it is written. */
+#define MEASURE                                                                \
+    "kith plan EXPERIMENT.yaml --measure --machine FILE --set 'hosts={}'"
+
 struct taking {
     const struct tree *tree;
     struct kith_experiment *experiment;
@@ -82,7 +86,7 @@ static enum kith_err take_step(struct taking *taking,
         return kith_yaml_refuse(
             taking->tree, "hosts.file",
             "found a model %s of %llu values in it, the experiment's is %s of "
-            "%zu; measure again: kith plan EXPERIMENT.yaml --measure",
+            "%zu; measure again: " MEASURE,
             machine->model, (unsigned long long)machine->values,
             experiment->model->name, size.dim);
     const double step_s =
@@ -90,7 +94,7 @@ static enum kith_err take_step(struct taking *taking,
     if (isnan(step_s))
         return kith_yaml_refuse(taking->tree, "hosts.file",
                                 "its steps have none with threads: 1; measure "
-                                "again: kith plan EXPERIMENT.yaml --measure");
+                                "again: " MEASURE);
     take_time(taking, "step", (kith_ns)fmax(1, 1e9 * step_s),
               &experiment->hosts.step_ns);
     return KITH_OK;
@@ -129,11 +133,8 @@ enum kith_err kith_experiment_read_hosts(const struct tree *tree,
                                                      experiment->hosts.file);
     if (err == KITH_OK &&
         kith_machine_load(experiment->hosts.file, &machine, error) != KITH_OK)
-        return kith_yaml_refuse(
-            tree, "hosts.file",
-            "%.600s; it is written by kith plan EXPERIMENT.yaml --measure "
-            "--machine FILE --set 'hosts={}'",
-            error);
+        return kith_yaml_refuse(tree, "hosts.file",
+                                "%.600s; it is written by " MEASURE, error);
     if (err == KITH_OK) {
         take_cores(&taking, machine.cores);
         err = take_step(&taking, &machine);

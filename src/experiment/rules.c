@@ -253,7 +253,7 @@ static enum kith_err rule_hosts(const struct tree *tree,
                                 const struct kith_experiment *experiment)
 {
     const struct tree_item *item = kith_yaml_find(tree, "hosts");
-    if (item == NULL)
+    if (item == NULL || item->count == 0) /* {}: as without it */
         return KITH_OK;
     if (experiment->hosts.cores == 0 &&
         kith_yaml_find(tree, "hosts.cores") == NULL)

@@ -1,7 +1,7 @@
 /* Goal: a machine's file is read as it was measured, what is wrong in it is
- * refused with line and key, and steps between and beyond those measured lie on
- * a line.
- * Method: texts, right and wrong. */
+ * refused with line and key, steps between and beyond those measured lie on a
+ * line, and an experiment takes from it what it does not say itself.
+ * Method: texts, right and wrong; a file that an experiment names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,9 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kith/experiment.h"
 #include "kith/machine.h"
@@ -92,6 +94,35 @@ static void test_steps(void **state)
     assert_true(kith_machine_step_s(&machine, 16, 1) <= 1e6);
 }
 
+/* What labs of real peers have measured. */
+static void test_peers(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        parse(HEAD
+              "steps:\n  - {batch: 16, threads: 1, time: 60us, cpu: 70us}\n"
+              "  - {batch: 32, threads: 1, time: 100us, cpu: 90us}\n"
+              "  - {batch: 48, threads: 1, time: 110us}\n"
+              "wires:\n  - {wire: float32, link: 1GB, merge: 3GB}\n"
+              "  - {wire: int8, link: 500MB, merge: 1GB}\n"
+              "message: 21us\nhandover: 25us\nwake: 40us\nslice: 4ms\n"),
+        KITH_OK);
+    assert_int_equal(machine.steps[0].cpu_ns, 70000);
+    assert_int_equal(machine.steps[2].cpu_ns, 0);
+    assert_int_equal(machine.wire_count, 2);
+    assert_string_equal(machine.wires[1].name, "int8");
+    assert_true(machine.wires[0].link_bits == UINT64_C(8000000000));
+    assert_true(machine.wires[1].merge_bits == UINT64_C(8000000000));
+    assert_int_equal(machine.message_ns, 21000);
+    assert_int_equal(machine.handover_ns, 25000);
+    assert_int_equal(machine.wake_ns, 40000);
+    assert_int_equal(machine.slice_ns, 4000000);
+    is(60, 16, 1); /* cpu is no part of the wall's clock */
+    assert_true(fabs(1e6 * kith_machine_step_cpu_s(&machine, 24) - 80) < 1e-6);
+    /* Its time where cpu was not measured. */
+    assert_true(fabs(1e6 * kith_machine_step_cpu_s(&machine, 40) - 100) < 1e-6);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -105,6 +136,23 @@ static void test_refused(void **state)
     refused(HEAD "steps: [{batch: 1, threads: 1, time: 1}]\n", "above 0");
     refused(HEAD STEPS "suites: [{suite: AESGCM, seal: 1, open: 1GB}]\n",
             "two rates above 0");
+    refused(HEAD "steps: [3]\n", "m.yaml:4: steps");
+    refused(HEAD "steps: [{batch: 1, threads: 1, time: 1s, cpu: 0s}]\n",
+            "above 0");
+    refused(HEAD "steps: [{batch: 1, threads: 1, time: 1s, cpu: -1s}]\n",
+            "above 0");
+    refused(HEAD "steps: [{batch: 1, threads: 1, time: 1s, cup: 1s}]\n",
+            "m.yaml:4: steps");
+    refused(HEAD STEPS "wires: []\n", "a list of 1 to 16 entries");
+    refused(HEAD STEPS "wires: [float32]\n", "m.yaml:5: wires");
+    refused(HEAD STEPS "wires: [{wire: float32, link: 1GB}]\n",
+            "two rates above 0");
+    refused(HEAD STEPS "wires: [{wire: float32, link: 0GB, merge: 1GB}]\n",
+            "two rates above 0");
+    refused(HEAD STEPS "wires: [{wire: float32, link: 1GB, merge: [1]}]\n",
+            "two rates above 0");
+    refused(HEAD STEPS "message: -1us\n", "m.yaml:5: message");
+    refused(HEAD STEPS "wake: 61s\n", "m.yaml:5: wake");
     refused(HEAD STEPS "sockets: 1GB\n", "did you mean \"socket\"?");
     refused(HEAD STEPS "example: 1000000000001\n", "0 to 1000000000000");
     refused(HEAD STEPS "merge: fast\n", "m.yaml:5: merge");
@@ -120,13 +168,149 @@ static void test_no_file(void **state)
     assert_non_null(strstr(error, "none/there.yaml"));
 }
 
+/* ---- hosts.file of an experiment */
+
+static char path[] = "machine-XXXXXX";
+
+static int setup(void **state)
+{
+    const int file = mkstemp(path);
+    (void)state;
+    return file < 0 ? -1 : close(file);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+/* An MLP of 2410 values whose machine's file is `text`. */
+static enum kith_err take(const char *text, const char *more,
+                          struct kith_experiment *experiment)
+{
+    char yaml[1024];
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0 && fclose(file) == 0);
+    const int length = snprintf(
+        yaml, sizeof yaml,
+        "name: t\npeers: 4\nstop: {steps: 5}\n"
+        "model: {kind: mlp, layers: [64, 32, 10]}\ndata: {path: /data}\n"
+        "train: {learning_rate: 0.1, batch: 16}\nhosts: {file: %s%s}\n",
+        path, more);
+    return kith_experiment_parse("t.yaml", yaml, (size_t)length, NULL, 0,
+                                 experiment, error);
+}
+
+static void take_refused(const char *text, const char *words)
+{
+    struct kith_experiment experiment;
+    assert_true(take(text, "", &experiment) != KITH_OK);
+    printf("  %s\n", error);
+    assert_non_null(strstr(error, "--set 'hosts={}'"));
+    if (strstr(error, "t.yaml:7: hosts.file") == NULL ||
+        strstr(error, words) == NULL)
+        fail_msg("expected: %s", words);
+}
+
+#define PEERS                                                                  \
+    HEAD "steps: [{batch: 16, threads: 1, time: 60us, cpu: 70us}]\n"           \
+         "message: 21us\nhandover: 25us\nwake: 40us\nslice: 4ms\n"             \
+         "socket: 8GB\nmerge: 5GB\n"
+#define WIRES "wires: [{wire: float32, link: 1GB, merge: 3GB}]\n"
+
+static void test_taken(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment;
+    assert_int_equal(take(PEERS WIRES, "", &experiment), KITH_OK);
+    assert_int_equal(experiment.hosts.cores, 2);
+    assert_int_equal(experiment.hosts.step_ns, 70000);
+    assert_int_equal(experiment.hosts.message_ns, 21000);
+    assert_int_equal(experiment.hosts.handover_ns, 25000);
+    assert_int_equal(experiment.hosts.wake_ns, 40000);
+    assert_int_equal(experiment.hosts.slice_ns, 4000000);
+    assert_true(experiment.hosts.wire_bits == UINT64_C(8000000000));
+    assert_true(experiment.hosts.merge_bits == UINT64_C(24000000000));
+    assert_non_null(strstr(experiment.hosts.taken, "cores: 2"));
+    assert_int_equal(experiment.compute.step_ns, 0);
+    kith_experiment_steps_of_hosts(&experiment);
+    assert_int_equal(experiment.compute.step_ns, 70000);
+    kith_experiment_close(&experiment);
+    /* Without labs in this format: sockets and merges by themselves. */
+    assert_int_equal(take(PEERS, "", &experiment), KITH_OK);
+    /* Rounded down. */
+    assert_in_range(experiment.hosts.wire_bits, UINT64_C(127999999999),
+                    UINT64_C(128000000000));
+    assert_true(experiment.hosts.merge_bits == UINT64_C(40000000000));
+    kith_experiment_close(&experiment);
+}
+
+/* What the experiment says comes first. */
+static void test_given(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment;
+    assert_int_equal(take(PEERS WIRES,
+                          ", cores: 3, step: 1ms, message: 0s, wake: 1us, "
+                          "wire: unlimited, merge: 1GB, handover: 2us, "
+                          "slice: 1ms",
+                          &experiment),
+                     KITH_OK);
+    assert_int_equal(experiment.hosts.cores, 3);
+    assert_int_equal(experiment.hosts.step_ns, KITH_MS);
+    assert_int_equal(experiment.hosts.message_ns, 0);
+    assert_int_equal(experiment.hosts.handover_ns, 2000);
+    assert_int_equal(experiment.hosts.wake_ns, 1000);
+    assert_int_equal(experiment.hosts.slice_ns, KITH_MS);
+    assert_true(experiment.hosts.wire_bits == 0);
+    assert_true(experiment.hosts.merge_bits == UINT64_C(8000000000));
+    assert_string_equal(experiment.hosts.taken, "");
+    kith_experiment_close(&experiment);
+}
+
+static void test_take_refused(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment;
+    take_refused("", path);
+    take_refused("model: cnn\nvalues: 2410\ncores: 2\n" STEPS, "measure again");
+    take_refused("model: mlp\nvalues: 2411\ncores: 2\n" STEPS,
+                 "the experiment's is mlp of 2410");
+    take_refused(HEAD "steps: [{batch: 16, threads: 2, time: 60us}]\n",
+                 "threads: 1");
+    assert_int_equal(take(PEERS, "", &experiment), KITH_OK); /* good again */
+    kith_experiment_close(&experiment);
+}
+
+/* hosts: {}, as the advice for a file that is yet to be measured says. */
+static void test_no_hosts(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment;
+    const char *const set = "hosts={}";
+    static const char yaml[] =
+        "name: t\npeers: 4\nstop: {steps: 5}\nmodel: {kind: quadratic, "
+        "dim: 3}\nhosts: {file: none-there.yaml}\n";
+    assert_true(kith_experiment_parse("t.yaml", yaml, strlen(yaml), NULL, 0,
+                                      &experiment, error) != KITH_OK);
+    assert_non_null(strstr(error, set));
+    assert_int_equal(kith_experiment_parse("t.yaml", yaml, strlen(yaml), &set,
+                                           1, &experiment, error),
+                     KITH_OK);
+    assert_int_equal(experiment.hosts.cores, 0);
+    kith_experiment_close(&experiment);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),
-        cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_no_file),
+        cmocka_unit_test(test_read),     cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_peers),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_no_file),  cmocka_unit_test(test_taken),
+        cmocka_unit_test(test_given),    cmocka_unit_test(test_take_refused),
+        cmocka_unit_test(test_no_hosts),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, setup, teardown);
 }
