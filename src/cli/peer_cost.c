@@ -16,6 +16,7 @@
 
 #include <math.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@
 
 #include <uv.h>
 
+#include "kith/assert.h"
 #include "kith/experiment.h"
 #include "kith/lab.h"
 #include "kith/rundb.h"
@@ -54,6 +56,51 @@ static uint32_t busy_peers(void)
 {
     const uint32_t twice = 2 * kith_cli_cores();
     return twice < PEERS_MAX ? twice : PEERS_MAX;
+}
+
+/* Where the labs of one measurement are, and what signals did before. */
+struct place {
+    char folder[sizeof FOLDER];
+    sigset_t mask;
+    struct sigaction actions[3];
+};
+static const int stop_signals[3] = {SIGINT, SIGTERM, SIGHUP};
+
+static volatile sig_atomic_t is_stopped;
+
+static void on_stop(int number)
+{
+    (void)number;
+    is_stopped = 1;
+}
+
+static void close_place(const struct place *place)
+{
+    (void)rmdir(place->folder);
+    for (unsigned i = 0; i < 3; i++)
+        sigaction(stop_signals[i], &place->actions[i], NULL);
+    sigprocmask(SIG_SETMASK, &place->mask, NULL);
+}
+
+/* A signal waits: the lab that runs or comes next ends by it, and a folder with
+ * half a run is not left behind. One that reaches a thread of a library, which
+ * was there before, is told by is_stopped. */
+static bool open_place(struct place *place)
+{
+    struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
+    sigset_t ours;
+    memcpy(place->folder, FOLDER, sizeof FOLDER);
+    sigemptyset(&action.sa_mask);
+    sigemptyset(&ours);
+    for (unsigned i = 0; i < 3; i++) {
+        sigaction(stop_signals[i], &action, &place->actions[i]);
+        sigaddset(&ours, stop_signals[i]);
+    }
+    sigprocmask(SIG_BLOCK, &ours, &place->mask);
+    if (mkdtemp(place->folder) != NULL)
+        return true;
+    close_place(place);
+    return false;
 }
 
 static int no_folder(const struct cli_arguments *arguments)
@@ -102,7 +149,8 @@ static enum kith_err run_lab(const struct kith_experiment *experiment,
     const struct kith_lab_options options = {
         .experiment = experiment, .dataset = dataset, .store = store};
     const double began_s = all_cpu_s();
-    err = kith_lab_run(&options, &summary, error);
+    if (!is_stopped)
+        err = kith_lab_run(&options, &summary, error);
     spent->cpu_s = all_cpu_s() - began_s;
     spent->wall_s = summary.wall_s;
     spent->steps = (double)summary.steps;
@@ -227,6 +275,15 @@ static enum kith_err measure_busy(const char *folder, uint32_t peers,
 
 /* ---- steps of the experiment's own model */
 
+/* In place of what the file says: no peer has anything of its own, and nothing
+ * but the machine slows them down. */
+static const char *const own_sets[] = {"network={}", "faults=[]",
+                                       "classes=[{peers: n(0)}]",
+                                       "evaluate=end", "compute={}"};
+#define OWN_WORDS ((uint32_t)(sizeof own_sets / sizeof *own_sets))
+/* And peers, train.batch, stop and gossip. */
+#define OWN_SETS (OWN_WORDS + 4)
+
 /* wire NULL: nothing is exchanged. */
 struct own_lab {
     const struct cli_arguments *arguments;
@@ -240,7 +297,7 @@ static enum kith_err run_own(const struct own_lab *lab, uint32_t steps,
 {
     const struct cli_arguments *arguments = lab->arguments;
     char sets[3][64], gossip[128] = "gossip={algorithm: local}";
-    const char *overrides[CLI_WORDS_MAX + 6];
+    const char *overrides[CLI_WORDS_MAX + OWN_SETS];
     uint32_t count = 0;
     struct kith_experiment experiment;
     struct kith_dataset dataset = {.close = NULL};
@@ -258,10 +315,9 @@ static enum kith_err run_own(const struct own_lab *lab, uint32_t steps,
     for (unsigned i = 0; i < 3; i++)
         overrides[count++] = sets[i];
     overrides[count++] = gossip;
-    overrides[count++] = "network={}";
-    overrides[count++] = "faults=[]";
-    overrides[count++] = "evaluate=end";
-    overrides[count++] = "compute={}";
+    for (uint32_t i = 0; i < OWN_WORDS; i++)
+        overrides[count++] = own_sets[i];
+    KITH_ASSERT(count <= sizeof overrides / sizeof *overrides);
     enum kith_err err = kith_experiment_load(arguments->words[0], overrides,
                                              count, &experiment, error);
     if (err != KITH_OK)
@@ -309,13 +365,14 @@ int kith_cli_measure_peer_step(const struct cli_arguments *arguments,
                                const struct cli_peer_cost *cost,
                                kith_ns *step_ns)
 {
-    char error[KITH_LAB_ERROR_BYTES] = "", folder[] = FOLDER;
-    const struct own_lab lab = {arguments, folder, NULL, batch};
+    char error[KITH_LAB_ERROR_BYTES] = "";
+    struct place place;
+    const struct own_lab lab = {arguments, place.folder, NULL, batch};
     double times[LABS];
     enum kith_err err = KITH_OK;
     unsigned count = 0;
     bool last = false;
-    if (mkdtemp(folder) == NULL)
+    if (!open_place(&place))
         return no_folder(arguments);
     while (count < LABS && !last && err == KITH_OK) {
         struct spent spent = {0};
@@ -324,7 +381,7 @@ int kith_cli_measure_peer_step(const struct cli_arguments *arguments,
                           &spent, &last, error);
         times[count++] = spent.cpu_s / fmax(1, spent.steps) - cost->handover_s;
     }
-    (void)rmdir(folder);
+    close_place(&place);
     kith_cli_progress_end();
     if (err == KITH_OK)
         *step_ns = (kith_ns)fmax(1, 1e9 * median(times, count));
@@ -354,14 +411,15 @@ int kith_cli_measure_wire(const struct cli_arguments *arguments,
                           double model_bytes, const struct cli_peer_cost *cost,
                           struct cli_wire_cost *out)
 {
-    char error[KITH_LAB_ERROR_BYTES] = "", folder[] = FOLDER;
-    const struct own_lab lab = {arguments, folder, wire, batch};
+    char error[KITH_LAB_ERROR_BYTES] = "";
+    struct place place;
+    const struct own_lab lab = {arguments, place.folder, wire, batch};
     const double step_s = 1e-9 * (double)step_ns;
     double links[LABS], merges[LABS];
     enum kith_err err = KITH_OK;
     unsigned count = 0;
     bool last = false;
-    if (mkdtemp(folder) == NULL)
+    if (!open_place(&place))
         return no_folder(arguments);
     while (count < LABS && !last && err == KITH_OK) {
         struct spent spent = {0};
@@ -372,7 +430,7 @@ int kith_cli_measure_wire(const struct cli_arguments *arguments,
         links[count] = out->link;
         merges[count++] = out->merge;
     }
-    (void)rmdir(folder);
+    close_place(&place);
     kith_cli_progress_end();
     if (err == KITH_OK) {
         out->link = median(links, count);
@@ -445,15 +503,16 @@ static double measure_slice(void)
 int kith_cli_measure_peers(const struct cli_arguments *arguments,
                            struct cli_peer_cost *cost)
 {
-    char error[KITH_LAB_ERROR_BYTES] = "", folder[] = FOLDER;
+    char error[KITH_LAB_ERROR_BYTES] = "";
+    struct place place;
     *cost = (struct cli_peer_cost){0};
     kith_cli_progress("measuring peers: labs of %u", busy_peers());
-    if (mkdtemp(folder) == NULL)
+    if (!open_place(&place))
         return no_folder(arguments);
-    enum kith_err err = measure_busy(folder, busy_peers(), cost, error);
+    enum kith_err err = measure_busy(place.folder, busy_peers(), cost, error);
     if (err == KITH_OK)
-        err = measure_idle(folder, cost, error);
-    (void)rmdir(folder);
+        err = measure_idle(place.folder, cost, error);
+    close_place(&place);
     kith_cli_progress_end();
     if (err == KITH_OK)
         cost->slice_s = measure_slice();

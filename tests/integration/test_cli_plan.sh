@@ -7,15 +7,17 @@
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
 cd "$scratch" || exit 99
 
-"$kith" plan "$top/examples/digits.yaml" --measure --machine here.yaml >out \
-    2>err || fail "measure: exit $?: $(cat err)"
+# Labs of --measure have peers of their own, and no classes.
+set -- --set peers=12 --set 'classes=[{peers: peer(9), speed: 2}]'
+"$kith" plan "$top/examples/digits.yaml" "$@" --measure --machine here.yaml \
+    >out 2>err || fail "measure: exit $?: $(cat err)"
 grep -q "measured this machine, written into here.yaml" err || fail "no word"
 for key in model values cores steps example suites socket merge handshake; do
     grep -q "^$key:" here.yaml || fail "here.yaml has no $key"
 done
 grep -q "^values: 2410" here.yaml || fail "$(cat here.yaml)"
 grep -q "network.rate is not given" out || fail "nothing is said of the network"
-"$kith" plan "$top/examples/digits.yaml" --machine here.yaml >again ||
+"$kith" plan "$top/examples/digits.yaml" "$@" --machine here.yaml >again ||
     fail "exit $?"
 diff out again >&2 || fail "the same file, another plan"
 
@@ -29,6 +31,23 @@ if unshare -rn true 2>unshare.err; then
     found=$?
     [ "$found" -eq 0 ] || [ "$found" -eq 77 ] ||
         fail "small buffers: exit $found: $(cat err)"
+fi
+
+# Stopped where its first lab is about to be made: no folder is left behind.
+if unshare -rm true 2>unshare.err; then
+    timeout 100 unshare -rm sh -c 'mount -t tmpfs none /tmp || exit 77
+        "$@" &
+        until [ -n "$(find /tmp -name "kith-measure-*")" ]; do :; done
+        kill -TERM $!
+        wait $!
+        found=$?
+        [ -z "$(find /tmp -name "kith-measure-*")" ] || exit 1
+        exit $found' sh "$kith" plan "$top/examples/digits.yaml" --measure \
+        --machine stopped.yaml >out 2>err
+    found=$?
+    [ "$found" -eq 130 ] || [ "$found" -eq 77 ] ||
+        fail "stopped: exit $found: $(cat err)"
+    [ ! -e stopped.yaml ] || fail "stopped, and a file is written"
 fi
 
 # The command is one of the shell's, whatever the file is called.
