@@ -36,8 +36,10 @@ fi
 # Stopped where its first lab is about to be made: no folder is left behind.
 if unshare -rm true 2>unshare.err; then
     timeout 100 unshare -rm sh -c 'mount -t tmpfs none /tmp || exit 77
+        export TMPDIR=/tmp
         "$@" &
-        until [ -n "$(find /tmp -name "kith-measure-*")" ]; do :; done
+        until [ -n "$(find /tmp -name "kith-measure-*")" ] ||
+            ! kill -0 $! 2>/dev/null; do :; done
         kill -TERM $!
         wait $!
         found=$?
