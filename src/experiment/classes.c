@@ -9,6 +9,7 @@
 #include "kith/assert.h"
 #include "kith/exp_log.h"
 #include "kith/experiment.h"
+#include "kith/normal.h"
 #include "kith/rng.h"
 #include "kith/text.h"
 
@@ -128,19 +129,6 @@ enum kith_err kith_speeds_parse(const char *text, struct kith_speeds *speeds)
     return KITH_EPARSE;
 }
 
-/* Marsaglia's polar method: additions, products, one division and root, which
- * IEEE rounds alike everywhere. */
-static double draw_normal(struct kith_rng *rng)
-{
-    double u, square;
-    do {
-        u = 2 * kith_rng_double(rng) - 1;
-        const double v = 2 * kith_rng_double(rng) - 1;
-        square = u * u + v * v;
-    } while (square >= 1 || square <= 0);
-    return u * sqrt(-2 * kith_log(square) / square);
-}
-
 double kith_speeds_draw(const struct kith_speeds *speeds, uint64_t seed,
                         kith_id peer)
 {
@@ -151,7 +139,7 @@ double kith_speeds_draw(const struct kith_speeds *speeds, uint64_t seed,
     case KITH_SPEEDS_EQUAL:
         return 1;
     case KITH_SPEEDS_LOGNORMAL:
-        slower = speeds->parameter * draw_normal(&rng);
+        slower = speeds->parameter * kith_draw_normal(&rng);
         break;
     case KITH_SPEEDS_PARETO:
         slower = -kith_log(1 - kith_rng_double(&rng)) / speeds->parameter;

@@ -20,6 +20,7 @@
 
 #include "kith/text.h"
 #include "kith/exp_log.h"
+#include "kith/normal.h"
 
 #define NOBODY UINT32_MAX
 #define CLASSES_MAX 256u /* that a peer can ask for */
@@ -99,18 +100,6 @@ static size_t class_rows(const struct split_job *job, uint32_t class)
     return count;
 }
 
-/* Standard normal, Marsaglia's polar method. */
-static double draw_normal(struct kith_rng *rng)
-{
-    double u, square;
-    do {
-        u = 2 * kith_rng_double(rng) - 1;
-        const double v = 2 * kith_rng_double(rng) - 1;
-        square = u * u + v * v;
-    } while (square >= 1 || square <= 0);
-    return u * sqrt(-2 * kith_log(square) / square);
-}
-
 /* ln of a Gamma(alpha) draw: Marsaglia and Tsang, ACM TOMS 2000, for alpha + 1,
  * times U^(1 / alpha). In logarithms, because for alpha = 0.01 the draw itself
  * falls below the smallest double. */
@@ -118,7 +107,7 @@ static double draw_log_gamma(struct kith_rng *rng, double alpha)
 {
     const double d = alpha + 1 - 1.0 / 3, c = 1 / sqrt(9 * d);
     for (;;) {
-        const double x = draw_normal(rng), root = 1 + c * x;
+        const double x = kith_draw_normal(rng), root = 1 + c * x;
         if (root <= 0)
             continue;
         const double v = root * root * root;
