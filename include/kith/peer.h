@@ -144,6 +144,9 @@ struct kith_peer_options {
     void *user;
     void (*on_row)(void *user, const struct kith_row *row);
     void (*on_mark)(void *user, kith_ns time_ns, const struct kith_mark *mark);
+    /* The own share is done, and exchanges are under way or no longer are: told
+     * once the share is done, then whenever it changes. */
+    void (*on_quiet)(void *user, kith_ns time_ns, bool quiet);
     /* A part of the journal (journal.h), KITH_JOURNAL_PART_BYTES at most; NULL:
      * none is kept. `last`: this life is at its end. */
     void (*on_journal)(void *user, const uint8_t *bytes, size_t size,

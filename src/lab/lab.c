@@ -2,7 +2,8 @@
  *
  *   open    signals, keys, ports, folder, one process per peer
  *   start   when all have said READY: one common instant for all of them
- *   run     turns of the loop until the last healthy peer has finished
+ *   run     turns of the loop until the last healthy peer has finished, and no
+ *           exchange is under way
  *   stop    `stop` to all, a bounded time for exchanges and saves, SIGKILL
  *   result  the saves are averaged and evaluated
  *
@@ -193,6 +194,29 @@ static bool may_come_back(const struct lab_peer *peer)
            kith_lab_fault_ends(peer->lab, peer->rank, KITH_EFFECT_STOP);
 }
 
+/* As in the simulator: what the last steps began may end. Peers that a fault
+ * has touched are not waited for. */
+static bool is_wound_up(struct lab *lab)
+{
+    uint32_t restless = 0;
+    const kith_ns now_ns = kith_host_now();
+    for (uint32_t i = 0; i < lab->peer_count; i++) {
+        const struct lab_peer *peer = &lab->peers[i];
+        restless += kith_lab_peer_is_alive(peer) && peer->finished &&
+                    !peer->quiet && peer->faults == 0;
+    }
+    if (lab->wind_up_ns == 0)
+        lab->wind_up_ns = now_ns + LAB_WIND_UP_NS;
+    if (restless > 0 && now_ns < lab->wind_up_ns)
+        return false;
+    if (restless > 0)
+        kith_lab_say(lab,
+                     "%u peers still had exchanges under way %u s after the "
+                     "last step: given up",
+                     (unsigned)restless, (unsigned)(LAB_WIND_UP_NS / KITH_S));
+    return true;
+}
+
 /* Over: every healthy peer is done, and what crashed once had its grace. Where
  * all of them have crashed, the crashed ones are what the run is about. */
 static bool is_over(struct lab *lab)
@@ -222,7 +246,7 @@ static bool is_over(struct lab *lab)
     const kith_ns now_ns = kith_host_now();
     if (lab->grace_ns == 0)
         lab->grace_ns = now_ns + LAB_GRACE_NS;
-    return !affected || now_ns >= lab->grace_ns;
+    return (!affected || now_ns >= lab->grace_ns) && is_wound_up(lab);
 }
 
 /* stop.time: every peer counts it by itself; this is for one that does not. */

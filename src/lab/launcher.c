@@ -203,6 +203,9 @@ static void take_record(void *user, const struct lab_record *record)
     case LAB_RECORD_PIECES:
         kith_piece_totals_add(&peer->lab->pieces, &record->as.pieces);
         break;
+    case LAB_RECORD_QUIET:
+        peer->quiet = record->as.quiet;
+        break;
     case LAB_RECORD_SCORE:
     case LAB_RECORD_KINDS:
         break;
@@ -243,7 +246,7 @@ enum kith_err kith_lab_peer_start(struct lab_peer *peer)
             "the limits on processes and open files",
             (unsigned)peer->rank, strerror(why));
     peer->state = LAB_PEER_STARTED;
-    peer->finished = peer->saved = peer->has_final = false;
+    peer->finished = peer->quiet = peer->saved = peer->has_final = false;
     memset(&peer->final, 0, sizeof peer->final);
     return KITH_OK;
 }

@@ -33,6 +33,9 @@
  * answer: its own data alone then pulls the average (digits, dirichlet(0.5):
  * 93.0 % after 2 s of it, where the simulator has 94.6 %). */
 #define LAB_GRACE_NS (50 * KITH_MS)
+/* When all have finished, how long exchanges under way may hold up the end, as
+ * they do in the simulator: slow links and late answers are part of a run. */
+#define LAB_WIND_UP_NS (60 * KITH_S)
 /* How long a stopping peer may finish its exchanges and its save. Bytes of a
  * model are added at 50 MB/s, a slow disk. */
 #define LAB_STOP_NS (10 * KITH_S)
@@ -75,6 +78,7 @@ struct lab_peer {
     enum lab_peer_state state;
     unsigned faults;             /* set of enum lab_peer_fault */
     bool finished;               /* own share done */
+    bool quiet;                  /* and no exchange of its is under way */
     bool saved;                  /* its last save is complete */
     kith_ns finished_ns;         /* since the common start; 0: not yet */
     double slow;                 /* factor, 1: none */
@@ -109,6 +113,7 @@ struct lab {
     uint32_t faults;
     struct kith_piece_totals pieces; /* of all processes */
     kith_ns grace_ns, progress_ns;   /* next; 0: none */
+    kith_ns wind_up_ns;              /* until then exchanges may end; 0: no */
     kith_ns read_ns; /* records were read; 0: none in the last turn */
 
     struct lab_process score; /* an evaluation under way */

@@ -103,6 +103,8 @@ static const struct field pieces[] = {
     {COUNT, AT(pieces.peers)},   {COUNT, AT(pieces.disk)},
     {COUNT, AT(pieces.refused)}, {COUNT, AT(pieces.unkept)}};
 
+static const struct field quiet[] = {{FLAG, AT(quiet)}};
+
 #define FIELDS(table)                                                          \
     {                                                                          \
         table, sizeof(table) / sizeof *(table)                                 \
@@ -117,7 +119,8 @@ static const struct {
                               [LAB_RECORD_FINAL] = FIELDS(final),
                               [LAB_RECORD_SCORE] = FIELDS(score),
                               [LAB_RECORD_JOURNAL] = FIELDS(journal),
-                              [LAB_RECORD_PIECES] = FIELDS(pieces)};
+                              [LAB_RECORD_PIECES] = FIELDS(pieces),
+                              [LAB_RECORD_QUIET] = FIELDS(quiet)};
 #define HEADER_COUNT (sizeof header / sizeof *header)
 
 /* The largest of whole numbers that are let through, and the bounds of reals;

@@ -22,7 +22,7 @@
 #include "kith/types.h"
 
 #define LAB_RECORD_BYTES 512u
-#define LAB_RECORD_VERSION 7u
+#define LAB_RECORD_VERSION 8u
 /* Longer lines are cut; terminator included. */
 #define LAB_TEXT_BYTES 360u
 
@@ -35,7 +35,8 @@
     X(FINAL)   /* the last one: how it ended */                                \
     X(SCORE)   /* from an evaluation: the averaged model */                    \
     X(JOURNAL) /* a part of the journal */                                     \
-    X(PIECES)  /* where its data came from */
+    X(PIECES)  /* where its data came from */                                  \
+    X(QUIET)   /* its share is done; has it exchanges under way? */
 
 enum lab_record_kind {
 #define KITH_X(name) LAB_RECORD_##name,
@@ -85,6 +86,7 @@ struct lab_record {
         struct lab_score score;
         struct lab_part journal;
         struct kith_piece_totals pieces;
+        bool quiet; /* none */
     } as;
 };
 

@@ -97,6 +97,13 @@ static void on_mark(void *user, kith_ns time_ns, const struct kith_mark *mark)
     speak(user, &record, mark->kind == KITH_MARK_FINISHED);
 }
 
+static void on_quiet(void *user, kith_ns time_ns, bool quiet)
+{
+    struct lab_record record = {.kind = LAB_RECORD_QUIET, .time_ns = time_ns};
+    record.as.quiet = quiet;
+    speak(user, &record, true);
+}
+
 static void on_log(void *user, const char *line)
 {
     struct lab_record record = {.kind = LAB_RECORD_LINE};
@@ -197,6 +204,7 @@ void kith_speaker_options(struct kith_speaker *speaker,
     options->user = speaker;
     options->on_row = on_row;
     options->on_mark = on_mark;
+    options->on_quiet = on_quiet;
     options->on_log = on_log;
     options->on_journal = place->records ? on_journal : NULL;
     options->on_ready = on_ready;

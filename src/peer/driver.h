@@ -36,6 +36,12 @@ enum kith_driver_phase {
     KITH_DRIVER_ENDED,    /* handles close */
 };
 
+enum kith_driver_told {
+    KITH_TOLD_NOTHING,
+    KITH_TOLD_RESTLESS,
+    KITH_TOLD_QUIET
+};
+
 /* How long models travelled while a step was taken. */
 struct kith_overlap {
     bool exchanging, training; /* since then: */
@@ -96,7 +102,8 @@ struct kith_driver {
     int64_t more_samples; /* of all steps, than their number says */
     double cpu_zero_s;    /* the process's before the run */
 
-    bool pauses; /* its caller */
+    bool pauses;                /* its caller */
+    enum kith_driver_told told; /* on_quiet */
     bool has_save;
     uint64_t save_step; /* of the save */
     double peak; /* FLOP/s, of the checkpoint or the experiment; 0: unknown */

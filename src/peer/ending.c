@@ -170,9 +170,24 @@ static void quiet_over(uv_timer_t *timer)
         leave(driver);
 }
 
+/* Whoever started this peer may wait with `stop` until nothing is under way. */
+static void tell_quiet(struct kith_driver *driver)
+{
+    const struct kith_peer_options *options = driver->options;
+    const enum kith_driver_told now =
+        kith_node_quiet(driver->node) ? KITH_TOLD_QUIET : KITH_TOLD_RESTLESS;
+    if (options->on_quiet == NULL || !driver->report->finished ||
+        driver->told == now)
+        return;
+    driver->told = now;
+    options->on_quiet(options->user, kith_driver_now(driver),
+                      now == KITH_TOLD_QUIET);
+}
+
 /* After each event, because what ends an exchange is an event. */
 void kith_driver_check_end(struct kith_driver *driver)
 {
+    tell_quiet(driver);
     /* Not from here: the caller may hold a link that leaving would close. */
     if (driver->phase == KITH_DRIVER_QUIETING && !driver->thread.busy &&
         kith_node_quiet(driver->node))

@@ -74,6 +74,9 @@ static struct lab_record sample(enum lab_record_kind kind)
         record.as.pieces =
             (struct kith_piece_totals){210, 35, 175, 0, 1, INT64_MAX};
         break;
+    case LAB_RECORD_QUIET:
+        record.as.quiet = true;
+        break;
     case LAB_RECORD_LINE:
         strcpy(record.as.line, "connected peer 2 at 127.0.0.1:7117");
         break;
