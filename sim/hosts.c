@@ -3,6 +3,7 @@
  * thread whose slice is over while others wait. */
 #include "sim/hosts.h"
 
+#include "kith/affinity.h"
 #include "kith/assert.h"
 #include "kith/limits.h"
 #include "kith/link_law.h"
@@ -83,10 +84,12 @@ enum kith_err sim_hosts_open(struct sim_world *world)
     hosts->peers = experiment->hosts.peers == 0 || experiment->hosts.peers > all
                        ? all
                        : experiment->hosts.peers;
+    const struct kith_core_share share =
+        kith_core_share(experiment, hosts->peers, experiment->hosts.cores);
+    hosts->peers = share.peers;
     /* More have nothing to do. */
-    hosts->cores = experiment->hosts.cores / THREADS < hosts->peers
-                       ? experiment->hosts.cores
-                       : THREADS * hosts->peers;
+    hosts->cores = share.cores / THREADS < share.peers ? share.cores
+                                                       : THREADS * share.peers;
     const uint32_t count = (all + hosts->peers - 1) / hosts->peers;
     hosts->hosts = sim_alloc(world, count, sizeof *hosts->hosts);
     hosts->running =

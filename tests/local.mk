@@ -298,6 +298,7 @@ INTEGRATION = \
   tests/integration/test_failed_counts.sh \
   tests/integration/test_gpu_run.sh \
   tests/integration/test_hostile.sh \
+  tests/integration/test_lab_affinity.sh \
   tests/integration/test_lab_ends.sh \
   tests/integration/test_lab_faults.sh \
   tests/integration/test_lab_full_disk.sh \

@@ -171,6 +171,7 @@ struct kith_experiment {
         kith_ns merge_ns; /* sim: cost of SNAPSHOT, MERGE, UNDO; default 0 */
         bool exponential; /* sim: steps last Exp(step_ns), drawn for each */
         struct kith_speeds speeds; /* of peers: network.classes has the draws */
+        bool all_cores; /* no peer keeps to a share of them: kith/affinity.h */
         /* How arithmetic is done here: no part of the hash, each machine has
          * its own. A run keeps them in its database and checkpoints. */
         const char *products; /* kith_backend_product() */

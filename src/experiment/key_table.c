@@ -167,6 +167,13 @@ static enum kith_err parse_spread(const char *text, void *field)
     return *exponential || strcmp(text, "fixed") == 0 ? KITH_OK : KITH_EPARSE;
 }
 
+static enum kith_err parse_affinity(const char *text, void *field)
+{
+    bool *all_cores = field;
+    *all_cores = strcmp(text, "none") == 0;
+    return *all_cores || strcmp(text, "auto") == 0 ? KITH_OK : KITH_EPARSE;
+}
+
 #define AT(field) .offset = offsetof(struct kith_experiment, field)
 #define TEXT_AT(field)                                                         \
     AT(field), .size = sizeof(((struct kith_experiment *)0)->field)
@@ -543,6 +550,10 @@ const struct key kith_experiment_keys[] = {
      .initial = "equal",
      .help = "of peers: compute.step times e^(S z), z normal, or u^(-1/A), u "
              "uniform; one draw a peer"},
+    {"compute.affinity", KEY_PARSED, KEY_LOCAL, AT(compute.all_cores),
+     .parse = parse_affinity, .allowed = "auto or none", .initial = "auto",
+     .help = "lab, and sim with hosts: each peer keeps to its share of the "
+             "cores where one number divides the other"},
     CHOICE("compute.products", KEY_LOCAL, products, "own",
            "backend cpu: who multiplies matrices; see --calibrate"),
     BOUNDED("compute.threads", KEY_U32, KEY_LOCAL, compute.threads, 0, 64, "0",

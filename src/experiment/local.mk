@@ -1,6 +1,7 @@
 noinst_LIBRARIES += libkith_experiment.a
 libkith_experiment_a_CFLAGS = $(GNU11)
 libkith_experiment_a_SOURCES = \
+  src/experiment/affinity.c \
   src/experiment/central_rules.c \
   src/experiment/choices.c \
   src/experiment/class_statements.c \

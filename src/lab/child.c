@@ -1,9 +1,12 @@
 /* Inside a forked process of the lab. See child.h. */
+#define _GNU_SOURCE /* sched_setaffinity */
 #include "src/lab/child.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "kith/affinity.h"
 #include "kith/backend.h"
 #include "kith/peer.h"
 #include "kith/worker.h"
@@ -30,6 +33,29 @@ void kith_lab_child_place(const struct lab_child *child, int rows_fd,
         .average_fd = -1,
     };
     kith_lab_cluster_save_path(child->cluster, child->self, place->save);
+}
+
+/* Before there are threads: they inherit it. A kernel that refuses is no reason
+ * not to train. */
+static void keep_to_share(const struct kith_experiment *experiment,
+                          kith_id self)
+{
+    cpu_set_t all, own;
+    if (sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < 1)
+        return;
+    const struct kith_core_share share = kith_core_share(
+        experiment, experiment->peers, (uint32_t)CPU_COUNT(&all));
+    const uint32_t first = self / share.peers * share.cores;
+    uint32_t nth = 0;
+    CPU_ZERO(&own);
+    for (size_t core = 0; core < CPU_SETSIZE; core++) {
+        if (!CPU_ISSET(core, &all))
+            continue;
+        if (nth >= first && nth - first < share.cores)
+            CPU_SET(core, &own);
+        nth++;
+    }
+    (void)sched_setaffinity(0, sizeof own, &own);
 }
 
 /* The data, where they come in pieces, and the run. */
@@ -68,6 +94,7 @@ int kith_lab_child_peer(void *user, int rows_fd, int control_fd)
         return 1;
     kith_lab_cluster_keep_only(child->cluster, child->self);
     kith_backend_threads(1);
+    keep_to_share(child->experiment, child->self);
 
     char error[KITH_PEER_ERROR_BYTES] = "";
     struct kith_peer_report report;

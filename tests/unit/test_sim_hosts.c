@@ -40,15 +40,33 @@ static struct simulated alone(unsigned peers, unsigned steps, const char *slow,
     return traced(yaml);
 }
 
+/* A core for each half of them, by rank. */
+static void test_peers_keep_to_their_cores(void **state)
+{
+    (void)state;
+    alone(6, 10, "", "cores: 2"); /* 0, 1, 2 on one, 3, 4, 5 on the other */
+    assert_int_equal(step_ends(0, 1), 1 * KITH_MS);
+    assert_int_equal(step_ends(1, 1), 2 * KITH_MS);
+    assert_int_equal(step_ends(3, 1), 1 * KITH_MS);
+    assert_int_equal(step_ends(5, 10), 30 * KITH_MS);
+    alone(2, 10, ", slow: [{peers: peer(1), by: 3}]", "cores: 4");
+    assert_int_equal(step_ends(0, 10), 10 * KITH_MS);
+    assert_int_equal(step_ends(1, 10), 30 * KITH_MS);
+    alone(3, 2, "", "cores: 2"); /* neither divides the other */
+    assert_int_equal(step_ends(2, 1), 2 * KITH_MS);
+    assert_int_equal(step_ends(2, 2), 3 * KITH_MS);
+}
+
 static void test_cores_are_shared(void **state)
 {
     (void)state;
-    alone(6, 10, "", "cores: 2");
+    alone(6, 10, ", affinity: none", "cores: 2");
     /* Two at a time, 0 and 1 the first: theirs are over at 1, 4, ... 28 ms. */
     assert_int_equal(step_ends(0, 10), 28 * KITH_MS);
     assert_int_equal(step_ends(5, 1), 3 * KITH_MS);
     assert_int_equal(step_ends(5, 10), 30 * KITH_MS);
-    alone(6, 10, "", "cores: 2, peers: 4"); /* four on one, two on another */
+    alone(6, 10, ", affinity: none",
+          "cores: 2, peers: 4"); /* four on one, two on another */
     assert_int_equal(step_ends(3, 10), 20 * KITH_MS);
     assert_int_equal(step_ends(4, 10), 10 * KITH_MS);
     alone(6, 10, "", "cores: 6");
@@ -76,7 +94,7 @@ static void test_slices(void **state)
 static void test_paced_steps(void **state)
 {
     (void)state;
-    alone(4, 5, "", "cores: 2, step: 250us");
+    alone(4, 5, ", affinity: none", "cores: 2, step: 250us");
     assert_int_equal(step_ends(1, 5), 5 * KITH_MS);
     assert_int_equal(step_ends(3, 5), 5250 * KITH_US);
     alone(4, 5, "", "cores: 1, step: 300us");
@@ -167,7 +185,8 @@ static void test_no_time_is_lost(void **state)
                  "name: full\nseed: %u\npeers: 24\nstop: {steps: 50}\n"
                  "model: {kind: consensus, dim: 100}\n"
                  "gossip: {algorithm: adpsgd, every: 1, topology: random}\n"
-                 "compute: {step: 1ms}\nnetwork: {latency: 10us}\n"
+                 "compute: {step: 1ms, affinity: none}\n"
+                 "network: {latency: 10us}\n"
                  "hosts: {cores: %u, message: 20us}\n",
                  cores, cores);
         const struct simulated run = simulate(yaml, NULL);
@@ -245,6 +264,7 @@ static void test_random_experiments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_peers_keep_to_their_cores),
         cmocka_unit_test(test_cores_are_shared),
         cmocka_unit_test(test_slices),
         cmocka_unit_test(test_paced_steps),
