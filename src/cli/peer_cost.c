@@ -335,8 +335,10 @@ static enum kith_err run_own(const struct own_lab *lab, uint32_t steps,
     return err;
 }
 
-/* A core's steps of the shorter lab take so long, but there are some. */
-#define OWN_S 0.1
+/* A core's steps of the shorter lab take so long, but there are some. What two
+ * starts differ by, some ten milliseconds, is to be little beside a swap's. */
+#define OWN_S 0.3
+#define OWN_LABS 3u
 #define OWN_MIN 8u
 /* Once more is enough then. */
 #define LONG_S 2.0
@@ -368,13 +370,13 @@ int kith_cli_measure_peer_step(const struct cli_arguments *arguments,
     char error[KITH_LAB_ERROR_BYTES] = "";
     struct place place;
     const struct own_lab lab = {arguments, place.folder, NULL, batch};
-    double times[LABS];
+    double times[OWN_LABS];
     enum kith_err err = KITH_OK;
     unsigned count = 0;
     bool last = false;
     if (!open_place(&place))
         return no_folder(arguments);
-    while (count < LABS && !last && err == KITH_OK) {
+    while (count < OWN_LABS && !last && err == KITH_OK) {
         struct spent spent = {0};
         kith_cli_progress("measuring peers' steps: batch %u", batch);
         err = run_own_two(&lab, 1e-9 * (double)alone_ns + cost->handover_s,
@@ -415,13 +417,13 @@ int kith_cli_measure_wire(const struct cli_arguments *arguments,
     struct place place;
     const struct own_lab lab = {arguments, place.folder, wire, batch};
     const double step_s = 1e-9 * (double)step_ns;
-    double links[LABS], merges[LABS];
+    double links[OWN_LABS], merges[OWN_LABS];
     enum kith_err err = KITH_OK;
     unsigned count = 0;
     bool last = false;
     if (!open_place(&place))
         return no_folder(arguments);
-    while (count < LABS && !last && err == KITH_OK) {
+    while (count < OWN_LABS && !last && err == KITH_OK) {
         struct spent spent = {0};
         kith_cli_progress("measuring peers' models: %s", wire);
         err =
