@@ -1,4 +1,4 @@
-"""What kith sim predicts of labs on this machine: ten configurations, three seeds.
+"""What kith sim predicts of labs on this machine: twelve configurations, three seeds.
 
     accept_fidelity.py [measure] [run NAME...] [report FILE]
 
@@ -59,14 +59,20 @@ FROZEN = {
         "peers=8", "compute.step=10ms", "gossip.every=8", "stop.steps=300",
         MONIQUA, SHAPED],
     "4 peers, program, 8 ms": ["peers=4"],
-}
-# And after it:
-LATER = {
     "3 peers, 5 ms, shaped, moniqua4": [
         "peers=3", "compute.step=5ms", "gossip.every=8", "stop.steps=500",
         MONIQUA, SHAPED],
     "6 peers, unpaced, batch 128": ["peers=6", "train.batch=128",
                                     "gossip.every=8", "stop.steps=600"],
+}
+# And after it:
+LATER = {
+    "4 peers, unpaced, moniqua4, every 8": [
+        "peers=4", MONIQUA, "gossip.every=8", "train.batch=32",
+        "stop.steps=2400"],
+    "5 peers, 10 ms, shaped, every 32": [
+        "peers=5", "compute.step=10ms", "gossip.every=32", "stop.steps=400",
+        SHAPED],
 }
 ALL = {**FROZEN, **LATER}
 
