@@ -21,8 +21,7 @@ struct kith_core_share {
 };
 
 /* peers, cores > 0: all on the machine. */
-struct kith_core_share
-kith_core_share(const struct kith_experiment *experiment, uint32_t peers,
-                uint32_t cores);
+struct kith_core_share kith_core_share(const struct kith_experiment *experiment,
+                                       uint32_t peers, uint32_t cores);
 
 #endif

@@ -206,6 +206,9 @@ void kith_cli_stop_idle(void);
 /* The folder of --out [.], made where it is missing. */
 int kith_cli_out_folder(const struct cli_arguments *arguments,
                         const char **folder);
+/* Can a file be made beside this path? Asked before what it is for. */
+int kith_cli_check_folder(const struct cli_arguments *arguments,
+                          const char *option, const char *path);
 /* The file is `text` or what it was before: a temporary file, fsync, rename. */
 int kith_cli_replace_file(const struct cli_arguments *arguments,
                           const char *path, const char *text);

@@ -239,7 +239,7 @@ static int check_place(const struct cli_arguments *arguments, const char *path)
                              "%.300s is there already and is no machine's "
                              "file: name another with --machine FILE",
                              path);
-    return KITH_EXIT_OK;
+    return kith_cli_check_folder(arguments, "--machine", path);
 }
 
 int kith_cli_plan_measure(const struct cli_arguments *arguments,

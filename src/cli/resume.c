@@ -199,23 +199,6 @@ static int find_newest(struct cli_run *run)
     return open_named(run, path);
 }
 
-/* Found out before the first step, and before there is a database. */
-static int check_folder(const struct cli_run *run)
-{
-    char folder[KITH_PATH_BYTES_MAX];
-    kith_text_copy(folder, sizeof folder, run->save);
-    char *slash = strrchr(folder, '/');
-    if (slash != NULL)
-        slash[slash == folder] = '\0';
-    const char *name = slash == NULL ? "." : folder;
-    if (access(name, W_OK | X_OK) == 0)
-        return KITH_EXIT_OK;
-    return kith_cli_fail(run->arguments, KITH_EXIT_WRITE,
-                         "--save: cannot write in the folder %.300s: %s; make "
-                         "it, or choose another",
-                         name, strerror(errno));
-}
-
 int kith_cli_resume_find(struct cli_run *run)
 {
     const char *named = run->own.values[CLI_RESUME];
@@ -233,7 +216,9 @@ int kith_cli_resume_find(struct cli_run *run)
         return kith_cli_fail(run->arguments, KITH_EXIT_WRITE,
                              "--save: %.300s: %s; name a file", run->save, why);
     if (!is_there(run->save))
-        return check_folder(run); /* --save PATH --resume: start, or go on */
+        return kith_cli_check_folder(
+            run->arguments, "--save",
+            run->save); /* --save PATH --resume: start, or go on */
     if (named != NULL)
         return open_named(run, run->own.values[CLI_SAVE]);
     return kith_cli_fail(run->arguments, KITH_EXIT_WRITE,

@@ -9,6 +9,7 @@
 
 #include "cli.h"
 #include "kith/plain_file.h"
+#include "kith/text.h"
 
 int kith_cli_exit_of(enum kith_err err)
 {
@@ -80,6 +81,23 @@ int kith_cli_out_folder(const struct cli_arguments *arguments,
             "cannot make the folder %s: %s; choose another with --out", *folder,
             strerror(errno));
     return KITH_EXIT_OK;
+}
+
+int kith_cli_check_folder(const struct cli_arguments *arguments,
+                          const char *option, const char *path)
+{
+    char folder[KITH_PATH_BYTES_MAX];
+    kith_text_copy(folder, sizeof folder, path);
+    char *slash = strrchr(folder, '/');
+    if (slash != NULL)
+        slash[slash == folder] = '\0';
+    const char *name = slash == NULL ? "." : folder;
+    if (access(name, W_OK | X_OK) == 0)
+        return KITH_EXIT_OK;
+    return kith_cli_fail(arguments, KITH_EXIT_WRITE,
+                         "%s: cannot write in the folder %.300s: %s; make it, "
+                         "or choose another",
+                         option, name, strerror(errno));
 }
 
 int kith_cli_replace_file(const struct cli_arguments *arguments,

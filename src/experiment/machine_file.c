@@ -5,6 +5,7 @@
 
 #include "kith/assert.h"
 #include "kith/experiment.h"
+#include "kith/format.h"
 #include "kith/machine.h"
 #include "kith/session.h"
 #include "kith/text.h"
@@ -135,12 +136,15 @@ static enum kith_err read_wire(const struct tree *tree,
     const char *link = text_of(tree, item, 3, "link");
     const char *merge = text_of(tree, item, 3, "merge");
     if (name != NULL && link != NULL && merge != NULL &&
+        kith_format_find(name) != NULL &&
         kith_text_copy(wire->name, sizeof wire->name, name) &&
         kith_text_rate(link, &wire->link_bits) == KITH_OK &&
         kith_text_rate(merge, &wire->merge_bits) == KITH_OK)
         return KITH_OK;
     return kith_yaml_refuse_value(tree, item, "wires",
-                                  "%s with two rates above 0", wire_words);
+                                  "%s with a wire of kith list wire and two "
+                                  "rates above 0",
+                                  wire_words);
 }
 
 typedef enum kith_err read_entry(const struct tree *tree,

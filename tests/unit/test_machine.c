@@ -147,6 +147,8 @@ static void test_refused(void **state)
     refused(HEAD STEPS "wires: [float32]\n", "m.yaml:5: wires");
     refused(HEAD STEPS "wires: [{wire: float32, link: 1GB}]\n",
             "two rates above 0");
+    refused(HEAD STEPS "wires: [{wire: flaot32, link: 1GB, merge: 1GB}]\n",
+            "kith list wire");
     refused(HEAD STEPS "wires: [{wire: float32, link: 0GB, merge: 1GB}]\n",
             "two rates above 0");
     refused(HEAD STEPS "wires: [{wire: float32, link: 1GB, merge: [1]}]\n",
