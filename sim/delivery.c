@@ -168,8 +168,7 @@ void sim_arrive(struct sim_world *world, uint32_t index)
     kith_ns there_ns = sim_time(world);
     if (packet->bytes > 0)
         there_ns = downlink_take(world, packet);
-    sim_schedule(world, packet->from, packet->to, there_ns, SIM_EVENT_DELIVER,
-                 index);
+    sim_schedule_delivery(world, packet->from, packet->to, there_ns, index);
 }
 
 /* The vector of a delivered MODEL changes hands: no copy. */

@@ -89,24 +89,45 @@ static void push(struct sim_world *world, const struct sim_event *event)
     }
 }
 
-_Static_assert(KITH_PEERS_MAX <= 1u << 24, "a rank and 2^40 events of it");
+_Static_assert(KITH_PEERS_MAX <= 1u << 24, "a rank and 2^39 events of it");
 _Static_assert(SIM_EVENT_RUN < 8, "a kind has three bits");
 
 /* The causing machine's own counter makes sequences unique without a counter
  * that all share: the order of equal times is then a matter of ranks, not of
  * who was scheduled first. */
-void sim_schedule(struct sim_world *world, kith_id by, kith_id peer,
-                  kith_ns at_ns, enum sim_event_kind kind, uint32_t value)
+SIM_INLINE void schedule(struct sim_world *world, uint64_t sequence,
+                         kith_id peer, kith_ns at_ns, enum sim_event_kind kind,
+                         uint32_t value)
 {
-    KITH_DEBUG_ASSERT(by < world->machine_count && peer < world->machine_count);
+    KITH_DEBUG_ASSERT(peer < world->machine_count);
     const struct sim_event event = {
         .time_ns = at_ns,
-        .sequence = (uint64_t)by << 40 | world->peers[by].sequence++,
+        .sequence = sequence,
         .peer = peer,
         .kind = (uint32_t)kind & 7u,
         .value = value & SIM_VALUE_MAX,
     };
     push(world, &event);
+}
+
+void sim_schedule(struct sim_world *world, kith_id by, kith_id peer,
+                  kith_ns at_ns, enum sim_event_kind kind, uint32_t value)
+{
+    KITH_DEBUG_ASSERT(by < world->machine_count);
+    const uint64_t count = world->peers[by].sequence++;
+    schedule(world, (uint64_t)by << 40 | count, peer, at_ns, kind, value);
+}
+
+/* Among equal times its sender's rank orders it, as if that had caused it, and
+ * the receiver's counter: the order of one connection is kept by either, and
+ * the sender may be another thread's. Behind what the sender itself causes. */
+void sim_schedule_delivery(struct sim_world *world, kith_id from, kith_id to,
+                           kith_ns at_ns, uint32_t packet)
+{
+    KITH_DEBUG_ASSERT(from != to && from < world->machine_count);
+    const uint64_t count = UINT64_C(1) << 39 | world->peers[to].sequence++;
+    schedule(world, (uint64_t)from << 40 | count, to, at_ns, SIM_EVENT_DELIVER,
+             packet);
 }
 
 /* Nobody's events come last among equal times: an evaluation sees all that

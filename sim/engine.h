@@ -68,6 +68,10 @@ bool sim_ended(const struct sim_world *world);
  * rank and its own counter, so that nothing of the other one is touched now. */
 void sim_schedule(struct sim_world *world, kith_id by, kith_id peer,
                   kith_ns at_ns, enum sim_event_kind kind, uint32_t value);
+/* The last bit of a packet of `from` will be in: said where it is received, and
+ * nothing of the sender is touched. */
+void sim_schedule_delivery(struct sim_world *world, kith_id from, kith_id to,
+                           kith_ns at_ns, uint32_t packet);
 void sim_schedule_run(struct sim_world *world, kith_ns at_ns,
                       enum sim_run_event what);
 /* Until all is done, time is up, or somebody pressed Ctrl-C. Returns whether
