@@ -132,9 +132,12 @@ void sim_transmit(struct sim_world *world, uint32_t index, kith_ns at_ns)
         sim_transfer_list(world, index, left_ns);
     const kith_ns arrives_ns = sim_direction_arrival(
         world, index, leaves_ns, left_ns, left_ns - leaves_ns);
-    sim_schedule(world, packet->from, packet->to, arrives_ns,
-                 world->network.access ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER,
-                 index);
+    const enum sim_event_kind kind =
+        world->network.access ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER;
+    if (sim_is_mine(world, packet->to))
+        sim_schedule(world, packet->from, packet->to, arrives_ns, kind, index);
+    else
+        sim_windows_post(world, index, arrives_ns, kind);
 }
 
 /* When its last bit is in. A slower line out is what it waits for, unless it

@@ -233,3 +233,26 @@ bool sim_direction_stalls(struct sim_world *world, uint32_t index)
         sim_link_watch(world, packet->link);
     return true;
 }
+
+/* ---- divisions */
+
+void sim_directions_hand_over(struct sim_world *from,
+                              const struct sim_link *link, unsigned side,
+                              struct sim_world *to, struct sim_link *target)
+{
+    KITH_ASSERT(from->directions.cuts == 0 && to->directions.cuts == 0);
+    if (link->pair == 0)
+        return;
+    const struct sim_direction_pair *old =
+        &from->directions.pairs[link->pair - 1];
+    struct sim_direction_pair *pair = pair_of(to, target);
+    KITH_ASSERT(old->stalled[side] == 0);
+    if (pair)
+        pair->flow[side] = old->flow[side];
+}
+
+void sim_directions_forget(struct sim_world *world)
+{
+    KITH_ASSERT(world->directions.cuts == 0);
+    world->directions.count = 0;
+}

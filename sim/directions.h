@@ -40,6 +40,13 @@ void sim_directions_act(struct sim_world *world, const struct kith_atom *atom);
 kith_ns sim_direction_arrival(struct sim_world *world, uint32_t packet,
                               kith_ns leaves_ns, kith_ns left_ns,
                               kith_ns early_ns);
+/* One direction of a link goes on in another world of the run, where the link
+ * is `target`. */
+void sim_directions_hand_over(struct sim_world *from,
+                              const struct sim_link *link, unsigned side,
+                              struct sim_world *to, struct sim_link *target);
+/* No link is left. */
+void sim_directions_forget(struct sim_world *world);
 /* Must it wait at its sender, because its direction is cut? */
 bool sim_direction_holds(struct sim_world *world, uint32_t packet);
 /* It has come as far as a cut, and waits there until that heals. */

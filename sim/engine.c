@@ -60,6 +60,12 @@ enum kith_err sim_failure(const struct sim_world *world)
     return world->engine.err;
 }
 
+const char *sim_failure_text(const struct sim_world *world)
+{
+    KITH_ASSERT(world->engine.err != KITH_OK);
+    return world->engine.error;
+}
+
 /* No event is taken any more; what the event in hand still does is carried out.
  * */
 void sim_end(struct sim_world *world)
@@ -95,27 +101,38 @@ _Static_assert(SIM_EVENT_RUN < 8, "a kind has three bits");
 /* The causing machine's own counter makes sequences unique without a counter
  * that all share: the order of equal times is then a matter of ranks, not of
  * who was scheduled first. */
-SIM_INLINE void schedule(struct sim_world *world, uint64_t sequence,
-                         kith_id peer, kith_ns at_ns, enum sim_event_kind kind,
-                         uint32_t value)
+SIM_INLINE struct sim_event event_at(const struct sim_world *world,
+                                     uint64_t sequence, kith_id peer,
+                                     kith_ns at_ns, enum sim_event_kind kind,
+                                     uint32_t value)
 {
     KITH_DEBUG_ASSERT(peer < world->machine_count);
-    const struct sim_event event = {
+    return (struct sim_event){
         .time_ns = at_ns,
         .sequence = sequence,
         .peer = peer,
         .kind = (uint32_t)kind & 7u,
         .value = value & SIM_VALUE_MAX,
     };
-    push(world, &event);
+}
+
+struct sim_event sim_event_by(struct sim_world *world, kith_id by, kith_id peer,
+                              kith_ns at_ns, enum sim_event_kind kind,
+                              uint32_t value)
+{
+    KITH_DEBUG_ASSERT(by < world->machine_count);
+    const uint64_t count = world->peers[by].sequence++;
+    return event_at(world, (uint64_t)by << 40 | count, peer, at_ns, kind,
+                    value);
 }
 
 void sim_schedule(struct sim_world *world, kith_id by, kith_id peer,
                   kith_ns at_ns, enum sim_event_kind kind, uint32_t value)
 {
-    KITH_DEBUG_ASSERT(by < world->machine_count);
-    const uint64_t count = world->peers[by].sequence++;
-    schedule(world, (uint64_t)by << 40 | count, peer, at_ns, kind, value);
+    KITH_DEBUG_ASSERT(sim_is_mine(world, peer));
+    const struct sim_event event =
+        sim_event_by(world, by, peer, at_ns, kind, value);
+    push(world, &event);
 }
 
 /* Among equal times its sender's rank orders it, as if that had caused it, and
@@ -126,8 +143,10 @@ void sim_schedule_delivery(struct sim_world *world, kith_id from, kith_id to,
 {
     KITH_DEBUG_ASSERT(from != to && from < world->machine_count);
     const uint64_t count = UINT64_C(1) << 39 | world->peers[to].sequence++;
-    schedule(world, (uint64_t)from << 40 | count, to, at_ns, SIM_EVENT_DELIVER,
-             packet);
+    const struct sim_event event =
+        event_at(world, (uint64_t)from << 40 | count, to, at_ns,
+                 SIM_EVENT_DELIVER, packet);
+    push(world, &event);
 }
 
 /* Nobody's events come last among equal times: an evaluation sees all that
@@ -318,8 +337,84 @@ static void take(struct sim_world *world, const struct sim_event *event)
     step_event(world, event);
 }
 
+/* ---- divisions */
+
+void sim_engine_put(struct sim_world *world, const struct sim_event *event)
+{
+    push(world, event);
+}
+
+bool sim_engine_first(struct sim_world *world, struct sim_event *event)
+{
+    return sim_queue_first(&world->engine.queue, event);
+}
+
+bool sim_engine_empty(struct sim_world *world, struct sim_event *event)
+{
+    KITH_DEBUG_ASSERT(world->outbox.put == world->outbox.done);
+    return sim_queue_pop(&world->engine.queue, event);
+}
+
+/* A queue that has been emptied is at the time of its last event. */
+enum kith_err sim_engine_renew(struct sim_world *world)
+{
+    struct sim_engine *engine = &world->engine;
+    KITH_ASSERT(engine->queue.count == 0);
+    sim_queue_close(&engine->queue);
+    engine->prefetched_day = 0;
+    engine->ending = false;
+    engine->at = (struct sim_moment){0};
+    return sim_engine_open(world);
+}
+
+void sim_engine_reach(struct sim_world *world, kith_ns now_ns)
+{
+    if (now_ns > sim_time(world))
+        sim_clock_advance(&world->engine.clock, now_ns);
+}
+
+bool sim_is_ending(const struct sim_world *world)
+{
+    return world->engine.ending;
+}
+
+struct sim_moment sim_moment(const struct sim_world *world)
+{
+    return world->engine.at;
+}
+
+/* Whether there is an event before `until`, in the queue or in the outbox. */
+static bool is_due(struct sim_world *world, struct sim_moment until)
+{
+    struct sim_queue *queue = &world->engine.queue;
+    struct sim_event first;
+    kith_ns next_ns = sim_queue_next_ns(queue);
+    if (next_ns < until.time_ns)
+        return true;
+    sim_outbox_flush(world);
+    return sim_queue_first(queue, &first) &&
+           (first.time_ns < until.time_ns ||
+            (first.time_ns == until.time_ns && first.peer < until.peer));
+}
+
+void sim_engine_run(struct sim_world *world, struct sim_moment until,
+                    bool past_end)
+{
+    struct sim_engine *engine = &world->engine;
+    struct sim_event event;
+    KITH_ASSERT(world->division != NULL);
+    while (!engine->over && (past_end || !engine->ending) &&
+           is_due(world, until) && next_event(world, &event)) {
+        if (event.time_ns != engine->at.time_ns || event.peer > engine->at.peer)
+            engine->at = (struct sim_moment){event.time_ns, event.peer};
+        take(world, &event);
+    }
+    sim_outbox_flush(world);
+}
+
 /* Whether all is done is asked before an event is taken, so that what is
- * pending then never happens. */
+ * pending then never happens. Where threads share the events they take all up
+ * to the run's own next one; what is left of them is taken here. */
 bool sim_loop(struct sim_world *world, bool *stalled)
 {
     const struct sim_protocol *protocol = world->protocol;
@@ -327,12 +422,18 @@ bool sim_loop(struct sim_world *world, bool *stalled)
     const unsigned shown_after =
         world->work ? PROGRESS_TRAINING_EVENTS : PROGRESS_EVENTS;
     unsigned since_shown = 0;
+    bool divides = world->windows != NULL;
     struct sim_event event;
     *stalled = false;
     while (!world->engine.over &&
            !(world->engine.ending && protocol->ended(world))) {
         if (world->options.stop && *world->options.stop && !world->ranks)
             return false;
+        if (divides) {
+            sim_windows_run(world);
+            divides = false;
+            continue;
+        }
         if (++since_shown >= shown_after) {
             since_shown = 0;
             if (world->ranks && !sim_ranks_look(world))
@@ -344,6 +445,7 @@ bool sim_loop(struct sim_world *world, bool *stalled)
             break;
         }
         take(world, &event);
+        divides = world->windows && event.peer == KITH_NOBODY;
         if (watched)
             observe(world, event.peer);
         if (sim_points_is_due(world) && !world->engine.over)

@@ -39,8 +39,16 @@ static inline void sim_clock_advance(struct sim_clock *clock, kith_ns to_ns)
     clock->now_ns = to_ns;
 }
 
+/* Among the events of a world, all that come before it: (time, peer). */
+struct sim_moment {
+    kith_ns time_ns;
+    kith_id peer;
+};
+
 struct sim_engine {
     struct sim_clock clock;
+    struct sim_moment at; /* of a division: the time of the event in hand, and
+                             the highest rank of an event at that time so far */
     struct sim_queue queue;
     uint64_t sequence;       /* of the run's own events */
     uint64_t prefetched_day; /* of the queue, when it was last looked through */
@@ -57,6 +65,7 @@ void sim_engine_close(struct sim_world *world);
 enum kith_err sim_fail(struct sim_world *world, enum kith_err err,
                        const char *format, ...) KITH_PRINTF(3, 4);
 enum kith_err sim_failure(const struct sim_world *world);
+const char *sim_failure_text(const struct sim_world *world);
 /* The run has come to its end: no event is taken any more. */
 void sim_end(struct sim_world *world);
 /* The end is near: the protocol is asked before each event from now on. */
@@ -74,6 +83,28 @@ void sim_schedule_delivery(struct sim_world *world, kith_id from, kith_id to,
                            kith_ns at_ns, uint32_t packet);
 void sim_schedule_run(struct sim_world *world, kith_ns at_ns,
                       enum sim_run_event what);
+/* ---- of divisions, windows.c */
+
+/* An event that `by` causes, to be put elsewhere. */
+struct sim_event sim_event_by(struct sim_world *world, kith_id by, kith_id peer,
+                              kith_ns at_ns, enum sim_event_kind kind,
+                              uint32_t value);
+void sim_engine_put(struct sim_world *world, const struct sim_event *event);
+/* The first one pending, without taking it. False: there is none. */
+bool sim_engine_first(struct sim_world *world, struct sim_event *event);
+/* All that are pending leave, to be put elsewhere: false after the last one. */
+bool sim_engine_empty(struct sim_world *world, struct sim_event *event);
+/* Nothing is pending; events of any time from now on may be put. */
+KITH_MUST_CHECK enum kith_err sim_engine_renew(struct sim_world *world);
+/* No event before this is left; it is behind as another world of the run is. */
+void sim_engine_reach(struct sim_world *world, kith_ns now_ns);
+/* Take the events before `until`; no more once the last of its peers has
+ * finished, unless they go on past it. */
+void sim_engine_run(struct sim_world *world, struct sim_moment until,
+                    bool past_end);
+bool sim_is_ending(const struct sim_world *world);
+struct sim_moment sim_moment(const struct sim_world *world);
+
 /* Until all is done, time is up, or somebody pressed Ctrl-C. Returns whether
  * the run came to its own end. */
 bool sim_loop(struct sim_world *world, bool *stalled);

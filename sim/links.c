@@ -54,10 +54,18 @@ static struct sim_link *between(struct sim_world *world, kith_id a, kith_id b,
     }
     for (unsigned side = 0; made && side < 2; side++) {
         struct sim_peer *peer = &world->peers[link->end[side]];
-        link->next[side] = peer->links.first;
-        peer->links.first = *index + 1;
+        if (sim_is_mine(world, link->end[side])) {
+            link->next[side] = peer->links.first;
+            peer->links.first = *index + 1;
+        }
     }
     return made && !sim_directions_catch_up(world, link) ? NULL : link;
+}
+
+bool sim_link_between(struct sim_world *world, kith_id a, kith_id b,
+                      uint32_t *link)
+{
+    return between(world, a, b, link) != NULL;
 }
 
 /* Three of four messages go back where one has just come from: they skip the
@@ -383,4 +391,56 @@ void sim_link_step(struct sim_world *world, uint32_t index)
         KITH_ASSERT(kind < SIM_PACKET_MESSAGE || kind > SIM_PACKET_CENTRAL);
         break;
     }
+}
+
+/* ---- divisions */
+
+/* The peer's links are found anew, and so is the one that it used last. */
+static void forget(struct sim_peer *peer)
+{
+    peer->links.first = 0;
+    peer->links.recent = KITH_NOBODY;
+}
+
+static void hand_over_end(struct sim_world *from, struct sim_link *link,
+                          unsigned side, struct sim_world *to)
+{
+    uint32_t index, packet;
+    if (!between(to, link->end[0], link->end[1], &index))
+        return;
+    struct sim_link *end = sim_link_at(to, index);
+    KITH_ASSERT(link->generation == 0 && end->generation == 0);
+    end->last_ns[side] = link->last_ns[side];
+    end->sent[side] = link->sent[side];
+    end->side[side] = link->side[side];
+    end->dialler = link->dialler;
+    sim_directions_hand_over(from, link, side, to, end);
+    while ((packet = sim_packet_next(from, &link->waiting[side])) != 0) {
+        packet = sim_packet_hand_over(from, packet, to);
+        if (packet != 0)
+            sim_packet_append(to, &sim_link_at(to, index)->waiting[side],
+                              packet);
+    }
+}
+
+void sim_links_hand_over(struct sim_world *from, struct sim_world *to)
+{
+    KITH_ASSERT(sim_links_are_clear(from) && sim_links_are_clear(to));
+    for (kith_id id = 0; id < from->peer_count; id++)
+        if (sim_is_mine(from, id) && sim_is_mine(to, id))
+            forget(&from->peers[id]);
+    for (uint32_t i = 0; i < sim_link_count(from); i++) {
+        struct sim_link *link = sim_link_at(from, i);
+        for (unsigned side = 0; side < 2; side++)
+            if (sim_is_mine(from, link->end[side]) &&
+                sim_is_mine(to, link->end[side]))
+                hand_over_end(from, link, side, to);
+    }
+}
+
+enum kith_err sim_links_renew(struct sim_world *world)
+{
+    sim_directions_forget(world);
+    sim_link_table_close(&world->links.table);
+    return sim_link_table_open(&world->links.table);
 }

@@ -13,6 +13,15 @@ struct sim_world;
 
 enum kith_err sim_links_open(struct sim_world *world);
 void sim_links_close(struct sim_world *world);
+/* The link of two peers, made where they have not met. False: no memory. */
+bool sim_link_between(struct sim_world *world, kith_id a, kith_id b,
+                      uint32_t *link);
+/* The ends of links that are of peers of both worlds go from one to the other,
+ * with what waits there: each knows its own half of a link between divisions.
+ * Nothing was ever broken or cut. */
+void sim_links_hand_over(struct sim_world *from, struct sim_world *to);
+/* All of them have been handed over. */
+KITH_MUST_CHECK enum kith_err sim_links_renew(struct sim_world *world);
 /* A message, or a wish for a link (SYN), as of `at_ns`: outbox.c calls. */
 void sim_link_send(struct sim_world *world, uint32_t packet, kith_ns at_ns);
 /* Would what `from` sends now leave at once? Nothing that stands in the outbox

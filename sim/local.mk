@@ -40,6 +40,8 @@ libkith_sim_a_SOURCES = \
   sim/model_copies.h \
   sim/nodes.c \
   sim/nodes.h \
+  sim/notes.c \
+  sim/notes.h \
   sim/outbox.c \
   sim/outbox.h \
   sim/packets.c \
@@ -73,6 +75,8 @@ libkith_sim_a_SOURCES = \
   sim/trace.h \
   sim/watch.c \
   sim/watch.h \
+  sim/windows.c \
+  sim/windows.h \
   sim/work_pool.c \
   sim/work_pool.h \
   sim/workers.c \

@@ -131,6 +131,22 @@ static void finish(struct sim_world *world, kith_id id)
     KITH_ASSERT(world->unfinished <= world->peer_count);
 }
 
+void sim_nodes_use(struct sim_world *world, struct kith_effects *effects)
+{
+    KITH_ASSERT(world->division != NULL);
+    world->nodes.effects = effects;
+}
+
+uint32_t sim_unfinished(const struct sim_world *world)
+{
+    uint32_t count = 0;
+    KITH_ASSERT(world->unfinished <= world->peer_count);
+    for (kith_id id = 0; id < world->peer_count; id++)
+        count += sim_is_mine(world, id) &&
+                 !(world->peers[id].ending & (SIM_FINISHED | SIM_EXEMPT));
+    return count;
+}
+
 /* Incarnations are added up: a peer's row counts its process, the run's row all
  * of them. */
 static void add_counters(const struct sim_world *world, kith_id id,
@@ -175,6 +191,16 @@ static bool gossip_ended(struct sim_world *world)
 
 /* ---- steps */
 
+static void keep_mark(struct sim_world *world, kith_id id,
+                      const struct kith_mark *mark)
+{
+    KITH_DEBUG_ASSERT(mark->kind != KITH_MARK_STEP);
+    if (world->division)
+        sim_note_mark(world, id, mark);
+    else /* sticks; reported at the end */
+        (void)kith_rundb_mark(world->options.store, id, sim_time(world), mark);
+}
+
 /* Marks are what a node says about itself: the trace, the ledger, the totals
  * and the database hear of a decision from here alone. */
 static void step_marks(struct sim_world *world, kith_id id)
@@ -193,10 +219,8 @@ static void step_marks(struct sim_world *world, kith_id id)
             world->nonfinite = true;
         else if (mark->kind == KITH_MARK_STEP)
             world->steps_done++;
-        if (mark->kind != KITH_MARK_STEP && sim_is_kept(world, id)) {
-            (void)kith_rundb_mark(world->options.store, id, sim_time(world),
-                                  mark); /* sticks; reported at the end */
-        }
+        if (mark->kind != KITH_MARK_STEP && sim_is_kept(world, id))
+            keep_mark(world, id, mark);
     }
 }
 

@@ -35,6 +35,10 @@ void sim_timer_resume(struct sim_world *world, kith_id peer);
 /* This peer crashes now: from now on it does not hold up the end, and what it
  * has counted is kept. */
 void sim_exempt(struct sim_world *world, kith_id peer);
+/* A division's steps have effects of their own. */
+void sim_nodes_use(struct sim_world *world, struct kith_effects *effects);
+/* Of the world's own peers, those that have steps to do. */
+uint32_t sim_unfinished(const struct sim_world *world);
 const struct kith_node_config *sim_node_config(const struct sim_world *world);
 
 #endif

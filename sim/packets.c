@@ -125,6 +125,42 @@ void sim_packet_free(struct sim_world *world, uint32_t index)
     pool->free = index;
 }
 
+/* Whatever it is counted as goes with it. */
+void sim_packet_leave(struct sim_world *world, uint32_t index,
+                      struct sim_packet *copy)
+{
+    struct sim_packet *packet = sim_packet_at(world, index);
+    KITH_ASSERT(!(packet->flags & (SIM_PACKET_LISTED | SIM_PACKET_CARRIES)));
+    *copy = *packet;
+    packet->flags = 0;
+    sim_packet_free(world, index);
+}
+
+/* Its link has another index here. */
+uint32_t sim_packet_enter(struct sim_world *world,
+                          const struct sim_packet *copy)
+{
+    uint32_t link = 0;
+    const uint32_t index = sim_packet_take(world);
+    if (index == 0 || !sim_link_between(world, copy->from, copy->to, &link))
+        return 0;
+    struct sim_packet *packet = sim_packet_at(world, index);
+    *packet = *copy;
+    packet->next = 0;
+    packet->link = link;
+    KITH_ASSERT(sim_link_at(world, link)->generation == 0);
+    return index;
+}
+
+uint32_t sim_packet_hand_over(struct sim_world *from, uint32_t index,
+                              struct sim_world *to)
+{
+    struct sim_packet copy;
+    KITH_ASSERT(from != to);
+    sim_packet_leave(from, index, &copy);
+    return sim_packet_enter(to, &copy);
+}
+
 /* Chains are short: what waits for one dial, or stands before one cut. */
 void sim_packet_append(struct sim_world *world, uint32_t *first,
                        uint32_t packet)

@@ -84,6 +84,14 @@ void sim_packets_close(struct sim_world *world);
 /* 1 + index; 0 when memory ran out (the run is failed then). */
 uint32_t sim_packet_take(struct sim_world *world);
 void sim_packet_free(struct sim_world *world, uint32_t packet);
+/* A packet leaves for another world of the run, and comes in there: 1 + index,
+ * 0 when memory ran out. It carries nothing but its message. */
+void sim_packet_leave(struct sim_world *world, uint32_t packet,
+                      struct sim_packet *copy);
+uint32_t sim_packet_enter(struct sim_world *world,
+                          const struct sim_packet *copy);
+uint32_t sim_packet_hand_over(struct sim_world *from, uint32_t packet,
+                              struct sim_world *to);
 /* Chains of packets, 1 + index each. */
 void sim_packet_append(struct sim_world *world, uint32_t *first,
                        uint32_t packet);

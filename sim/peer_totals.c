@@ -92,27 +92,59 @@ void sim_totals_model(struct sim_world *world, kith_id peer,
                      counters.steps > sent ? counters.steps - sent : 0);
 }
 
+void sim_totals_use(struct sim_world *world, kith_id peer, kith_ns at_ns,
+                    enum sim_use what, uint64_t value)
+{
+    struct kith_channel_use *use = &world->totals[peer].use;
+    KITH_DEBUG_ASSERT(peer < world->machine_count && !world->division);
+    switch (what) {
+    case SIM_USE_SENT:
+        kith_channel_use_sent(use, at_ns, value);
+        break;
+    case SIM_USE_LEFT:
+        kith_channel_use_left(use, at_ns, value);
+        break;
+    case SIM_USE_COMES:
+    case SIM_USE_CAME:
+        kith_channel_use_receives(use, at_ns, what == SIM_USE_COMES);
+        break;
+    case SIM_USE_EXCHANGES:
+        kith_channel_use_exchanges(use, at_ns, value != 0);
+        break;
+    case SIM_USE_PASSES:
+        use->passes += value;
+        break;
+    }
+}
+
+/* A message is counted at both ends when it leaves and when it comes: threads
+ * would do so out of order. */
+static void count_use(struct sim_world *world, kith_id peer, enum sim_use what,
+                      uint64_t value)
+{
+    if (world->division)
+        sim_note(world, SIM_NOTE_USE + (uint32_t)what, peer, value);
+    else
+        sim_totals_use(world, peer, sim_time(world), what, value);
+}
+
 /* At its sender the first bit leaves now. */
 void sim_totals_moves(struct sim_world *world, struct sim_packet *packet)
 {
-    const kith_ns now_ns = sim_time(world);
     KITH_DEBUG_ASSERT(!(packet->flags & SIM_PACKET_MOVES));
     if (!world->totals || packet->message.kind != KITH_MESSAGE_MODEL)
         return;
     KITH_ASSERT(packet->kind == SIM_PACKET_MESSAGE && packet->bytes > 0);
     packet->flags |= SIM_PACKET_MOVES;
-    kith_channel_use_sent(&world->totals[packet->from].use, now_ns,
-                          packet->bytes);
-    kith_channel_use_receives(&world->totals[packet->to].use, now_ns, true);
+    count_use(world, packet->from, SIM_USE_SENT, packet->bytes);
+    count_use(world, packet->to, SIM_USE_COMES, 0);
 }
 
 void sim_totals_moved(struct sim_world *world, const struct sim_packet *packet)
 {
-    const kith_ns now_ns = sim_time(world);
     KITH_ASSERT(world->totals && packet->flags & SIM_PACKET_MOVES);
-    kith_channel_use_left(&world->totals[packet->from].use, now_ns,
-                          packet->bytes);
-    kith_channel_use_receives(&world->totals[packet->to].use, now_ns, false);
+    count_use(world, packet->from, SIM_USE_LEFT, packet->bytes);
+    count_use(world, packet->to, SIM_USE_CAME, 0);
 }
 
 /* As a real peer's: one whose share is done only answers. */
@@ -126,15 +158,14 @@ void sim_totals_exchanges(struct sim_world *world, kith_id peer)
     if (!world->totals || exchanging == ((state->ending & SIM_EXCHANGING) != 0))
         return;
     state->ending ^= SIM_EXCHANGING;
-    kith_channel_use_exchanges(&world->totals[peer].use, sim_time(world),
-                               exchanging);
+    count_use(world, peer, SIM_USE_EXCHANGES, exchanging);
 }
 
 void sim_totals_passes(struct sim_world *world, kith_id peer, uint64_t passes)
 {
     KITH_DEBUG_ASSERT(peer < world->machine_count);
     if (world->totals)
-        world->totals[peer].use.passes += passes;
+        count_use(world, peer, SIM_USE_PASSES, passes);
 }
 
 /* Sums over machines, because a server receives bytes, too. */

@@ -10,6 +10,16 @@ struct sim_packet;
 struct sim_world;
 struct sim_totals; /* (machines), NULL: not counted */
 
+/* What happens to a peer's channel, of kith/channel_use.h. */
+enum sim_use {
+    SIM_USE_SENT, /* value: bytes */
+    SIM_USE_LEFT, /* bytes */
+    SIM_USE_COMES,
+    SIM_USE_CAME,
+    SIM_USE_EXCHANGES, /* whether it does */
+    SIM_USE_PASSES,    /* how many */
+};
+
 enum kith_err sim_totals_open(struct sim_world *world);
 void sim_totals_train(struct sim_world *world, kith_id peer, kith_ns cost_ns);
 void sim_totals_finished(struct sim_world *world, kith_id peer);
@@ -24,6 +34,9 @@ void sim_totals_moved(struct sim_world *world, const struct sim_packet *packet);
 /* The peer has stepped, or crashed: is an exchange open? */
 void sim_totals_exchanges(struct sim_world *world, kith_id peer);
 void sim_totals_passes(struct sim_world *world, kith_id peer, uint64_t passes);
+/* It happened then: what a division has noted. */
+void sim_totals_use(struct sim_world *world, kith_id peer, kith_ns at_ns,
+                    enum sim_use what, uint64_t value);
 /* bytes, staleness, received, training_s, use of the channel of a row;
  * KITH_NOBODY: of all. */
 void sim_totals_row(const struct sim_world *world, kith_id peer,

@@ -420,18 +420,29 @@ static enum source first_of(const struct sim_queue *queue,
     return from;
 }
 
+/* Where the first event waits, once there is one of today. */
+static enum source look(struct sim_queue *queue, struct sim_event *event)
+{
+    KITH_DEBUG_ASSERT(queue->today_at <= queue->today_count);
+    if (queue->count == 0)
+        return NOWHERE;
+    if (queue->today_at == queue->today_count &&
+        queue->heap.count + queue->due == 0)
+        refill(queue);
+    return first_of(queue, event);
+}
+
+bool sim_queue_first(struct sim_queue *queue, struct sim_event *event)
+{
+    return look(queue, event) != NOWHERE;
+}
+
 /* Time never goes back: whatever is pushed into the past of the calendar joins
  * the heap, which is looked at beside today. */
 bool sim_queue_pop_slow(struct sim_queue *queue, struct sim_event *event)
 {
-    KITH_DEBUG_ASSERT(queue->today_at <= queue->today_count);
-    if (queue->count == 0)
-        return false;
-    if (queue->today_at == queue->today_count &&
-        queue->heap.count + queue->due == 0)
-        refill(queue);
     struct kith_heap_entry late;
-    switch (first_of(queue, event)) {
+    switch (look(queue, event)) {
     case SAME_TIME:
         sim_same_time_pop(queue->same_time, queue->places);
         queue->due--;

@@ -108,6 +108,9 @@ sim_queue_push(struct sim_queue *queue, const struct sim_event *event)
     return sim_queue_push_slow(queue, event);
 }
 
+/* The event that the next pop would take. False when empty. */
+bool sim_queue_first(struct sim_queue *queue, struct sim_event *event);
+
 /* False when empty. Each pop of today fetches one more chunk of tomorrow:
  * walked all at once, a chain of cold chunks is one cache miss after the
  * other. */

@@ -55,6 +55,12 @@ void sim_trace_close(struct sim_world *world)
     world->trace.file = NULL;
 }
 
+void sim_trace_fold(struct sim_world *world, uint64_t entry)
+{
+    KITH_DEBUG_ASSERT(world->division == NULL);
+    world->trace.hash = kith_hash_word(world->trace.hash, entry);
+}
+
 /* One entry of five words. The pairs are mixed on their own first, so that a
  * processor overlaps the entries and only the last step is a chain. */
 SIM_INLINE void fold(struct sim_world *world, uint64_t what, kith_id peer,
@@ -64,8 +70,11 @@ SIM_INLINE void fold(struct sim_world *world, uint64_t what, kith_id peer,
         kith_hash_word((uint64_t)sim_time(world), (uint64_t)peer << 32 | other);
     const uint64_t which = kith_hash_word(what, counter);
     const uint64_t entry = kith_hash_word(when, which);
-    world->trace.hash =
-        kith_hash_word(world->trace.hash, kith_hash_word(entry, value));
+    const uint64_t word = kith_hash_word(entry, value);
+    if (world->division)
+        sim_note(world, SIM_NOTE_TRACE, peer, word);
+    else
+        sim_trace_fold(world, word);
 }
 
 /* Kinds of entries are kept apart by the top byte. */

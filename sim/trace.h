@@ -17,6 +17,8 @@ struct sim_packet;
 
 enum kith_err sim_trace_open(struct sim_world *world);
 void sim_trace_close(struct sim_world *world);
+/* The next entry of the run, hashed: what a division has noted. */
+void sim_trace_fold(struct sim_world *world, uint64_t entry);
 void sim_trace_mark(struct sim_world *world, kith_id peer,
                     const struct kith_mark *mark);
 void sim_trace_message(struct sim_world *world,

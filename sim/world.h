@@ -5,6 +5,8 @@
  *   sim_run.c        a run from its options to its summary
  *   sim_ranks.c      several processes that carry it out together
  *   engine.c         the clock, the events to come, the loop
+ *   windows.c        events on several threads, a window of time at once
+ *   notes.c          what they say to what is one for the run, in order
  *   nodes.c          peers that gossip: steps, timers, the end of the run
  *   central/         central methods in their place
  *   delivery.c       messages over access links: latency, rate, loss
@@ -61,6 +63,7 @@
 #include "sim/timeline.h"
 #include "sim/trace.h"
 #include "sim/watch.h"
+#include "sim/windows.h"
 #include "sim/work_pool.h"
 #include "sim/workers.h"
 
@@ -110,6 +113,10 @@ struct sim_world {
     struct sim_scores *scores; /* NULL: the model has no parameters */
     struct sim_results *results;
     struct sim_central *central; /* NULL: peers gossip */
+    struct sim_windows *windows; /* NULL: one thread takes all events */
+    /* NULL: all peers are this world's; else it is one of several threads',
+     * with parts of its own for those (windows.c). */
+    struct sim_division *division;
     struct sim_block *blocks;    /* sim_run.c: list of what was allocated */
     /* Counted by the parts that it is about, read by sim_result.c. */
     struct sim_report report;
@@ -127,6 +134,19 @@ void *sim_alloc(struct sim_world *world, size_t count, size_t size);
 static inline kith_ns sim_time(const struct sim_world *world)
 {
     return world->engine.clock.now_ns;
+}
+
+/* Of a division's event in hand: sim/notes.c. */
+static inline kith_id sim_rank(const struct sim_world *world)
+{
+    return world->engine.at.peer;
+}
+
+/* Are this peer's events this world's? */
+SIM_INLINE bool sim_is_mine(const struct sim_world *world, kith_id peer)
+{
+    return !world->division ||
+           world->division->of[peer] == world->division->number;
 }
 
 static inline bool sim_is_here(const struct sim_world *world, kith_id peer)

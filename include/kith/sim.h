@@ -134,6 +134,10 @@ struct sim_report {
      * was reached; and what did not happen, "" where all did. */
     uint64_t marks[KITH_MARK_COUNT];
     char not_live[KITH_LIVENESS_TEXT_BYTES];
+    /* Events on several threads, or why not: a line where more than one were
+     * asked for and no vectors are computed, else "". */
+    char windows_text[160];
+    uint64_t windows; /* of virtual time, each on all of them */
     bool stalled; /* nothing was left to happen, yet peers had not finished */
 };
 

@@ -208,6 +208,8 @@ static int run_one(const struct cli_arguments *arguments,
     free(claims);
     if (err == KITH_OK && ranks->rank == 0)
         (void)kith_rundb_finish(run.store, &run.experiment, &summary);
+    if (report.windows_text[0] != '\0' && ranks->rank == 0)
+        fprintf(stderr, "events: %s\n", report.windows_text);
     if (report.not_live[0] != '\0' && ranks->rank == 0)
         (void)kith_cli_fail(arguments, KITH_EXIT_FAILED,
                             "not live after the last fault: %s",

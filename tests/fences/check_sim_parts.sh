@@ -9,6 +9,7 @@
 # part, its owner
 parts='ranks sim_ranks
 engine engine
+windows windows
 nodes nodes
 packets packets
 network delivery

@@ -1,0 +1,143 @@
+/* What divisions note, told in the order of one thread.
+ *
+ * One thread pops the least of all events that are pending: (time, peer,
+ * sequence). At one time an event may cause another one for a lower rank, so
+ * its order is not that of the ranks; but divisions cause nothing for each
+ * other at one time, so what one thread pops is the least of the divisions'
+ * next ones. That merges their lists by (time, the highest rank so far at this
+ * time): a division whose next event is of a high rank waits with all behind
+ * it, events without a note among them. */
+#include "sim/notes.h"
+
+#include <stdlib.h>
+
+#include "kith/assert.h"
+#include "sim/world.h"
+
+#define NOTES_MIN 1024u
+
+/* Twice as many; false: no memory. */
+static bool grow(struct sim_world *world, void **list, size_t *capacity,
+                 size_t size)
+{
+    const size_t more = *capacity == 0 ? NOTES_MIN : 2 * *capacity;
+    void *longer = more > SIZE_MAX / 2 / size ? NULL
+                                              : realloc(*list, more * size);
+    if (!longer) {
+        sim_fail(world, KITH_ENOMEM, "no memory for what %zu events have said",
+                 *capacity);
+        return false;
+    }
+    *list = longer;
+    *capacity = more;
+    return true;
+}
+
+void sim_note(struct sim_world *world, uint32_t kind, kith_id who,
+              uint64_t value)
+{
+    struct sim_notes *notes = &world->division->notes;
+    KITH_DEBUG_ASSERT(notes->told == 0);
+    void *list = notes->list;
+    if (notes->count == notes->capacity &&
+        !grow(world, &list, &notes->capacity, sizeof *notes->list))
+        return;
+    notes->list = list;
+    notes->list[notes->count++] = (struct sim_note){.at_ns = sim_time(world),
+                                                    .value = value,
+                                                    .after = sim_rank(world),
+                                                    .who = who,
+                                                    .kind = kind};
+}
+
+void sim_note_mark(struct sim_world *world, kith_id who,
+                   const struct kith_mark *mark)
+{
+    struct sim_notes *notes = &world->division->notes;
+    KITH_DEBUG_ASSERT(who < world->peer_count);
+    void *marks = notes->marks;
+    if (notes->mark_count == notes->mark_capacity &&
+        !grow(world, &marks, &notes->mark_capacity, sizeof *notes->marks))
+        return;
+    notes->marks = marks;
+    notes->marks[notes->mark_count] = *mark;
+    sim_note(world, SIM_NOTE_MARK, who, notes->mark_count++);
+}
+
+static void tell(struct sim_world *world, const struct sim_notes *notes,
+                 const struct sim_note *note)
+{
+    switch (note->kind) {
+    case SIM_NOTE_TRACE:
+        sim_trace_fold(world, note->value);
+        break;
+    case SIM_NOTE_MARK:
+        KITH_ASSERT(note->value < notes->mark_count);
+        (void)kith_rundb_mark(world->options.store, note->who, note->at_ns,
+                              &notes->marks[note->value]); /* sticks */
+        break;
+    default:
+        sim_totals_use(world, note->who, note->at_ns,
+                       (enum sim_use)(note->kind - SIM_NOTE_USE), note->value);
+    }
+}
+
+static const struct sim_note *next_of(const struct sim_world *division)
+{
+    const struct sim_notes *notes = &division->division->notes;
+    return notes->told < notes->count ? &notes->list[notes->told] : NULL;
+}
+
+static bool is_before(const struct sim_note *a, const struct sim_note *b)
+{
+    return a->at_ns < b->at_ns || (a->at_ns == b->at_ns && a->after < b->after);
+}
+
+/* Whose next note is the first of all; *second: of the others', or NULL. */
+static struct sim_world *first_of(struct sim_world *const *divisions,
+                                  unsigned count,
+                                  const struct sim_note **second)
+{
+    struct sim_world *first = NULL;
+    const struct sim_note *least = NULL;
+    *second = NULL;
+    for (unsigned i = 0; i < count; i++) {
+        const struct sim_note *next = next_of(divisions[i]);
+        if (next && (!least || is_before(next, least))) {
+            *second = least;
+            least = next;
+            first = divisions[i];
+        } else if (next && (!*second || is_before(next, *second))) {
+            *second = next;
+        }
+    }
+    return first;
+}
+
+/* Those of one division as far as no other one's is earlier. */
+void sim_notes_tell(struct sim_world *world, struct sim_world *const *divisions,
+                    unsigned count)
+{
+    const struct sim_note *second, *next;
+    struct sim_world *first;
+    KITH_ASSERT(world->division == NULL);
+    while ((first = first_of(divisions, count, &second)) != NULL) {
+        struct sim_notes *notes = &first->division->notes;
+        while ((next = next_of(first)) != NULL &&
+               !(second && is_before(second, next))) {
+            tell(world, notes, next);
+            notes->told++;
+        }
+    }
+    for (unsigned i = 0; i < count; i++) {
+        struct sim_notes *notes = &divisions[i]->division->notes;
+        notes->count = notes->mark_count = notes->told = 0;
+    }
+}
+
+void sim_notes_close(struct sim_notes *notes)
+{
+    free(notes->list);
+    free(notes->marks);
+    *notes = (struct sim_notes){0};
+}

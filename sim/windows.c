@@ -1,0 +1,667 @@
+/* Conservative windows: the events of one run on several threads.
+ *
+ *   division   some of the peers, a world of their own with its queue, packets,
+ *              outbox and links; a link between two divisions has an end in
+ *              each, and each end is the only one that its peer ever touches
+ *   lookahead  L, the least latency between peers of two divisions
+ *   window     [t, t + L), t the earliest event of all: what a division sends
+ *              another one in it arrives in a later one
+ *
+ * Each thread takes the events of its division in the window, then what the
+ * others have sent to it. What is one for the run (trace, database, use of
+ * channels) is noted and told in the order of one thread (notes.c), so that
+ * nothing that comes of a run says how many threads took its events.
+ *
+ * The run's own events (an evaluation, stop.time) end a window. For them, and
+ * for the end, the world becomes whole again: the loop of engine.c goes on with
+ * it. The end is the moment when the last peer has finished, so a division
+ * whose peers all have stops there; where every division has come to that
+ * within one window the latest of these moments is the run's.
+ *
+ * Source: Chandy and Misra, "Distributed simulation", 1979; Lubachevsky,
+ * "Efficient distributed event-driven simulations of multiple-loop networks",
+ * CACM 1989 (bounded lag).
+ * Test: integration/test_sim_windows.sh. */
+#include "sim/windows.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "kith/assert.h"
+#include "kith/text.h"
+#include "sim/world.h"
+
+/* The run's own events that may be pending. */
+#define OWN_EVENTS 8u
+/* An evaluation every so many windows at most: the world is made whole for it.
+ */
+#define WINDOWS_LEAST 8
+/* So many windows are looked at together; where a thread has had fewer events
+ * in each, waiting for the others takes longer than they do. */
+#define LOOKED_AT 64u
+#define EVENTS_LEAST 32u
+#define MAIL_LEAST 64u
+/* A thread that waits for the others looks so often, then sleeps: they have as
+ * much to do, but perhaps not a core each. */
+#define PATIENCE 4000u
+
+/* What a thread says to the others at the end of a window. */
+struct state {
+    _Alignas(64) kith_ns next_ns; /* its next event; KITH_NEVER: it has none */
+    struct sim_moment at;
+    bool ending, over;
+};
+
+struct sim_windows {
+    unsigned count; /* of divisions, and of threads */
+    kith_ns lookahead_ns;
+    kith_ns until_ns; /* the run's own next event */
+    uint8_t *of;      /* (peers) whose division */
+    struct sim_world *divisions[SIM_THREADS_MAX];
+    struct state states[SIM_THREADS_MAX];
+    uint64_t events; /* of the windows that are looked at together */
+    bool leaves;     /* after this window */
+    bool is_off;     /* for good */
+    /* Threads; the first one is the run's. */
+    pthread_t threads[SIM_THREADS_MAX];
+    atomic_uint arrived, meeting; /* of all threads: how many, which one */
+    pthread_mutex_t lock;         /* for those that sleep until then */
+    pthread_cond_t met, begins;
+    uint64_t stretch; /* that has begun: windows one after another */
+    bool stop;
+    unsigned started;
+    bool has_threads;
+};
+
+/* ---- mail */
+
+static bool has_room(struct sim_world *world, struct sim_mail *mail)
+{
+    const size_t old = mail->capacity;
+    const size_t capacity = old == 0 ? MAIL_LEAST : 2 * old;
+    if (mail->count < old)
+        return true;
+    void *events =
+        sim_pages_grow(mail->events, old * sizeof *mail->events,
+                       capacity * sizeof *mail->events);
+    if (events)
+        mail->events = events;
+    void *packets =
+        !events ? NULL
+                : sim_pages_grow(mail->packets, old * sizeof *mail->packets,
+                                 capacity * sizeof *mail->packets);
+    if (packets) {
+        mail->packets = packets;
+        mail->capacity = capacity;
+        return true;
+    }
+    sim_fail(world, KITH_ENOMEM, "no memory for %zu messages between threads",
+             capacity);
+    return false;
+}
+
+void sim_windows_post(struct sim_world *world, uint32_t index, kith_ns at_ns,
+                      enum sim_event_kind kind)
+{
+    struct sim_packet copy;
+    sim_packet_leave(world, index, &copy);
+    KITH_DEBUG_ASSERT(!sim_is_mine(world, copy.to));
+    struct sim_mail *mail =
+        &world->division->mail[world->division->of[copy.to]];
+    if (!has_room(world, mail))
+        return;
+    mail->events[mail->count] =
+        sim_event_by(world, copy.from, copy.to, at_ns, kind, 0);
+    mail->packets[mail->count++] = copy;
+}
+
+static void take_mail(struct sim_windows *windows, unsigned number)
+{
+    struct sim_world *world = windows->divisions[number];
+    for (unsigned i = 0; i < windows->count; i++) {
+        struct sim_mail *mail =
+            &windows->divisions[i]->division->mail[number];
+        for (size_t at = 0; at < mail->count; at++) {
+            const uint32_t packet = sim_packet_enter(world, &mail->packets[at]);
+            struct sim_event event = mail->events[at];
+            event.value = packet & SIM_VALUE_MAX;
+            if (packet != 0)
+                sim_engine_put(world, &event);
+        }
+        mail->count = 0;
+    }
+}
+
+/* ---- windows */
+
+/* Until all threads are here. */
+static void meet(struct sim_windows *windows)
+{
+    const unsigned meeting = atomic_load(&windows->meeting);
+    if (atomic_fetch_add(&windows->arrived, 1) + 1 == windows->count) {
+        atomic_store(&windows->arrived, 0);
+        pthread_mutex_lock(&windows->lock);
+        atomic_store(&windows->meeting, meeting + 1);
+        pthread_cond_broadcast(&windows->met);
+        pthread_mutex_unlock(&windows->lock);
+        return;
+    }
+    for (unsigned i = 0; i < PATIENCE; i++)
+        if (atomic_load(&windows->meeting) != meeting)
+            return;
+    pthread_mutex_lock(&windows->lock);
+    while (atomic_load(&windows->meeting) == meeting)
+        pthread_cond_wait(&windows->met, &windows->lock);
+    pthread_mutex_unlock(&windows->lock);
+}
+
+static void gather(struct sim_world *world, struct sim_world *division)
+{
+    KITH_ASSERT(division->faults_done == 0 && !division->nonfinite);
+    world->events += division->events;
+    world->steps_done += division->steps_done;
+    world->report.messages += division->report.messages;
+    world->report.handshakes += division->report.handshakes;
+    world->report.bulk_bytes += division->report.bulk_bytes;
+    division->events = division->steps_done = 0;
+    division->report = (struct sim_report){0};
+    sim_engine_reach(world, sim_time(division));
+}
+
+/* The others take their mail meanwhile. */
+static void look(struct sim_world *world)
+{
+    struct sim_windows *windows = world->windows;
+    const uint64_t before = world->events;
+    sim_notes_tell(world, windows->divisions, windows->count);
+    for (unsigned i = 0; i < windows->count; i++)
+        gather(world, windows->divisions[i]);
+    windows->events += world->events - before;
+    if (world->report.windows % LOOKED_AT == LOOKED_AT - 1) {
+        if (windows->events < LOOKED_AT * EVENTS_LEAST * windows->count)
+            windows->is_off = windows->leaves = true;
+        windows->events = 0;
+    }
+    if (world->options.stop && *world->options.stop)
+        windows->leaves = true;
+    sim_progress(world);
+}
+
+static void say(struct sim_windows *windows, unsigned number)
+{
+    const struct sim_world *world = windows->divisions[number];
+    struct state *state = &windows->states[number];
+    state->at = sim_moment(world);
+    state->ending = sim_is_ending(world);
+    state->over = sim_ended(world);
+}
+
+/* All threads come to the same answer. */
+static kith_ns next_window(const struct sim_windows *windows)
+{
+    kith_ns next_ns = KITH_NEVER;
+    KITH_ASSERT(windows->lookahead_ns > 0);
+    for (unsigned i = 0; i < windows->count; i++)
+        if (windows->states[i].next_ns < next_ns)
+            next_ns = windows->states[i].next_ns;
+    return next_ns;
+}
+
+/* Whether the last window is over: a division that has stopped goes on up to
+ * where the run is, and no further. */
+static bool close_window(struct sim_windows *windows, unsigned number,
+                         struct sim_moment end)
+{
+    unsigned ending = 0, latest = 0;
+    for (unsigned i = 0; i < windows->count; i++) {
+        const struct state *state = &windows->states[i],
+                           *last = &windows->states[latest];
+        if (state->over)
+            return true;
+        ending += state->ending;
+        if (state->at.time_ns > last->at.time_ns ||
+            (state->at.time_ns == last->at.time_ns &&
+             state->at.peer > last->at.peer))
+            latest = i;
+    }
+    if (ending == 0)
+        return false;
+    const bool all = ending == windows->count;
+    if (!all || number != latest)
+        sim_engine_run(windows->divisions[number],
+                       all ? windows->states[latest].at : end, true);
+    meet(windows);
+    return true;
+}
+
+static void take_windows(struct sim_windows *windows, struct sim_world *whole,
+                         unsigned number)
+{
+    struct sim_world *world = windows->divisions[number];
+    for (bool last = false;;) {
+        struct sim_event first;
+        take_mail(windows, number);
+        windows->states[number].next_ns =
+            sim_engine_first(world, &first) ? first.time_ns : KITH_NEVER;
+        if (whole)
+            look(whole);
+        meet(windows);
+        const kith_ns begins_ns = next_window(windows);
+        if (last || windows->leaves || begins_ns >= windows->until_ns)
+            break;
+        kith_ns ends_ns = kith_ns_add(begins_ns, windows->lookahead_ns);
+        if (ends_ns > windows->until_ns)
+            ends_ns = windows->until_ns;
+        if (whole)
+            whole->report.windows++;
+        const struct sim_moment end = {.time_ns = ends_ns};
+        sim_engine_run(world, end, false);
+        say(windows, number);
+        meet(windows);
+        last = close_window(windows, number, end);
+    }
+    meet(windows); /* all have read what the run's thread writes next */
+}
+
+/* ---- dividing and joining */
+
+static void hand_over_event(struct sim_world *from, struct sim_event event,
+                            struct sim_world *to)
+{
+    if (event.kind == SIM_EVENT_ARRIVE || event.kind == SIM_EVENT_DELIVER) {
+        const uint32_t packet = sim_packet_hand_over(from, event.value, to);
+        if (packet == 0)
+            return;
+        event.value = packet & SIM_VALUE_MAX;
+    }
+    sim_engine_put(to, &event);
+}
+
+static enum kith_err renew(struct sim_world *world)
+{
+    const enum kith_err err = sim_engine_renew(world);
+    return err == KITH_OK ? sim_links_renew(world) : err;
+}
+
+static enum kith_err prepare(struct sim_world *world,
+                             struct sim_world *division)
+{
+    enum kith_err err = renew(division);
+    if (err != KITH_OK)
+        return err;
+    sim_engine_reach(division, sim_time(world));
+    division->unfinished = sim_unfinished(division);
+    sim_links_hand_over(world, division);
+    return KITH_OK;
+}
+
+/* Everything that happens to peers, to the divisions; the run's own events
+ * stay. */
+static enum kith_err divide(struct sim_world *world)
+{
+    struct sim_windows *windows = world->windows;
+    struct sim_event own[OWN_EVENTS], event;
+    size_t count = 0;
+    enum kith_err err = KITH_OK;
+    sim_outbox_flush(world);
+    for (unsigned i = 0; i < windows->count && err == KITH_OK; i++)
+        err = prepare(world, windows->divisions[i]);
+    while (err == KITH_OK && sim_engine_empty(world, &event)) {
+        KITH_ASSERT(event.peer != KITH_NOBODY || count < OWN_EVENTS);
+        if (event.peer == KITH_NOBODY)
+            own[count++] = event;
+        else
+            hand_over_event(world, event,
+                            windows->divisions[windows->of[event.peer]]);
+    }
+    if (err == KITH_OK)
+        err = renew(world);
+    for (size_t i = 0; i < count && err == KITH_OK; i++)
+        sim_engine_put(world, &own[i]);
+    windows->until_ns =
+        sim_engine_first(world, &event) ? event.time_ns : KITH_NEVER;
+    windows->leaves = false;
+    windows->events = 0;
+    return err == KITH_OK
+               ? err
+               : sim_fail(world, err, "no memory for %u threads' events",
+                          windows->count);
+}
+
+/* What is left of all divisions, and the first failure of them. */
+static void join(struct sim_world *world)
+{
+    const struct sim_windows *windows = world->windows;
+    struct sim_event event;
+    world->unfinished = 0;
+    for (unsigned i = 0; i < windows->count; i++) {
+        struct sim_world *division = windows->divisions[i];
+        world->unfinished += division->unfinished;
+        sim_links_hand_over(division, world);
+        while (sim_engine_empty(division, &event))
+            hand_over_event(division, event, world);
+        if (sim_failure(division) != KITH_OK)
+            sim_fail(world, sim_failure(division), "%s",
+                     sim_failure_text(division));
+    }
+    if (world->unfinished == 0)
+        sim_ending(world);
+}
+
+/* Every division has something to do: what ends the run is seen by all. */
+static bool is_worth(const struct sim_world *world)
+{
+    const struct sim_windows *windows = world->windows;
+    if (windows->is_off || sim_ended(world) || sim_is_ending(world))
+        return false;
+    for (unsigned i = 0; i < windows->count; i++)
+        if (sim_unfinished(windows->divisions[i]) == 0)
+            return false;
+    return true;
+}
+
+/* ---- threads */
+
+struct start {
+    struct sim_windows *windows;
+    unsigned number;
+};
+
+/* The run's thread takes the windows of a stretch with the others, and carries
+ * out what is between two stretches alone. */
+static bool next_stretch(struct sim_windows *windows, uint64_t *stretch)
+{
+    pthread_mutex_lock(&windows->lock);
+    while (windows->stretch == *stretch && !windows->stop)
+        pthread_cond_wait(&windows->begins, &windows->lock);
+    *stretch = windows->stretch;
+    pthread_mutex_unlock(&windows->lock);
+    return !windows->stop;
+}
+
+static void begin_stretch(struct sim_windows *windows, bool stop)
+{
+    pthread_mutex_lock(&windows->lock);
+    windows->stretch++;
+    windows->stop = stop;
+    pthread_cond_broadcast(&windows->begins);
+    pthread_mutex_unlock(&windows->lock);
+}
+
+static void *thread_main(void *argument)
+{
+    const struct start *start = argument;
+    uint64_t stretch = 0;
+    KITH_ASSERT(start->number > 0 && start->number < start->windows->count);
+    while (next_stretch(start->windows, &stretch))
+        take_windows(start->windows, NULL, start->number);
+    return NULL;
+}
+
+static enum kith_err threads_start(struct sim_world *world)
+{
+    struct sim_windows *windows = world->windows;
+    struct start *starts = sim_alloc(world, windows->count, sizeof *starts);
+    KITH_ASSERT(windows->started == 0);
+    if (!starts)
+        return KITH_ENOMEM;
+    pthread_mutex_init(&windows->lock, NULL);
+    pthread_cond_init(&windows->met, NULL);
+    pthread_cond_init(&windows->begins, NULL);
+    windows->has_threads = true;
+    for (unsigned i = 1; i < windows->count; i++) {
+        starts[i] = (struct start){.windows = windows, .number = i};
+        if (pthread_create(&windows->threads[i], NULL, thread_main,
+                           &starts[i]) != 0)
+            return sim_fail(world, KITH_EBUSY, "cannot start thread %u of %u",
+                            i + 1, windows->count);
+        windows->started = i;
+    }
+    return KITH_OK;
+}
+
+void sim_windows_run(struct sim_world *world)
+{
+    struct sim_windows *windows = world->windows;
+    if (windows->is_off || !is_worth(world)) {
+        windows->is_off = true;
+        return;
+    }
+    if (divide(world) != KITH_OK)
+        return;
+    begin_stretch(windows, false);
+    take_windows(windows, world, 0);
+    join(world);
+}
+
+/* ---- whose division a peer is of */
+
+/* What needs one thread, as the user has said it; NULL: nothing. */
+static const char *obstacle(const struct sim_world *world)
+{
+    const struct sim_options *options = &world->options;
+    const struct {
+        bool stands;
+        const char *name;
+    } all[] = {
+        {world->central != NULL || world->experiment->central.present,
+         "a central method"},
+        {world->ranks != NULL, "several ranks"},
+        {world->channels != NULL, "wire: full"},
+        {world->hosts != NULL, "hosts:"},
+        {world->sharing != NULL, "network.sharing: fair"},
+        {world->ledger != NULL, "a check of what is conserved"},
+        {sim_is_watched(world), "faults: or a check of what is live"},
+        {options->claims != NULL, "--dishonest"},
+        {world->timeline != NULL, "--timeline"},
+        {options->trace_path != NULL, "--trace"},
+        {options->observe != NULL, "an observer of each event"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (all[i].stands)
+            return all[i].name;
+    return NULL;
+}
+
+/* Regions stay whole: what is near each other is one division's. Without them
+ * any blocks will do. */
+static unsigned division_of(const struct sim_world *world, kith_id peer)
+{
+    const uint64_t regions = world->experiment->network.latencies.regions;
+    const uint64_t count = world->windows->count;
+    KITH_DEBUG_ASSERT(count > 1 && peer < world->peer_count);
+    return (unsigned)(regions > 0 ? peer % regions * count / regions
+                                  : peer * count / world->peer_count);
+}
+
+/* The least latency of all classes' is that of any two peers. */
+static kith_ns least_of_classes(const struct kith_classes *classes)
+{
+    kith_ns least_ns = classes->usual.latency_ns;
+    KITH_ASSERT(least_ns >= 0);
+    for (uint32_t i = 0; i < classes->count; i++)
+        if (classes->list[i].latency_ns < least_ns)
+            least_ns = classes->list[i].latency_ns;
+    return least_ns;
+}
+
+static kith_ns lookahead_of(const struct sim_world *world)
+{
+    const struct kith_latencies *latencies =
+        &world->experiment->network.latencies;
+    const uint32_t regions = latencies->regions;
+    if (regions == 0)
+        return least_of_classes(&world->experiment->network.classes);
+    kith_ns least_ns = KITH_NEVER;
+    KITH_ASSERT(world->windows->count <= regions);
+    for (uint32_t from = 0; from < regions; from++)
+        for (uint32_t to = 0; to < regions; to++) {
+            const kith_ns ns =
+                latencies->latency_ns[(size_t)from * regions + to];
+            if (division_of(world, from) != division_of(world, to) &&
+                ns < least_ns)
+                least_ns = ns;
+        }
+    return least_ns;
+}
+
+/* A region of more than there are peers has none. */
+static unsigned count_of(const struct sim_world *world)
+{
+    const uint32_t regions = world->experiment->network.latencies.regions;
+    uint32_t most = world->peer_count;
+    if (regions > 0 && regions < most)
+        most = regions;
+    KITH_ASSERT(world->options.threads <= SIM_THREADS_MAX);
+    return world->options.threads < most ? world->options.threads : most;
+}
+
+/* ---- a division's world */
+
+/* What is of one peer stands in tables that all share; what changes with
+ * whatever happens, a division has for itself. */
+static enum kith_err open_division(struct sim_world *world, unsigned number)
+{
+    struct sim_windows *windows = world->windows;
+    struct sim_world *own = sim_alloc(world, 1, sizeof *own);
+    struct sim_division *division = sim_alloc(world, 1, sizeof *division);
+    struct kith_effects *effects = sim_alloc(world, 1, sizeof *effects);
+    char *error = sim_alloc(world, 1, SIM_ERROR_BYTES);
+    struct sim_mail *mail = sim_alloc(world, windows->count, sizeof *mail);
+    if (!own || !division || !effects || !error || !mail)
+        return KITH_ENOMEM;
+    *division = (struct sim_division){
+        .of = windows->of, .number = (uint8_t)number, .mail = mail};
+    *own = (struct sim_world){
+        .options = world->options,
+        .experiment = world->experiment,
+        .protocol = world->protocol,
+        .peer_count = world->peer_count,
+        .machine_count = world->machine_count,
+        .steps = world->steps,
+        .vector_bytes = world->vector_bytes,
+        .peers = world->peers,
+        .here = world->here,
+        .nodes = world->nodes,
+        .network = world->network,
+        .faults = world->faults,
+        .totals = world->totals,
+        .kept = world->kept,
+        .division = division,
+        .engine = {.error = error},
+    };
+    sim_nodes_use(own, effects);
+    windows->divisions[number] = own;
+    enum kith_err err = sim_engine_open(own);
+    if (err == KITH_OK)
+        err = sim_packets_open(own);
+    return err == KITH_OK ? sim_links_open(own) : err;
+}
+
+static void close_division(struct sim_world *own, unsigned count)
+{
+    KITH_ASSERT(own->blocks == NULL);
+    for (unsigned i = 0; i < count; i++) {
+        struct sim_mail *mail = &own->division->mail[i];
+        sim_pages_free(mail->events, mail->capacity * sizeof *mail->events);
+        sim_pages_free(mail->packets, mail->capacity * sizeof *mail->packets);
+    }
+    sim_notes_close(&own->division->notes);
+    sim_directions_close(own);
+    sim_links_close(own);
+    sim_packets_close(own);
+    sim_engine_close(own);
+}
+
+static enum kith_err open_divisions(struct sim_world *world)
+{
+    struct sim_windows *windows = world->windows;
+    windows->of = sim_alloc(world, world->peer_count, sizeof *windows->of);
+    if (!windows->of)
+        return KITH_ENOMEM;
+    for (kith_id peer = 0; peer < world->peer_count; peer++)
+        windows->of[peer] = (uint8_t)division_of(world, peer);
+    enum kith_err err = KITH_OK;
+    for (unsigned i = 0; i < windows->count && err == KITH_OK; i++)
+        err = open_division(world, i);
+    return err == KITH_OK ? threads_start(world) : err;
+}
+
+/* One thread, and why. */
+static enum kith_err refuse(struct sim_world *world, const char *why)
+{
+    struct sim_report *report = &world->report;
+    KITH_ASSERT(why != NULL);
+    (void)snprintf(report->windows_text, sizeof report->windows_text,
+                   "one thread takes all events, because of %s", why);
+    world->windows = NULL;
+    return KITH_OK;
+}
+
+static enum kith_err refuse_short(struct sim_world *world)
+{
+    char window[32], evaluate[32], why[100];
+    const struct kith_experiment *experiment = world->experiment;
+    const kith_ns lookahead_ns = world->windows->lookahead_ns;
+    if (lookahead_ns <= 0)
+        return refuse(world, experiment->network.latencies.regions > 0
+                                 ? "regions with no latency between them"
+                                 : "network.latency: 0");
+    kith_text_from_time(lookahead_ns, window, sizeof window);
+    kith_text_from_time(experiment->evaluate_ns, evaluate, sizeof evaluate);
+    (void)snprintf(why, sizeof why, "evaluate: %s, where a latency is %s",
+                   evaluate, window);
+    return refuse(world, why);
+}
+
+/* After all other parts, of which a division has copies. Threads of a run with
+ * vectors run the items of its workers. */
+enum kith_err sim_windows_open(struct sim_world *world)
+{
+    const struct kith_experiment *experiment = world->experiment;
+    struct sim_report *report = &world->report;
+    char window[32];
+    KITH_ASSERT(world->windows == NULL);
+    if (world->options.threads < 2 || world->dim > 0)
+        return KITH_OK;
+    const char *const why = obstacle(world);
+    if (why)
+        return refuse(world, why);
+    struct sim_windows *windows = sim_alloc(world, 1, sizeof *windows);
+    if (!windows)
+        return KITH_ENOMEM;
+    world->windows = windows;
+    windows->count = count_of(world);
+    if (windows->count < 2)
+        return refuse(world, "one peer, or one region");
+    windows->lookahead_ns = lookahead_of(world);
+    if (windows->lookahead_ns <= 0 ||
+        (experiment->evaluate_ns > 0 &&
+         experiment->evaluate_ns / WINDOWS_LEAST < windows->lookahead_ns))
+        return refuse_short(world);
+    kith_text_from_time(windows->lookahead_ns, window, sizeof window);
+    (void)snprintf(report->windows_text, sizeof report->windows_text,
+                   "%u threads take events, in windows of %s", windows->count,
+                   window);
+    return open_divisions(world);
+}
+
+void sim_windows_close(struct sim_world *world)
+{
+    struct sim_windows *windows = world->windows;
+    if (!windows)
+        return;
+    if (windows->has_threads) {
+        begin_stretch(windows, true);
+        for (unsigned i = 1; i <= windows->started; i++)
+            pthread_join(windows->threads[i], NULL);
+        pthread_cond_destroy(&windows->begins);
+        pthread_cond_destroy(&windows->met);
+        pthread_mutex_destroy(&windows->lock);
+    }
+    for (unsigned i = 0; i < windows->count; i++)
+        if (windows->divisions[i])
+            close_division(windows->divisions[i], windows->count);
+    world->windows = NULL;
+}
