@@ -1,4 +1,5 @@
-/* What divisions note, told in the order of one thread.
+/* What divisions note for each other and for the run, told in the order of one
+ * thread.
  *
  * One thread pops the least of all events that are pending: (time, peer,
  * sequence). At one time an event may cause another one for a lower rank, so
@@ -33,27 +34,30 @@ static bool grow(struct sim_world *world, void **list, size_t *capacity,
     return true;
 }
 
-void sim_note(struct sim_world *world, uint32_t kind, kith_id who,
-              uint64_t value)
+static void put(struct sim_world *world, struct sim_notes *notes,
+                const struct sim_note *note)
 {
-    struct sim_notes *notes = &world->division->notes;
     KITH_DEBUG_ASSERT(notes->told == 0);
     void *list = notes->list;
     if (notes->count == notes->capacity &&
         !grow(world, &list, &notes->capacity, sizeof *notes->list))
         return;
     notes->list = list;
-    notes->list[notes->count++] = (struct sim_note){.at_ns = sim_time(world),
-                                                    .value = value,
-                                                    .after = sim_rank(world),
-                                                    .who = who,
-                                                    .kind = kind};
+    notes->list[notes->count] = *note;
+    notes->list[notes->count].at_ns = sim_time(world);
+    notes->list[notes->count++].after = sim_rank(world);
+}
+
+void sim_note(struct sim_world *world, enum sim_note_kind kind, uint64_t value)
+{
+    const struct sim_note note = {.value = value, .kind = kind};
+    put(world, &world->division->notes[world->division->count], &note);
 }
 
 void sim_note_mark(struct sim_world *world, kith_id who,
                    const struct kith_mark *mark)
 {
-    struct sim_notes *notes = &world->division->notes;
+    struct sim_notes *notes = &world->division->notes[world->division->count];
     KITH_DEBUG_ASSERT(who < world->peer_count);
     void *marks = notes->marks;
     if (notes->mark_count == notes->mark_capacity &&
@@ -61,7 +65,17 @@ void sim_note_mark(struct sim_world *world, kith_id who,
         return;
     notes->marks = marks;
     notes->marks[notes->mark_count] = *mark;
-    sim_note(world, SIM_NOTE_MARK, who, notes->mark_count++);
+    const struct sim_note note = {
+        .value = notes->mark_count++, .who = who, .kind = SIM_NOTE_MARK};
+    put(world, notes, &note);
+}
+
+void sim_note_use(struct sim_world *world, kith_id who, uint32_t what,
+                  uint64_t value)
+{
+    const struct sim_note note = {
+        .value = value, .who = who, .kind = SIM_NOTE_USE + what};
+    put(world, &world->division->notes[world->division->of[who]], &note);
 }
 
 static void tell(struct sim_world *world, const struct sim_notes *notes,
@@ -82,9 +96,8 @@ static void tell(struct sim_world *world, const struct sim_notes *notes,
     }
 }
 
-static const struct sim_note *next_of(const struct sim_world *division)
+static const struct sim_note *next_of(const struct sim_notes *notes)
 {
-    const struct sim_notes *notes = &division->division->notes;
     return notes->told < notes->count ? &notes->list[notes->told] : NULL;
 }
 
@@ -94,19 +107,20 @@ static bool is_before(const struct sim_note *a, const struct sim_note *b)
 }
 
 /* Whose next note is the first of all; *second: of the others', or NULL. */
-static struct sim_world *first_of(struct sim_world *const *divisions,
-                                  unsigned count,
+static struct sim_notes *first_of(struct sim_world *const *divisions,
+                                  unsigned count, unsigned number,
                                   const struct sim_note **second)
 {
-    struct sim_world *first = NULL;
+    struct sim_notes *first = NULL;
     const struct sim_note *least = NULL;
     *second = NULL;
     for (unsigned i = 0; i < count; i++) {
-        const struct sim_note *next = next_of(divisions[i]);
+        struct sim_notes *notes = &divisions[i]->division->notes[number];
+        const struct sim_note *next = next_of(notes);
         if (next && (!least || is_before(next, least))) {
             *second = least;
             least = next;
-            first = divisions[i];
+            first = notes;
         } else if (next && (!*second || is_before(next, *second))) {
             *second = next;
         }
@@ -116,21 +130,19 @@ static struct sim_world *first_of(struct sim_world *const *divisions,
 
 /* Those of one division as far as no other one's is earlier. */
 void sim_notes_tell(struct sim_world *world, struct sim_world *const *divisions,
-                    unsigned count)
+                    unsigned count, unsigned number)
 {
     const struct sim_note *second, *next;
-    struct sim_world *first;
-    KITH_ASSERT(world->division == NULL);
-    while ((first = first_of(divisions, count, &second)) != NULL) {
-        struct sim_notes *notes = &first->division->notes;
+    struct sim_notes *first;
+    KITH_ASSERT(world->division == NULL && number <= count);
+    while ((first = first_of(divisions, count, number, &second)) != NULL)
         while ((next = next_of(first)) != NULL &&
                !(second && is_before(second, next))) {
-            tell(world, notes, next);
-            notes->told++;
+            tell(world, first, next);
+            first->told++;
         }
-    }
     for (unsigned i = 0; i < count; i++) {
-        struct sim_notes *notes = &divisions[i]->division->notes;
+        struct sim_notes *notes = &divisions[i]->division->notes[number];
         notes->count = notes->mark_count = notes->told = 0;
     }
 }

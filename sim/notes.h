@@ -1,7 +1,7 @@
-/* What several threads' events say to what is one for the run: the trace, the
- * database, the use of channels at both ends of a link. A division notes it
- * down; the run hears of all of it later, in the order of one thread. Owner:
- * notes.c. */
+/* What several threads' events say to what is not one division's: the trace and
+ * the database, and the use of a channel at the other end of a link. A division
+ * notes it down, and whoever it is for hears of all of it later, in the order
+ * of one thread. Owner: notes.c. */
 #ifndef KITH_SIM_NOTES_H
 #define KITH_SIM_NOTES_H
 
@@ -25,6 +25,7 @@ struct sim_note {
     uint32_t kind;
 };
 
+/* For one division, or for the run. */
 struct sim_notes {
     struct sim_note *list;   /* (capacity) */
     struct kith_mark *marks; /* (mark_capacity) */
@@ -34,14 +35,18 @@ struct sim_notes {
 
 struct sim_world;
 
-/* Of the event in hand of a division. */
-void sim_note(struct sim_world *world, uint32_t kind, kith_id who,
-              uint64_t value);
+/* Of the event in hand of a division: for the run. */
+void sim_note(struct sim_world *world, enum sim_note_kind kind, uint64_t value);
 void sim_note_mark(struct sim_world *world, kith_id who,
                    const struct kith_mark *mark);
-/* Tell the run all that its `count` divisions have noted, and forget it. */
+/* For the division of `who`; what: enum sim_use. */
+void sim_note_use(struct sim_world *world, kith_id who, uint32_t what,
+                  uint64_t value);
+/* Tell, and forget, what all `count` divisions have noted for the one of this
+ * number, or for the run: number `count`. The whole run's world; of it a
+ * division's peers alone are touched. */
 void sim_notes_tell(struct sim_world *world, struct sim_world *const *divisions,
-                    unsigned count);
+                    unsigned count, unsigned number);
 void sim_notes_close(struct sim_notes *notes);
 
 #endif

@@ -123,7 +123,7 @@ static void count_use(struct sim_world *world, kith_id peer, enum sim_use what,
                       uint64_t value)
 {
     if (world->division)
-        sim_note(world, SIM_NOTE_USE + (uint32_t)what, peer, value);
+        sim_note_use(world, peer, (uint32_t)what, value);
     else
         sim_totals_use(world, peer, sim_time(world), what, value);
 }

@@ -42,6 +42,8 @@
 #define LOOKED_AT 64u
 #define EVENTS_LEAST 32u
 #define MAIL_LEAST 64u
+#define FETCH_FAR 16u
+#define FETCH_NEAR 8u
 /* A thread that waits for the others looks so often, then sleeps: they have as
  * much to do, but perhaps not a core each. */
 #define PATIENCE 4000u
@@ -58,6 +60,7 @@ struct sim_windows {
     kith_ns lookahead_ns;
     kith_ns until_ns; /* the run's own next event */
     uint8_t *of;      /* (peers) whose division */
+    struct sim_world *whole;
     struct sim_world *divisions[SIM_THREADS_MAX];
     struct state states[SIM_THREADS_MAX];
     uint64_t events; /* of the windows that are looked at together */
@@ -116,6 +119,24 @@ void sim_windows_post(struct sim_world *world, uint32_t index, kith_ns at_ns,
     mail->packets[mail->count++] = copy;
 }
 
+/* Links that are searched for later: their slots first, then they themselves.
+ */
+static void fetch_ahead(const struct sim_world *world,
+                        const struct sim_mail *mail, size_t at)
+{
+    const struct sim_link_table *table = sim_link_table_of(world);
+    if (at + FETCH_FAR < mail->count) {
+        const struct sim_packet *packet = &mail->packets[at + FETCH_FAR];
+        sim_link_table_fetch_slot(
+            table, sim_link_table_hash(packet->from, packet->to));
+    }
+    if (at + FETCH_NEAR < mail->count) {
+        const struct sim_packet *packet = &mail->packets[at + FETCH_NEAR];
+        sim_link_table_fetch_link(
+            table, sim_link_table_hash(packet->from, packet->to));
+    }
+}
+
 static void take_mail(struct sim_windows *windows, unsigned number)
 {
     struct sim_world *world = windows->divisions[number];
@@ -123,6 +144,7 @@ static void take_mail(struct sim_windows *windows, unsigned number)
         struct sim_mail *mail =
             &windows->divisions[i]->division->mail[number];
         for (size_t at = 0; at < mail->count; at++) {
+            fetch_ahead(world, mail, at);
             const uint32_t packet = sim_packet_enter(world, &mail->packets[at]);
             struct sim_event event = mail->events[at];
             event.value = packet & SIM_VALUE_MAX;
@@ -174,7 +196,7 @@ static void look(struct sim_world *world)
 {
     struct sim_windows *windows = world->windows;
     const uint64_t before = world->events;
-    sim_notes_tell(world, windows->divisions, windows->count);
+    sim_notes_tell(world, windows->divisions, windows->count, windows->count);
     for (unsigned i = 0; i < windows->count; i++)
         gather(world, windows->divisions[i]);
     windows->events += world->events - before;
@@ -235,16 +257,17 @@ static bool close_window(struct sim_windows *windows, unsigned number,
     return true;
 }
 
-static void take_windows(struct sim_windows *windows, struct sim_world *whole,
-                         unsigned number)
+static void take_windows(struct sim_windows *windows, unsigned number)
 {
     struct sim_world *world = windows->divisions[number];
+    struct sim_world *whole = windows->whole;
     for (bool last = false;;) {
         struct sim_event first;
         take_mail(windows, number);
+        sim_notes_tell(whole, windows->divisions, windows->count, number);
         windows->states[number].next_ns =
             sim_engine_first(world, &first) ? first.time_ns : KITH_NEVER;
-        if (whole)
+        if (number == 0)
             look(whole);
         meet(windows);
         const kith_ns begins_ns = next_window(windows);
@@ -253,7 +276,7 @@ static void take_windows(struct sim_windows *windows, struct sim_world *whole,
         kith_ns ends_ns = kith_ns_add(begins_ns, windows->lookahead_ns);
         if (ends_ns > windows->until_ns)
             ends_ns = windows->until_ns;
-        if (whole)
+        if (number == 0)
             whole->report.windows++;
         const struct sim_moment end = {.time_ns = ends_ns};
         sim_engine_run(world, end, false);
@@ -395,7 +418,7 @@ static void *thread_main(void *argument)
     uint64_t stretch = 0;
     KITH_ASSERT(start->number > 0 && start->number < start->windows->count);
     while (next_stretch(start->windows, &stretch))
-        take_windows(start->windows, NULL, start->number);
+        take_windows(start->windows, start->number);
     return NULL;
 }
 
@@ -431,7 +454,7 @@ void sim_windows_run(struct sim_world *world)
     if (divide(world) != KITH_OK)
         return;
     begin_stretch(windows, false);
-    take_windows(windows, world, 0);
+    take_windows(windows, 0);
     join(world);
 }
 
@@ -529,10 +552,15 @@ static enum kith_err open_division(struct sim_world *world, unsigned number)
     struct kith_effects *effects = sim_alloc(world, 1, sizeof *effects);
     char *error = sim_alloc(world, 1, SIM_ERROR_BYTES);
     struct sim_mail *mail = sim_alloc(world, windows->count, sizeof *mail);
-    if (!own || !division || !effects || !error || !mail)
+    struct sim_notes *notes =
+        sim_alloc(world, windows->count + 1, sizeof *notes);
+    if (!own || !division || !effects || !error || !mail || !notes)
         return KITH_ENOMEM;
-    *division = (struct sim_division){
-        .of = windows->of, .number = (uint8_t)number, .mail = mail};
+    *division = (struct sim_division){.of = windows->of,
+                                      .number = (uint8_t)number,
+                                      .count = (uint8_t)windows->count,
+                                      .mail = mail,
+                                      .notes = notes};
     *own = (struct sim_world){
         .options = world->options,
         .experiment = world->experiment,
@@ -567,7 +595,8 @@ static void close_division(struct sim_world *own, unsigned count)
         sim_pages_free(mail->events, mail->capacity * sizeof *mail->events);
         sim_pages_free(mail->packets, mail->capacity * sizeof *mail->packets);
     }
-    sim_notes_close(&own->division->notes);
+    for (unsigned i = 0; i <= count; i++)
+        sim_notes_close(&own->division->notes[i]);
     sim_directions_close(own);
     sim_links_close(own);
     sim_packets_close(own);
@@ -632,6 +661,7 @@ enum kith_err sim_windows_open(struct sim_world *world)
     if (!windows)
         return KITH_ENOMEM;
     world->windows = windows;
+    windows->whole = world;
     windows->count = count_of(world);
     if (windows->count < 2)
         return refuse(world, "one peer, or one region");

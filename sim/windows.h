@@ -18,9 +18,9 @@ struct sim_mail {
 /* What a division's world has beside a whole run's. */
 struct sim_division {
     const uint8_t *of; /* (peers) whose division; all of them know it */
-    uint8_t number;
-    struct sim_mail *mail; /* (divisions) for each of the others */
-    struct sim_notes notes;
+    uint8_t number, count;
+    struct sim_mail *mail;   /* (count) for each of the others */
+    struct sim_notes *notes; /* (count + 1) the last ones for the run */
 };
 
 struct sim_windows; /* NULL: one thread takes all events */
