@@ -351,7 +351,6 @@ bool sim_engine_first(struct sim_world *world, struct sim_event *event)
 
 bool sim_engine_empty(struct sim_world *world, struct sim_event *event)
 {
-    KITH_DEBUG_ASSERT(world->outbox.put == world->outbox.done);
     return sim_queue_pop(&world->engine.queue, event);
 }
 

@@ -22,8 +22,8 @@ static bool grow(struct sim_world *world, void **list, size_t *capacity,
                  size_t size)
 {
     const size_t more = *capacity == 0 ? NOTES_MIN : 2 * *capacity;
-    void *longer = more > SIZE_MAX / 2 / size ? NULL
-                                              : realloc(*list, more * size);
+    void *longer =
+        more > SIZE_MAX / 2 / size ? NULL : realloc(*list, more * size);
     if (!longer) {
         sim_fail(world, KITH_ENOMEM, "no memory for what %zu events have said",
                  *capacity);

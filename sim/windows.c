@@ -85,9 +85,8 @@ static bool has_room(struct sim_world *world, struct sim_mail *mail)
     const size_t capacity = old == 0 ? MAIL_LEAST : 2 * old;
     if (mail->count < old)
         return true;
-    void *events =
-        sim_pages_grow(mail->events, old * sizeof *mail->events,
-                       capacity * sizeof *mail->events);
+    void *events = sim_pages_grow(mail->events, old * sizeof *mail->events,
+                                  capacity * sizeof *mail->events);
     if (events)
         mail->events = events;
     void *packets =
@@ -141,8 +140,7 @@ static void take_mail(struct sim_windows *windows, unsigned number)
 {
     struct sim_world *world = windows->divisions[number];
     for (unsigned i = 0; i < windows->count; i++) {
-        struct sim_mail *mail =
-            &windows->divisions[i]->division->mail[number];
+        struct sim_mail *mail = &windows->divisions[i]->division->mail[number];
         for (size_t at = 0; at < mail->count; at++) {
             fetch_ahead(world, mail, at);
             const uint32_t packet = sim_packet_enter(world, &mail->packets[at]);
@@ -191,6 +189,21 @@ static void gather(struct sim_world *world, struct sim_world *division)
     sim_engine_reach(world, sim_time(division));
 }
 
+/* From here on one thread is faster. */
+static void give_up(struct sim_world *world)
+{
+    struct sim_windows *windows = world->windows;
+    struct sim_report *report = &world->report;
+    char when[32];
+    KITH_ASSERT(!windows->is_off);
+    windows->is_off = windows->leaves = true;
+    kith_text_from_time(sim_time(world), when, sizeof when);
+    (void)snprintf(report->windows_text, sizeof report->windows_text,
+                   "one thread takes them from %s on: there are fewer than %u "
+                   "for each of %u threads in a window",
+                   when, EVENTS_LEAST, windows->count);
+}
+
 /* The others take their mail meanwhile. */
 static void look(struct sim_world *world)
 {
@@ -202,7 +215,7 @@ static void look(struct sim_world *world)
     windows->events += world->events - before;
     if (world->report.windows % LOOKED_AT == LOOKED_AT - 1) {
         if (windows->events < LOOKED_AT * EVENTS_LEAST * windows->count)
-            windows->is_off = windows->leaves = true;
+            give_up(world);
         windows->events = 0;
     }
     if (world->options.stop && *world->options.stop)
@@ -623,7 +636,7 @@ static enum kith_err refuse(struct sim_world *world, const char *why)
     struct sim_report *report = &world->report;
     KITH_ASSERT(why != NULL);
     (void)snprintf(report->windows_text, sizeof report->windows_text,
-                   "one thread takes all events, because of %s", why);
+                   "one thread takes all of them, because of %s", why);
     world->windows = NULL;
     return KITH_OK;
 }
@@ -672,8 +685,7 @@ enum kith_err sim_windows_open(struct sim_world *world)
         return refuse_short(world);
     kith_text_from_time(windows->lookahead_ns, window, sizeof window);
     (void)snprintf(report->windows_text, sizeof report->windows_text,
-                   "%u threads take events, in windows of %s", windows->count,
-                   window);
+                   "%u threads, windows of %s", windows->count, window);
     return open_divisions(world);
 }
 

@@ -117,7 +117,7 @@ struct sim_world {
     /* NULL: all peers are this world's; else it is one of several threads',
      * with parts of its own for those (windows.c). */
     struct sim_division *division;
-    struct sim_block *blocks;    /* sim_run.c: list of what was allocated */
+    struct sim_block *blocks; /* sim_run.c: list of what was allocated */
     /* Counted by the parts that it is about, read by sim_result.c. */
     struct sim_report report;
     uint64_t events, steps_done;

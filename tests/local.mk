@@ -336,6 +336,7 @@ INTEGRATION = \
   tests/integration/test_sim_shards.sh \
   tests/integration/test_sim_rows.sh \
   tests/integration/test_sim_timeline.sh \
+  tests/integration/test_sim_windows.sh \
   tests/integration/test_sim_sweep.sh \
   tests/integration/test_simulate.sh \
   tests/integration/test_swarm.sh \
@@ -405,6 +406,7 @@ EXTRA_DIST += tests/integration/emulated.py \
   tests/long/accept_program.py tests/long/engine_twin.py \
   tests/long/program_cost.py tests/long/program_mlp.py tests/long/torch.sh
 EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integration/ranks.py \
+  tests/integration/windows.py \
   tests/integration/ranks.sh tests/integration/resume.py \
   tests/integration/test_cli_json.py \
   tests/integration/lab_program.py \

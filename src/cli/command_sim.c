@@ -209,7 +209,8 @@ static int run_one(const struct cli_arguments *arguments,
     if (err == KITH_OK && ranks->rank == 0)
         (void)kith_rundb_finish(run.store, &run.experiment, &summary);
     if (report.windows_text[0] != '\0' && ranks->rank == 0)
-        fprintf(stderr, "events: %s\n", report.windows_text);
+        fprintf(stderr, "events: %s (%llu windows)\n", report.windows_text,
+                (unsigned long long)report.windows);
     if (report.not_live[0] != '\0' && ranks->rank == 0)
         (void)kith_cli_fail(arguments, KITH_EXIT_FAILED,
                             "not live after the last fault: %s",

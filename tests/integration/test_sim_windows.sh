@@ -1,0 +1,73 @@
+#!/bin/sh
+# Goal: a run whose events are shared by threads is one thread's: trace hash,
+# summary, every row and mark, whichever pattern, lines, regions and end it has.
+# What cannot be shared runs on one thread, and says why.
+# Method: random experiments without vectors, on one thread and on several, with
+# both queues; then one of each reason. WINDOWS_SEEDS="FIRST LAST" tries others.
+# shellcheck source=tests/integration/lab.sh
+. "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
+
+# outcome FOLDER FILE [OPTION...]: what came of it stands in FOLDER.txt, what was
+# said in FOLDER.err.
+outcome() {
+    rm -rf "$scratch/$1"
+    folder=$1
+    shift
+    timeout 300 "$kith" sim "$@" --json --out "$scratch/$folder" \
+        >"$scratch/$folder.json" 2>"$scratch/$folder.err" || {
+        fail "$*: $(cat "$scratch/$folder.err")"
+        return 1
+    }
+    python3 "$top/tests/integration/ranks.py" "$scratch/$folder.json" \
+        >"$scratch/$folder.txt" || fail "$*: no rows"
+}
+
+# same FILE [OPTION...]
+same() {
+    outcome several "$@" || return
+    cmp -s "$scratch/one.txt" "$scratch/several.txt" || {
+        fail "$*: another run than on one thread"
+        diff "$scratch/one.txt" "$scratch/several.txt" | head -n 6 >&2
+    }
+}
+
+file=$scratch/windows.yaml
+shared=0
+set -- ${WINDOWS_SEEDS:-1 10}
+for seed in $(seq "$1" "$2"); do
+    python3 "$top/tests/integration/windows.py" "$seed" "$file" || exit 99
+    outcome one "$file" || continue
+    [ "$(wc -l <"$scratch/one.txt")" -gt 40 ] || fail "seed $seed: no rows"
+    same "$file" --threads 2
+    grep -q '^events: .*([1-9][0-9]* windows)' "$scratch/several.err" &&
+        shared=$((shared + 1))
+    same "$file" --threads $((3 + seed % 3)) --queue heap
+done
+[ "$shared" -gt $((($2 - $1) / 2)) ] ||
+    fail "$shared of the runs were shared: $(cat "$scratch/several.err")"
+
+# refused WORDS NETWORK [LINE...]
+refused() {
+    words=$1 network=$2
+    shift 2
+    printf '%s\n' 'name: refused' 'peers: 40' 'stop: {steps: 20}' \
+        'model: {kind: none}' 'gossip: {algorithm: adpsgd, every: 1}' \
+        'compute: {step: 5ms}' "network: {$network}" "$@" >"$file"
+    outcome one "$file" || return
+    same "$file" --threads 2
+    grep -q "^events: one thread .*$words" "$scratch/several.err" ||
+        fail "not said: $words: $(cat "$scratch/several.err")"
+}
+
+refused 'network.latency: 0' 'latency: 0s'
+refused 'faults:' 'latency: 5ms' 'faults: [{at: 10ms, crash: "n(1)"}]'
+refused 'sharing: fair' 'latency: 5ms, rate: 1Gbit, sharing: fair'
+refused 'wire: full' 'latency: 5ms, wire: full'
+refused 'evaluate: ' 'latency: 5ms' 'evaluate: 10ms'
+refused 'fewer than' 'latency: 50us'
+python3 -c 'import json, sys
+json.dump({"data": {a: {b: 0 for b in "xy"} for a in "xy"}}, sys.stdout)' \
+    >"$scratch/near.json"
+refused 'no latency between' "matrix: $scratch/near.json"
+
+finish
