@@ -240,6 +240,7 @@ void sim_directions_hand_over(struct sim_world *from,
                               const struct sim_link *link, unsigned side,
                               struct sim_world *to, struct sim_link *target)
 {
+    /* Most links have no pair: without loss and faults none has. */
     KITH_ASSERT(from->directions.cuts == 0 && to->directions.cuts == 0);
     if (link->pair == 0)
         return;

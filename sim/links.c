@@ -40,8 +40,8 @@ void sim_links_close(struct sim_world *world)
 }
 
 /* The link of two peers, made where they have not met. NULL: no memory. */
-static struct sim_link *between(struct sim_world *world, kith_id a, kith_id b,
-                                uint32_t *index)
+SIM_INLINE struct sim_link *between(struct sim_world *world, kith_id a,
+                                    kith_id b, uint32_t *index)
 {
     struct sim_link_table *table = &world->links.table;
     KITH_ASSERT(a < world->peer_count && b < world->peer_count);
@@ -65,6 +65,7 @@ static struct sim_link *between(struct sim_world *world, kith_id a, kith_id b,
 bool sim_link_between(struct sim_world *world, kith_id a, kith_id b,
                       uint32_t *link)
 {
+    KITH_ASSERT(a != b);
     return between(world, a, b, link) != NULL;
 }
 
@@ -398,15 +399,18 @@ void sim_link_step(struct sim_world *world, uint32_t index)
 /* The peer's links are found anew, and so is the one that it used last. */
 static void forget(struct sim_peer *peer)
 {
+    KITH_ASSERT(peer->state == SIM_PEER_RUNS);
     peer->links.first = 0;
     peer->links.recent = KITH_NOBODY;
 }
 
+/* What the other end has of it stays where that is. */
 static void hand_over_end(struct sim_world *from, struct sim_link *link,
                           unsigned side, struct sim_world *to)
 {
     uint32_t index, packet;
-    if (!between(to, link->end[0], link->end[1], &index))
+    KITH_ASSERT(side < 2);
+    if (!sim_link_between(to, link->end[0], link->end[1], &index))
         return;
     struct sim_link *end = sim_link_at(to, index);
     KITH_ASSERT(link->generation == 0 && end->generation == 0);
@@ -440,6 +444,7 @@ void sim_links_hand_over(struct sim_world *from, struct sim_world *to)
 
 enum kith_err sim_links_renew(struct sim_world *world)
 {
+    KITH_ASSERT(sim_links_are_clear(world));
     sim_directions_forget(world);
     sim_link_table_close(&world->links.table);
     return sim_link_table_open(&world->links.table);

@@ -12,6 +12,7 @@ libkith_sim_a_SOURCES = \
   sim/directions.h \
   sim/dishonest.c \
   sim/dishonest.h \
+  sim/divisions.c \
   sim/dump.c \
   sim/dump.h \
   sim/engine.c \
@@ -77,6 +78,7 @@ libkith_sim_a_SOURCES = \
   sim/watch.h \
   sim/windows.c \
   sim/windows.h \
+  sim/windows_state.h \
   sim/work_pool.c \
   sim/work_pool.h \
   sim/workers.c \

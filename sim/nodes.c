@@ -191,6 +191,7 @@ static bool gossip_ended(struct sim_world *world)
 
 /* ---- steps */
 
+/* Rows are in the order of one thread, too. */
 static void keep_mark(struct sim_world *world, kith_id id,
                       const struct kith_mark *mark)
 {
@@ -388,8 +389,10 @@ static enum kith_err gossip_configure(struct sim_world *world)
         return err;
     nodes->config.topology = &nodes->topology;
     const size_t bytes = kith_node_size(&nodes->config);
-    /* Whole cache lines, unless they would make idle peers larger. */
-    const size_t unit = bytes >= NODE_LARGE_BYTES ? 64 : 8;
+    /* Whole cache lines, unless they would make idle peers larger. Several
+     * threads would take a line from each other. */
+    const size_t unit =
+        bytes >= NODE_LARGE_BYTES || world->options.threads > 1 ? 64 : 8;
     nodes->stride = (bytes + unit - 1) / unit * unit;
     nodes->memory = sim_alloc(world, world->peer_count, nodes->stride);
     nodes->effects = sim_alloc(world, 1, sizeof *nodes->effects);

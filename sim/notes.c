@@ -21,6 +21,7 @@
 static bool grow(struct sim_world *world, void **list, size_t *capacity,
                  size_t size)
 {
+    KITH_ASSERT(size > 0);
     const size_t more = *capacity == 0 ? NOTES_MIN : 2 * *capacity;
     void *longer =
         more > SIZE_MAX / 2 / size ? NULL : realloc(*list, more * size);
@@ -34,6 +35,7 @@ static bool grow(struct sim_world *world, void **list, size_t *capacity,
     return true;
 }
 
+/* A division's own thread alone writes its lists, while no one reads them. */
 static void put(struct sim_world *world, struct sim_notes *notes,
                 const struct sim_note *note)
 {
@@ -51,6 +53,7 @@ static void put(struct sim_world *world, struct sim_notes *notes,
 void sim_note(struct sim_world *world, enum sim_note_kind kind, uint64_t value)
 {
     const struct sim_note note = {.value = value, .kind = kind};
+    KITH_DEBUG_ASSERT(kind == SIM_NOTE_TRACE);
     put(world, &world->division->notes[world->division->count], &note);
 }
 
@@ -75,12 +78,14 @@ void sim_note_use(struct sim_world *world, kith_id who, uint32_t what,
 {
     const struct sim_note note = {
         .value = value, .who = who, .kind = SIM_NOTE_USE + what};
+    KITH_DEBUG_ASSERT(who < world->peer_count);
     put(world, &world->division->notes[world->division->of[who]], &note);
 }
 
 static void tell(struct sim_world *world, const struct sim_notes *notes,
                  const struct sim_note *note)
 {
+    KITH_DEBUG_ASSERT(note->at_ns >= 0);
     switch (note->kind) {
     case SIM_NOTE_TRACE:
         sim_trace_fold(world, note->value);
@@ -96,13 +101,17 @@ static void tell(struct sim_world *world, const struct sim_notes *notes,
     }
 }
 
+/* NULL: all of them have been told. */
 static const struct sim_note *next_of(const struct sim_notes *notes)
 {
+    KITH_DEBUG_ASSERT(notes->told <= notes->count);
     return notes->told < notes->count ? &notes->list[notes->told] : NULL;
 }
 
+/* Ranks of two divisions are never equal: each is of its own peers. */
 static bool is_before(const struct sim_note *a, const struct sim_note *b)
 {
+    KITH_DEBUG_ASSERT(a != b);
     return a->at_ns < b->at_ns || (a->at_ns == b->at_ns && a->after < b->after);
 }
 
@@ -114,6 +123,7 @@ static struct sim_notes *first_of(struct sim_world *const *divisions,
     struct sim_notes *first = NULL;
     const struct sim_note *least = NULL;
     *second = NULL;
+    KITH_DEBUG_ASSERT(number <= count);
     for (unsigned i = 0; i < count; i++) {
         struct sim_notes *notes = &divisions[i]->division->notes[number];
         const struct sim_note *next = next_of(notes);
@@ -134,6 +144,7 @@ void sim_notes_tell(struct sim_world *world, struct sim_world *const *divisions,
 {
     const struct sim_note *second, *next;
     struct sim_notes *first;
+    KITH_ASSERT(count <= SIM_THREADS_MAX);
     KITH_ASSERT(world->division == NULL && number <= count);
     while ((first = first_of(divisions, count, number, &second)) != NULL)
         while ((next = next_of(first)) != NULL &&
@@ -149,6 +160,7 @@ void sim_notes_tell(struct sim_world *world, struct sim_world *const *divisions,
 
 void sim_notes_close(struct sim_notes *notes)
 {
+    KITH_ASSERT(notes->count <= notes->capacity);
     free(notes->list);
     free(notes->marks);
     *notes = (struct sim_notes){0};

@@ -141,6 +141,7 @@ uint32_t sim_packet_enter(struct sim_world *world,
                           const struct sim_packet *copy)
 {
     uint32_t link = 0;
+    KITH_ASSERT(copy->from != copy->to);
     const uint32_t index = sim_packet_take(world);
     if (index == 0 || !sim_link_between(world, copy->from, copy->to, &link))
         return 0;

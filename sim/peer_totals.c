@@ -16,8 +16,8 @@
 #include "sim/world.h"
 
 struct sim_totals {
-    kith_ns trained_ns;  /* cost of the steps begun so far */
-    kith_ns finished_ns; /* its share was done; 0: not yet */
+    _Alignas(64) kith_ns trained_ns; /* cost of the steps begun so far */
+    kith_ns finished_ns;             /* its share was done; 0: not yet */
     uint64_t bytes_received;
     uint64_t received; /* models that found a slot, gradients applied */
     uint64_t stale_sum, stale_max;

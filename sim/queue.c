@@ -432,8 +432,11 @@ static enum source look(struct sim_queue *queue, struct sim_event *event)
     return first_of(queue, event);
 }
 
+/* A day may begin for it: events before that day that are pushed afterwards
+ * join the heap, as late-comers do. */
 bool sim_queue_first(struct sim_queue *queue, struct sim_event *event)
 {
+    KITH_ASSERT(queue->capacity > 0);
     return look(queue, event) != NOWHERE;
 }
 
@@ -442,6 +445,7 @@ bool sim_queue_first(struct sim_queue *queue, struct sim_event *event)
 bool sim_queue_pop_slow(struct sim_queue *queue, struct sim_event *event)
 {
     struct kith_heap_entry late;
+    KITH_ASSERT(queue->count <= queue->capacity);
     switch (look(queue, event)) {
     case SAME_TIME:
         sim_same_time_pop(queue->same_time, queue->places);

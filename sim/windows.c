@@ -22,18 +22,13 @@
  * "Efficient distributed event-driven simulations of multiple-loop networks",
  * CACM 1989 (bounded lag).
  * Test: integration/test_sim_windows.sh. */
-#include "sim/windows.h"
+#include "sim/windows_state.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 
 #include "kith/assert.h"
 #include "kith/text.h"
-#include "sim/world.h"
 
-/* The run's own events that may be pending. */
-#define OWN_EVENTS 8u
 /* An evaluation every so many windows at most: the world is made whole for it.
  */
 #define WINDOWS_LEAST 8
@@ -48,41 +43,14 @@
  * much to do, but perhaps not a core each. */
 #define PATIENCE 4000u
 
-/* What a thread says to the others at the end of a window. */
-struct state {
-    _Alignas(64) kith_ns next_ns; /* its next event; KITH_NEVER: it has none */
-    struct sim_moment at;
-    bool ending, over;
-};
-
-struct sim_windows {
-    unsigned count; /* of divisions, and of threads */
-    kith_ns lookahead_ns;
-    kith_ns until_ns; /* the run's own next event */
-    uint8_t *of;      /* (peers) whose division */
-    struct sim_world *whole;
-    struct sim_world *divisions[SIM_THREADS_MAX];
-    struct state states[SIM_THREADS_MAX];
-    uint64_t events; /* of the windows that are looked at together */
-    bool leaves;     /* after this window */
-    bool is_off;     /* for good */
-    /* Threads; the first one is the run's. */
-    pthread_t threads[SIM_THREADS_MAX];
-    atomic_uint arrived, meeting; /* of all threads: how many, which one */
-    pthread_mutex_t lock;         /* for those that sleep until then */
-    pthread_cond_t met, begins;
-    uint64_t stretch; /* that has begun: windows one after another */
-    bool stop;
-    unsigned started;
-    bool has_threads;
-};
-
 /* ---- mail */
 
+/* Pages, not blocks: what was touched once is touched in each window. */
 static bool has_room(struct sim_world *world, struct sim_mail *mail)
 {
     const size_t old = mail->capacity;
     const size_t capacity = old == 0 ? MAIL_LEAST : 2 * old;
+    KITH_DEBUG_ASSERT(mail->count <= old);
     if (mail->count < old)
         return true;
     void *events = sim_pages_grow(mail->events, old * sizeof *mail->events,
@@ -103,6 +71,8 @@ static bool has_room(struct sim_world *world, struct sim_mail *mail)
     return false;
 }
 
+/* The event is counted where it is caused, as on one thread; its packet's index
+ * is known where it comes in. */
 void sim_windows_post(struct sim_world *world, uint32_t index, kith_ns at_ns,
                       enum sim_event_kind kind)
 {
@@ -124,6 +94,7 @@ static void fetch_ahead(const struct sim_world *world,
                         const struct sim_mail *mail, size_t at)
 {
     const struct sim_link_table *table = sim_link_table_of(world);
+    KITH_DEBUG_ASSERT(at < mail->count);
     if (at + FETCH_FAR < mail->count) {
         const struct sim_packet *packet = &mail->packets[at + FETCH_FAR];
         sim_link_table_fetch_slot(
@@ -136,9 +107,12 @@ static void fetch_ahead(const struct sim_world *world,
     }
 }
 
+/* In any order: events of a queue are told apart by what they are. Nobody posts
+ * meanwhile, and each thread empties its own. */
 static void take_mail(struct sim_windows *windows, unsigned number)
 {
     struct sim_world *world = windows->divisions[number];
+    KITH_ASSERT(world->division->number == number);
     for (unsigned i = 0; i < windows->count; i++) {
         struct sim_mail *mail = &windows->divisions[i]->division->mail[number];
         for (size_t at = 0; at < mail->count; at++) {
@@ -159,6 +133,7 @@ static void take_mail(struct sim_windows *windows, unsigned number)
 static void meet(struct sim_windows *windows)
 {
     const unsigned meeting = atomic_load(&windows->meeting);
+    KITH_ASSERT(windows->count > 1);
     if (atomic_fetch_add(&windows->arrived, 1) + 1 == windows->count) {
         atomic_store(&windows->arrived, 0);
         pthread_mutex_lock(&windows->lock);
@@ -176,6 +151,7 @@ static void meet(struct sim_windows *windows)
     pthread_mutex_unlock(&windows->lock);
 }
 
+/* Counters go up to the run at once, so that whoever reads them there may. */
 static void gather(struct sim_world *world, struct sim_world *division)
 {
     KITH_ASSERT(division->faults_done == 0 && !division->nonfinite);
@@ -209,6 +185,7 @@ static void look(struct sim_world *world)
 {
     struct sim_windows *windows = world->windows;
     const uint64_t before = world->events;
+    KITH_ASSERT(windows->whole == world);
     sim_notes_tell(world, windows->divisions, windows->count, windows->count);
     for (unsigned i = 0; i < windows->count; i++)
         gather(world, windows->divisions[i]);
@@ -223,10 +200,12 @@ static void look(struct sim_world *world)
     sim_progress(world);
 }
 
+/* Written before a meeting, read after it. */
 static void say(struct sim_windows *windows, unsigned number)
 {
     const struct sim_world *world = windows->divisions[number];
-    struct state *state = &windows->states[number];
+    struct sim_window_state *state = &windows->states[number];
+    KITH_ASSERT(number < windows->count);
     state->at = sim_moment(world);
     state->ending = sim_is_ending(world);
     state->over = sim_ended(world);
@@ -249,9 +228,10 @@ static bool close_window(struct sim_windows *windows, unsigned number,
                          struct sim_moment end)
 {
     unsigned ending = 0, latest = 0;
+    KITH_ASSERT(end.time_ns > 0 && end.peer == 0);
     for (unsigned i = 0; i < windows->count; i++) {
-        const struct state *state = &windows->states[i],
-                           *last = &windows->states[latest];
+        const struct sim_window_state *state = &windows->states[i],
+                                      *last = &windows->states[latest];
         if (state->over)
             return true;
         ending += state->ending;
@@ -270,10 +250,13 @@ static bool close_window(struct sim_windows *windows, unsigned number,
     return true;
 }
 
+/* The same loop on each thread. Between two meetings a thread writes what the
+ * others read after the second one; what it reads of them stands still. */
 static void take_windows(struct sim_windows *windows, unsigned number)
 {
     struct sim_world *world = windows->divisions[number];
     struct sim_world *whole = windows->whole;
+    KITH_ASSERT(number < windows->count);
     for (bool last = false;;) {
         struct sim_event first;
         take_mail(windows, number);
@@ -300,103 +283,6 @@ static void take_windows(struct sim_windows *windows, unsigned number)
     meet(windows); /* all have read what the run's thread writes next */
 }
 
-/* ---- dividing and joining */
-
-static void hand_over_event(struct sim_world *from, struct sim_event event,
-                            struct sim_world *to)
-{
-    if (event.kind == SIM_EVENT_ARRIVE || event.kind == SIM_EVENT_DELIVER) {
-        const uint32_t packet = sim_packet_hand_over(from, event.value, to);
-        if (packet == 0)
-            return;
-        event.value = packet & SIM_VALUE_MAX;
-    }
-    sim_engine_put(to, &event);
-}
-
-static enum kith_err renew(struct sim_world *world)
-{
-    const enum kith_err err = sim_engine_renew(world);
-    return err == KITH_OK ? sim_links_renew(world) : err;
-}
-
-static enum kith_err prepare(struct sim_world *world,
-                             struct sim_world *division)
-{
-    enum kith_err err = renew(division);
-    if (err != KITH_OK)
-        return err;
-    sim_engine_reach(division, sim_time(world));
-    division->unfinished = sim_unfinished(division);
-    sim_links_hand_over(world, division);
-    return KITH_OK;
-}
-
-/* Everything that happens to peers, to the divisions; the run's own events
- * stay. */
-static enum kith_err divide(struct sim_world *world)
-{
-    struct sim_windows *windows = world->windows;
-    struct sim_event own[OWN_EVENTS], event;
-    size_t count = 0;
-    enum kith_err err = KITH_OK;
-    sim_outbox_flush(world);
-    for (unsigned i = 0; i < windows->count && err == KITH_OK; i++)
-        err = prepare(world, windows->divisions[i]);
-    while (err == KITH_OK && sim_engine_empty(world, &event)) {
-        KITH_ASSERT(event.peer != KITH_NOBODY || count < OWN_EVENTS);
-        if (event.peer == KITH_NOBODY)
-            own[count++] = event;
-        else
-            hand_over_event(world, event,
-                            windows->divisions[windows->of[event.peer]]);
-    }
-    if (err == KITH_OK)
-        err = renew(world);
-    for (size_t i = 0; i < count && err == KITH_OK; i++)
-        sim_engine_put(world, &own[i]);
-    windows->until_ns =
-        sim_engine_first(world, &event) ? event.time_ns : KITH_NEVER;
-    windows->leaves = false;
-    windows->events = 0;
-    return err == KITH_OK
-               ? err
-               : sim_fail(world, err, "no memory for %u threads' events",
-                          windows->count);
-}
-
-/* What is left of all divisions, and the first failure of them. */
-static void join(struct sim_world *world)
-{
-    const struct sim_windows *windows = world->windows;
-    struct sim_event event;
-    world->unfinished = 0;
-    for (unsigned i = 0; i < windows->count; i++) {
-        struct sim_world *division = windows->divisions[i];
-        world->unfinished += division->unfinished;
-        sim_links_hand_over(division, world);
-        while (sim_engine_empty(division, &event))
-            hand_over_event(division, event, world);
-        if (sim_failure(division) != KITH_OK)
-            sim_fail(world, sim_failure(division), "%s",
-                     sim_failure_text(division));
-    }
-    if (world->unfinished == 0)
-        sim_ending(world);
-}
-
-/* Every division has something to do: what ends the run is seen by all. */
-static bool is_worth(const struct sim_world *world)
-{
-    const struct sim_windows *windows = world->windows;
-    if (windows->is_off || sim_ended(world) || sim_is_ending(world))
-        return false;
-    for (unsigned i = 0; i < windows->count; i++)
-        if (sim_unfinished(windows->divisions[i]) == 0)
-            return false;
-    return true;
-}
-
 /* ---- threads */
 
 struct start {
@@ -418,6 +304,7 @@ static bool next_stretch(struct sim_windows *windows, uint64_t *stretch)
 
 static void begin_stretch(struct sim_windows *windows, bool stop)
 {
+    KITH_ASSERT(!windows->stop);
     pthread_mutex_lock(&windows->lock);
     windows->stretch++;
     windows->stop = stop;
@@ -435,6 +322,7 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
+/* Started once: a stretch may be short. */
 static enum kith_err threads_start(struct sim_world *world)
 {
     struct sim_windows *windows = world->windows;
@@ -460,23 +348,24 @@ static enum kith_err threads_start(struct sim_world *world)
 void sim_windows_run(struct sim_world *world)
 {
     struct sim_windows *windows = world->windows;
-    if (windows->is_off || !is_worth(world)) {
+    if (windows->is_off || !sim_divisions_are_worth(world)) {
         windows->is_off = true;
         return;
     }
-    if (divide(world) != KITH_OK)
+    if (sim_divide(world) != KITH_OK)
         return;
     begin_stretch(windows, false);
     take_windows(windows, 0);
-    join(world);
+    sim_join(world);
 }
 
-/* ---- whose division a peer is of */
+/* ---- whether windows are of use */
 
 /* What needs one thread, as the user has said it; NULL: nothing. */
 static const char *obstacle(const struct sim_world *world)
 {
     const struct sim_options *options = &world->options;
+    KITH_ASSERT(world->dim == 0);
     const struct {
         bool stands;
         const char *name;
@@ -500,17 +389,6 @@ static const char *obstacle(const struct sim_world *world)
     return NULL;
 }
 
-/* Regions stay whole: what is near each other is one division's. Without them
- * any blocks will do. */
-static unsigned division_of(const struct sim_world *world, kith_id peer)
-{
-    const uint64_t regions = world->experiment->network.latencies.regions;
-    const uint64_t count = world->windows->count;
-    KITH_DEBUG_ASSERT(count > 1 && peer < world->peer_count);
-    return (unsigned)(regions > 0 ? peer % regions * count / regions
-                                  : peer * count / world->peer_count);
-}
-
 /* The least latency of all classes' is that of any two peers. */
 static kith_ns least_of_classes(const struct kith_classes *classes)
 {
@@ -522,6 +400,7 @@ static kith_ns least_of_classes(const struct kith_classes *classes)
     return least_ns;
 }
 
+/* Jitter, loss and lines only add to a latency. */
 static kith_ns lookahead_of(const struct sim_world *world)
 {
     const struct kith_latencies *latencies =
@@ -535,14 +414,15 @@ static kith_ns lookahead_of(const struct sim_world *world)
         for (uint32_t to = 0; to < regions; to++) {
             const kith_ns ns =
                 latencies->latency_ns[(size_t)from * regions + to];
-            if (division_of(world, from) != division_of(world, to) &&
+            if (sim_division_of(world, from) != sim_division_of(world, to) &&
                 ns < least_ns)
                 least_ns = ns;
         }
     return least_ns;
 }
 
-/* A region of more than there are peers has none. */
+/* A region is of one division, so there are no more of these than regions; and
+ * where there are more regions than peers some have none. */
 static unsigned count_of(const struct sim_world *world)
 {
     const uint32_t regions = world->experiment->network.latencies.regions;
@@ -551,83 +431,6 @@ static unsigned count_of(const struct sim_world *world)
         most = regions;
     KITH_ASSERT(world->options.threads <= SIM_THREADS_MAX);
     return world->options.threads < most ? world->options.threads : most;
-}
-
-/* ---- a division's world */
-
-/* What is of one peer stands in tables that all share; what changes with
- * whatever happens, a division has for itself. */
-static enum kith_err open_division(struct sim_world *world, unsigned number)
-{
-    struct sim_windows *windows = world->windows;
-    struct sim_world *own = sim_alloc(world, 1, sizeof *own);
-    struct sim_division *division = sim_alloc(world, 1, sizeof *division);
-    struct kith_effects *effects = sim_alloc(world, 1, sizeof *effects);
-    char *error = sim_alloc(world, 1, SIM_ERROR_BYTES);
-    struct sim_mail *mail = sim_alloc(world, windows->count, sizeof *mail);
-    struct sim_notes *notes =
-        sim_alloc(world, windows->count + 1, sizeof *notes);
-    if (!own || !division || !effects || !error || !mail || !notes)
-        return KITH_ENOMEM;
-    *division = (struct sim_division){.of = windows->of,
-                                      .number = (uint8_t)number,
-                                      .count = (uint8_t)windows->count,
-                                      .mail = mail,
-                                      .notes = notes};
-    *own = (struct sim_world){
-        .options = world->options,
-        .experiment = world->experiment,
-        .protocol = world->protocol,
-        .peer_count = world->peer_count,
-        .machine_count = world->machine_count,
-        .steps = world->steps,
-        .vector_bytes = world->vector_bytes,
-        .peers = world->peers,
-        .here = world->here,
-        .nodes = world->nodes,
-        .network = world->network,
-        .faults = world->faults,
-        .totals = world->totals,
-        .kept = world->kept,
-        .division = division,
-        .engine = {.error = error},
-    };
-    sim_nodes_use(own, effects);
-    windows->divisions[number] = own;
-    enum kith_err err = sim_engine_open(own);
-    if (err == KITH_OK)
-        err = sim_packets_open(own);
-    return err == KITH_OK ? sim_links_open(own) : err;
-}
-
-static void close_division(struct sim_world *own, unsigned count)
-{
-    KITH_ASSERT(own->blocks == NULL);
-    for (unsigned i = 0; i < count; i++) {
-        struct sim_mail *mail = &own->division->mail[i];
-        sim_pages_free(mail->events, mail->capacity * sizeof *mail->events);
-        sim_pages_free(mail->packets, mail->capacity * sizeof *mail->packets);
-    }
-    for (unsigned i = 0; i <= count; i++)
-        sim_notes_close(&own->division->notes[i]);
-    sim_directions_close(own);
-    sim_links_close(own);
-    sim_packets_close(own);
-    sim_engine_close(own);
-}
-
-static enum kith_err open_divisions(struct sim_world *world)
-{
-    struct sim_windows *windows = world->windows;
-    windows->of = sim_alloc(world, world->peer_count, sizeof *windows->of);
-    if (!windows->of)
-        return KITH_ENOMEM;
-    for (kith_id peer = 0; peer < world->peer_count; peer++)
-        windows->of[peer] = (uint8_t)division_of(world, peer);
-    enum kith_err err = KITH_OK;
-    for (unsigned i = 0; i < windows->count && err == KITH_OK; i++)
-        err = open_division(world, i);
-    return err == KITH_OK ? threads_start(world) : err;
 }
 
 /* One thread, and why. */
@@ -641,6 +444,7 @@ static enum kith_err refuse(struct sim_world *world, const char *why)
     return KITH_OK;
 }
 
+/* Too little time passes in a window: by name. */
 static enum kith_err refuse_short(struct sim_world *world)
 {
     char window[32], evaluate[32], why[100];
@@ -686,7 +490,8 @@ enum kith_err sim_windows_open(struct sim_world *world)
     kith_text_from_time(windows->lookahead_ns, window, sizeof window);
     (void)snprintf(report->windows_text, sizeof report->windows_text,
                    "%u threads, windows of %s", windows->count, window);
-    return open_divisions(world);
+    const enum kith_err err = sim_divisions_open(world);
+    return err == KITH_OK ? threads_start(world) : err;
 }
 
 void sim_windows_close(struct sim_world *world)
@@ -694,6 +499,7 @@ void sim_windows_close(struct sim_world *world)
     struct sim_windows *windows = world->windows;
     if (!windows)
         return;
+    KITH_ASSERT(windows->started < windows->count);
     if (windows->has_threads) {
         begin_stretch(windows, true);
         for (unsigned i = 1; i <= windows->started; i++)
@@ -702,8 +508,6 @@ void sim_windows_close(struct sim_world *world)
         pthread_cond_destroy(&windows->met);
         pthread_mutex_destroy(&windows->lock);
     }
-    for (unsigned i = 0; i < windows->count; i++)
-        if (windows->divisions[i])
-            close_division(windows->divisions[i], windows->count);
+    sim_divisions_close(world);
     world->windows = NULL;
 }
