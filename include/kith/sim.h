@@ -90,7 +90,9 @@ enum sim_rows { SIM_ROWS_AUTO, SIM_ROWS_NONE, SIM_ROWS_SAMPLED, SIM_ROWS_ALL };
 struct sim_options {
     const struct kith_experiment *experiment;
     const struct kith_dataset *dataset; /* NULL where the model needs none */
-    unsigned threads; /* of the work pool, this one included; 0 means 1 */
+    /* This one included, 0 means 1: of the work pool; where no vectors are
+     * computed, threads that share the events. */
+    unsigned threads;
     enum sim_queue_kind queue;
     enum kith_wire_mode wire;
     enum sim_rows rows;
