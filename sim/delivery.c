@@ -186,7 +186,7 @@ static void receive_vector(struct sim_world *world, kith_id peer, void *vector,
     world->report.bulk_bytes += message->payload_bytes;
     if (message->slot != KITH_SLOT_NONE && sim_is_here(world, peer)) {
         if (world->ranks)
-            sim_ranks_await(world, vector);
+            sim_models_await(world, vector);
         vector = kith_worker_swap(sim_peer_worker(world, peer), message->slot,
                                   vector);
     }

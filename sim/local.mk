@@ -58,6 +58,10 @@ libkith_sim_a_SOURCES = \
   sim/replay_messages.c \
   sim/replay_peer.c \
   sim/replay_result.c \
+  sim/rank_log.c \
+  sim/rank_log.h \
+  sim/rank_models.c \
+  sim/rank_models.h \
   sim/sim_ranks.c \
   sim/sim_ranks.h \
   sim/ranks_start.c \

@@ -20,7 +20,7 @@ struct sim_copy {
     _Alignas(64) struct sim_copy *next; /* of the free ones */
     size_t bytes;                       /* that were copied into it */
     uint32_t holders;
-    uint32_t coming; /* sim_ranks.c */
+    uint32_t coming; /* rank_models.c */
     uint32_t rank;   /* whose log says whether it is finite; or none's */
     bool checked, finite;
     bool is_empty; /* of another rank's: there are no bytes behind it */
@@ -260,7 +260,7 @@ static void *send_copy(struct sim_world *world, kith_id from,
         return NULL;
     if (is_asked(world, message)) {
         const uint8_t finite = sim_copy_finite(world, copy, message);
-        sim_ranks_put(world, &finite, sizeof finite);
+        sim_log_put(world, &finite, sizeof finite);
     }
     if (sim_is_here(world, send->to))
         return copy;
@@ -269,8 +269,8 @@ static void *send_copy(struct sim_world *world, kith_id from,
         head_of(empty)->checked = true;
         head_of(empty)->finite = head_of(copy)->finite;
         head_of(empty)->bytes = message->payload_bytes;
-        sim_ranks_send(world, sim_rank_of(world, send->to), copy,
-                       message->payload_bytes);
+        sim_models_send(world, sim_rank_of(world, send->to), copy,
+                        message->payload_bytes);
     }
     sim_copy_release(world, copy);
     return empty;
@@ -295,9 +295,9 @@ void *sim_copy_sent(struct sim_world *world, kith_id from,
     head_of(copy)->bytes = message->payload_bytes;
     head_of(copy)->rank = rank;
     if (is_asked(world, message))
-        sim_ranks_expect(world, rank, copy);
+        sim_log_expect(world, rank, copy);
     if (comes)
-        sim_ranks_receive(world, rank, copy, message->payload_bytes);
+        sim_models_receive(world, rank, copy, message->payload_bytes);
     return copy;
 }
 
@@ -336,7 +336,7 @@ bool sim_copy_finite(struct sim_world *world, void *copy,
     KITH_ASSERT(head->holders > 0);
     if (world->ranks && (head->is_empty || head->rank != SIM_COPY_OWN)) {
         KITH_ASSERT(head->bytes == bytes);
-        while (!head->checked && sim_ranks_hear(world, head->rank))
+        while (!head->checked && sim_log_hear(world, head->rank))
             ;
         return head->finite;
     }

@@ -39,7 +39,7 @@ void *sim_copy_sent(struct sim_world *world, kith_id from,
                     const struct kith_send *send);
 /* Whether its values are finite is known now: another rank says so. */
 void sim_copy_told(struct sim_world *world, void *copy, bool finite);
-/* sim_ranks.c: where it stands among those whose bytes are still to come. */
+/* rank_models.c: where it stands among those whose bytes are still to come. */
 uint32_t *sim_copy_coming(void *copy);
 /* One more holder, one less; both accept NULL. */
 void *sim_copy_hold(void *copy);

@@ -62,7 +62,9 @@ static const struct part {
     enum kith_err (*open)(struct sim_world *world);
     void (*close)(struct sim_world *world);
 } parts[] = {
-    {sim_ranks_open, sim_ranks_close},
+    {sim_ranks_open, NULL},
+    {sim_log_open, sim_log_close},
+    {sim_models_open, sim_models_close},
     {sim_engine_open, sim_engine_close},
     {sim_channels_open, sim_channels_close},
     {sim_copies_open, sim_copies_close},

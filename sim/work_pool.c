@@ -11,7 +11,7 @@
  * the only file of the simulator that knows threads.
  *
  * Of several ranks the one that has the peer's vectors runs the item, and says
- * to the others what came of it when its WORK_DONE is due (sim_ranks.c). */
+ * to the others what came of it when its WORK_DONE is due (rank_log.c). */
 #include "sim/work_pool.h"
 
 #include <math.h>
@@ -377,8 +377,8 @@ static void hear_scalars(struct sim_world *world, kith_id peer,
 {
     KITH_ASSERT(!sim_is_here(world, peer));
     if (sends_scalars(world, work))
-        sim_ranks_get(world, sim_rank_of(world, peer), work->edges,
-                      work->edge_count * sizeof *work->edges);
+        sim_log_get(world, sim_rank_of(world, peer), work->edges,
+                    work->edge_count * sizeof *work->edges);
 }
 
 /* The ledger looks at x around an item, so there it runs at once. */
@@ -405,8 +405,7 @@ static void start_item(struct sim_world *world, kith_id peer,
     kith_worker_prepare(job->worker, &job->work);
     sim_worker_take_back(world, peer);
     if (world->ranks && sends_scalars(world, work))
-        sim_ranks_put(world, work->edges,
-                      work->edge_count * sizeof *work->edges);
+        sim_log_put(world, work->edges, work->edge_count * sizeof *work->edges);
     if (work->kind == KITH_WORK_SAVE) {
         job->result =
             (struct kith_work_result){.kind = work->kind, .finite = true};
@@ -515,7 +514,7 @@ static void join(struct sim_world *world, kith_id peer)
     KITH_ASSERT(peer < world->peer_count);
     struct job *job = &world->work->jobs[peer];
     if (world->ranks && job->state == JOB_WAITING)
-        sim_ranks_flush(world);
+        sim_log_flush(world);
     if (job->is_ahead) {
         await(world->work, job);
         admit(world);
@@ -567,10 +566,10 @@ static void hear_result(struct sim_world *world, kith_id peer)
     struct job *job = &world->work->jobs[peer];
     const uint32_t rank = sim_rank_of(world, peer);
     KITH_ASSERT(job->worker == NULL && job->state == JOB_FREE);
-    sim_ranks_get(world, rank, &job->result, sizeof job->result);
+    sim_log_get(world, rank, &job->result, sizeof job->result);
     if (job->work.edge_count > 0)
-        sim_ranks_get(world, rank, job->work.edges,
-                      job->work.edge_count * sizeof *job->work.edges);
+        sim_log_get(world, rank, job->work.edges,
+                    job->work.edge_count * sizeof *job->work.edges);
     if (sim_failure(world) != KITH_OK)
         job->result =
             (struct kith_work_result){.kind = job->work.kind, .finite = true};
@@ -581,10 +580,10 @@ static void hear_result(struct sim_world *world, kith_id peer)
 static void tell_result(struct sim_world *world, const struct job *job)
 {
     KITH_ASSERT(job->state == JOB_FREE && job->worker);
-    sim_ranks_put(world, &job->result, sizeof job->result);
+    sim_log_put(world, &job->result, sizeof job->result);
     if (job->work.edge_count > 0)
-        sim_ranks_put(world, job->work.edges,
-                      job->work.edge_count * sizeof *job->work.edges);
+        sim_log_put(world, job->work.edges,
+                    job->work.edge_count * sizeof *job->work.edges);
 }
 
 /* A guard has looked at vectors: what it did the first rank writes down. */
@@ -598,15 +597,15 @@ static bool is_guarded(struct sim_world *world, kith_id peer,
     if (!world->ranks)
         return is;
     if (sim_is_here(world, peer)) {
-        sim_ranks_put(world, &is, sizeof is);
+        sim_log_put(world, &is, sizeof is);
         if (is)
-            sim_ranks_put(world, mark, sizeof *mark);
+            sim_log_put(world, mark, sizeof *mark);
         return is;
     }
     const uint32_t rank = sim_rank_of(world, peer);
-    sim_ranks_get(world, rank, &is, sizeof is);
+    sim_log_get(world, rank, &is, sizeof is);
     if (is)
-        sim_ranks_get(world, rank, mark, sizeof *mark);
+        sim_log_get(world, rank, mark, sizeof *mark);
     return is && sim_failure(world) == KITH_OK;
 }
 

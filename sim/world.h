@@ -4,6 +4,8 @@
  *
  *   sim_run.c        a run from its options to its summary
  *   sim_ranks.c      several processes that carry it out together
+ *   rank_log.c       what they tell each other of their peers
+ *   rank_models.c    models on their way between them
  *   engine.c         the clock, the events to come, the loop
  *   windows.c        events on several threads, a window of time at once
  *   divisions.c      the worlds of those threads
@@ -57,6 +59,8 @@
 #include "sim/packets.h"
 #include "sim/sim_peer.h"
 #include "sim/peer_totals.h"
+#include "sim/rank_log.h"
+#include "sim/rank_models.h"
 #include "sim/scores.h"
 #include "sim/sim_ranks.h"
 #include "sim/sim_faults.h"
@@ -83,7 +87,9 @@ struct sim_world {
     size_t handshake_bytes[2];
     struct sim_peer *peers; /* (machine_count) */
 
-    struct sim_ranks *ranks; /* NULL: this process has all vectors */
+    struct sim_ranks *ranks;   /* NULL: this process has all vectors */
+    struct sim_log *log;       /* likewise */
+    struct sim_models *models; /* likewise */
     /* Peers whose vectors are here. */
     struct {
         kith_id first;

@@ -19,7 +19,7 @@
 /* Messages of a kind come in the order in which they were sent. */
 enum kith_ranks_kind {
     KITH_RANKS_CONTROL, /* before a run: does everybody go on? */
-    KITH_RANKS_LOG, /* what engines need to know of vectors: sim/sim_ranks.c */
+    KITH_RANKS_LOG, /* what engines need to know of vectors: sim/rank_log.c */
     KITH_RANKS_MODEL,
     KITH_RANKS_VALUES,  /* of an evaluation */
     KITH_RANKS_FAILURE, /* the run is over */

@@ -8,6 +8,8 @@
 
 # part, its owner
 parts='ranks sim_ranks
+log rank_log
+models rank_models
 engine engine
 windows windows
 nodes nodes
