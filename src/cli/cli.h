@@ -133,8 +133,13 @@ enum cli_option {
 #undef KITH_X
         CLI_OPTION_COUNT
 };
-_Static_assert(CLI_OPTION_COUNT <= 64, "a bit each in cli_command.options");
-#define CLI_BIT(name) (UINT64_C(1) << CLI_##name)
+_Static_assert(CLI_OPTION_COUNT <= UINT8_MAX, "a byte each in a list");
+/* A command's options, in any order; CLI_OPTION_COUNT ends the list. */
+#define CLI_TAKES(...)                                                         \
+    (const uint8_t[])                                                          \
+    {                                                                          \
+        __VA_ARGS__, CLI_OPTION_COUNT                                          \
+    }
 
 #define CLI_WORDS_MAX 64u
 
@@ -153,14 +158,16 @@ struct cli_command {
     const char *name, *summary;
     const char *usage;   /* after "kith NAME " */
     const char *details; /* what it does, and an example */
-    const char *out;  /* the file --out means here; NULL: the table's folder */
-    uint64_t options; /* CLI_BIT */
+    const char *out; /* the file --out means here; NULL: the table's folder */
+    const uint8_t *options; /* CLI_TAKES() */
     unsigned words_min, words_max;
     int (*run)(const struct cli_arguments *arguments);
 };
 
 /* The commands one after another, NULL behind the last (main.c). */
 const struct cli_command *kith_cli_command(size_t index);
+/* Does it take the option? All take --help. */
+bool kith_cli_takes(const struct cli_command *command, unsigned option);
 struct cli_option_text {
     const char *name, *argument, *help; /* argument: NULL, a flag */
 };

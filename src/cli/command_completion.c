@@ -20,7 +20,7 @@ static bool next_option(const struct cli_command *command, int *at,
 {
     while (*at < CLI_OPTION_COUNT) {
         const int here = (*at)++;
-        if (here == CLI_HELP || (command->options >> here & 1) != 0) {
+        if (kith_cli_takes(command, (unsigned)here)) {
             *option = kith_cli_option_text((enum cli_option)here);
             return true;
         }

@@ -5,8 +5,7 @@
 #include "cli.h"
 #include "kith/backend.h"
 
-#define RUN_OPTIONS                                                            \
-    (CLI_BIT(JSON) | CLI_BIT(OUT) | CLI_BIT(SEED) | CLI_BIT(SET))
+#define RUN_OPTIONS CLI_JSON, CLI_OUT, CLI_SEED, CLI_SET
 
 /* Its name, its function, how many words it takes. */
 #define COMMAND(command, least, most)                                          \
@@ -31,9 +30,8 @@ static const struct cli_command commands[] = {
             "is, else starts.\n\n"
             "Example: kith train examples/digits.yaml --set train.batch=64\n   "
             "      kith train --resume digits-train-1.save",
-        .options = RUN_OPTIONS | CLI_BIT(SAVE) | CLI_BIT(RESUME) |
-                   CLI_BIT(INIT) | CLI_BIT(NAMES) | CLI_BIT(CALIBRATE) |
-                   CLI_BIT(THREADS),
+        .options = CLI_TAKES(RUN_OPTIONS, CLI_SAVE, CLI_RESUME, CLI_INIT,
+                             CLI_NAMES, CLI_CALIBRATE, CLI_THREADS),
     },
     {
         COMMAND(eval, 1, 1),
@@ -45,8 +43,8 @@ static const struct cli_command commands[] = {
                    "perplexity, too. An average of models with\nBatchNorm "
                    "needs statistics of its own: --estimate 20.\n\n"
                    "Example: kith eval shakespeare-train-1.save",
-        .options = CLI_BIT(JSON) | CLI_BIT(SEED) | CLI_BIT(SET) |
-                   CLI_BIT(DATA) | CLI_BIT(ESTIMATE) | CLI_BIT(THREADS),
+        .options = CLI_TAKES(CLI_JSON, CLI_SEED, CLI_SET, CLI_DATA,
+                             CLI_ESTIMATE, CLI_THREADS),
     },
     {
         COMMAND(sample, 1, 1),
@@ -59,9 +57,8 @@ static const struct cli_command commands[] = {
             "pairs needs its\ntokenizer.json. The same seed gives the same "
             "text.\n\n"
             "Example: kith sample shakespeare-train-1.save --prompt ROMEO:",
-        .options = CLI_BIT(PROMPT) | CLI_BIT(TOKENS) | CLI_BIT(TEMPERATURE) |
-                   CLI_BIT(TOP_K) | CLI_BIT(SEED) | CLI_BIT(TOKENIZER) |
-                   CLI_BIT(THREADS),
+        .options = CLI_TAKES(CLI_PROMPT, CLI_TOKENS, CLI_TEMPERATURE, CLI_TOP_K,
+                             CLI_SEED, CLI_TOKENIZER, CLI_THREADS),
     },
     {
         COMMAND(export, 1, 1),
@@ -78,7 +75,7 @@ static const struct cli_command commands[] = {
                    "Example: kith export shakespeare-train-1.save --out "
                    "romeo/model.safetensors",
         .out = "the file",
-        .options = CLI_BIT(OUT) | CLI_BIT(NAMES),
+        .options = CLI_TAKES(CLI_OUT, CLI_NAMES),
     },
     {
         COMMAND(sim, 0, 1),
@@ -108,13 +105,11 @@ static const struct cli_command commands[] = {
             "Example: kith sim examples/demo.yaml --set gossip.every=4\n"
             "         kith sim examples/digits.yaml --sweep gossip.every=1,2,4 "
             "--seeds 3",
-        .options = RUN_OPTIONS | CLI_BIT(THREADS) | CLI_BIT(QUEUE) |
-                   CLI_BIT(WIRE) | CLI_BIT(ROWS) | CLI_BIT(TRACE) |
-                   CLI_BIT(TIMELINE) | CLI_BIT(WINDOW) | CLI_BIT(DUMP) |
-                   CLI_BIT(CALIBRATE) | CLI_BIT(SWEEP) | CLI_BIT(SHARD) |
-                   CLI_BIT(SEEDS) | CLI_BIT(JOBS) | CLI_BIT(ALL_CELLS) |
-                   CLI_BIT(CELLS) | CLI_BIT(RESUME) | CLI_BIT(TARGET_LOSS) |
-                   CLI_BIT(TARGET) | CLI_BIT(REPLAY) | CLI_BIT(DISHONEST),
+        .options = CLI_TAKES(
+            RUN_OPTIONS, CLI_THREADS, CLI_QUEUE, CLI_WIRE, CLI_ROWS, CLI_TRACE,
+            CLI_TIMELINE, CLI_WINDOW, CLI_DUMP, CLI_CALIBRATE, CLI_SWEEP,
+            CLI_SHARD, CLI_SEEDS, CLI_JOBS, CLI_ALL_CELLS, CLI_CELLS,
+            CLI_RESUME, CLI_TARGET_LOSS, CLI_TARGET, CLI_REPLAY, CLI_DISHONEST),
     },
     {
         COMMAND(swarm, 0, 1),
@@ -133,9 +128,9 @@ static const struct cli_command commands[] = {
             "violated.\n\n"
             "Example: kith swarm --random --runs 10000 --seed 7\n"
             "         kith swarm --random --seed 7 --run 17 --keep 17.yaml",
-        .options = CLI_BIT(JSON) | CLI_BIT(OUT) | CLI_BIT(SEED) | CLI_BIT(SET) |
-                   CLI_BIT(JOBS) | CLI_BIT(RANDOM) | CLI_BIT(RUNS) |
-                   CLI_BIT(RUN) | CLI_BIT(KEEP) | CLI_BIT(TRACE) | CLI_BIT(LAB),
+        .options = CLI_TAKES(CLI_JSON, CLI_OUT, CLI_SEED, CLI_SET, CLI_JOBS,
+                             CLI_RANDOM, CLI_RUNS, CLI_RUN, CLI_KEEP, CLI_TRACE,
+                             CLI_LAB),
     },
     {
         COMMAND(lab, 0, 1),
@@ -151,9 +146,8 @@ static const struct cli_command commands[] = {
                    "Example: kith lab examples/demo.yaml --out runs\n"
                    "         kith lab --resume runs/demo-lab-1.db\n"
                    "         kith lab examples/demo.yaml --record",
-        .options = RUN_OPTIONS | CLI_BIT(PORT) | CLI_BIT(SAVE) |
-                   CLI_BIT(RESUME) | CLI_BIT(CALIBRATE) | CLI_BIT(LOG) |
-                   CLI_BIT(RECORD),
+        .options = CLI_TAKES(RUN_OPTIONS, CLI_PORT, CLI_SAVE, CLI_RESUME,
+                             CLI_CALIBRATE, CLI_LOG, CLI_RECORD),
     },
     {
         COMMAND(peer, 1, 1),
@@ -167,7 +161,7 @@ static const struct cli_command commands[] = {
             "many members the start waits; exit code 9: it exchanged nothing.\n"
             "\n"
             "Example: kith peer /etc/kith/peer.yaml",
-        .options = CLI_BIT(CALIBRATE) | CLI_BIT(JSON),
+        .options = CLI_TAKES(CLI_CALIBRATE, CLI_JSON),
     },
     {
         COMMAND(keys, 1, 3),
@@ -190,9 +184,8 @@ static const struct cli_command commands[] = {
                    "         kith keys certify authority node/node.request "
                    "--rank 0",
         .out = "the certificate [REQUEST with .crt]",
-        .options = CLI_BIT(OUT) | CLI_BIT(NAME) | CLI_BIT(AUTHORITY) |
-                   CLI_BIT(SUITE) | CLI_BIT(DAYS) | CLI_BIT(RANK) |
-                   CLI_BIT(ROLES) | CLI_BIT(JSON),
+        .options = CLI_TAKES(CLI_OUT, CLI_NAME, CLI_AUTHORITY, CLI_SUITE,
+                             CLI_DAYS, CLI_RANK, CLI_ROLES, CLI_JSON),
     },
     {
         COMMAND(doctor, 1, 1),
@@ -202,7 +195,7 @@ static const struct cli_command commands[] = {
                    "model, for each member.\nExit code 6 where one is not "
                    "well.\n\n"
                    "Example: kith doctor /etc/kith/peer.yaml",
-        .options = CLI_BIT(JSON),
+        .options = CLI_TAKES(CLI_JSON),
     },
     {
         COMMAND(report, 1, CLI_WORDS_MAX),
@@ -227,10 +220,9 @@ static const struct cli_command commands[] = {
             "           --table accuracy,time_to_target_s --out table.tex\n"
             "         kith report --follow demo-lab-1.db",
         .out = "the page or table [beside the first database]",
-        .options = CLI_BIT(OUT) | CLI_BIT(CSV) | CLI_BIT(POINTS) |
-                   CLI_BIT(MERGE) | CLI_BIT(FOLLOW) | CLI_BIT(FIGURE) |
-                   CLI_BIT(TABLE) | CLI_BIT(JSON) | CLI_BIT(BASELINE) |
-                   CLI_BIT(TARGET) | CLI_BIT(TARGET_LOSS),
+        .options = CLI_TAKES(CLI_OUT, CLI_CSV, CLI_POINTS, CLI_MERGE,
+                             CLI_FOLLOW, CLI_FIGURE, CLI_TABLE, CLI_JSON,
+                             CLI_BASELINE, CLI_TARGET, CLI_TARGET_LOSS),
     },
     {
         COMMAND(list, 0, 3),
@@ -257,8 +249,7 @@ static const struct cli_command commands[] = {
                    "         kith list balance vgg 64 --batch 256\n"
                    "         kith list manifest /mnt/nfs/shards "
                    "shards.manifest",
-        .options =
-            CLI_BIT(JSON) | CLI_BIT(SET) | CLI_BIT(BATCH) | CLI_BIT(PYTHON),
+        .options = CLI_TAKES(CLI_JSON, CLI_SET, CLI_BATCH, CLI_PYTHON),
     },
     {
         COMMAND(plan, 1, 1),
@@ -286,11 +277,10 @@ static const struct cli_command commands[] = {
             "--set network.rate=1Gbit\n"
             "         kith plan examples/digits.yaml --search time --target "
             "accuracy=0.9 --price 0.5",
-        .options = CLI_BIT(MEASURE) | CLI_BIT(MACHINE) | CLI_BIT(TARGET) |
-                   CLI_BIT(MEMORY) | CLI_BIT(SEED) | CLI_BIT(SET) |
-                   CLI_BIT(SEARCH) | CLI_BIT(PRICE) | CLI_BIT(SWEEP) |
-                   CLI_BIT(RUNS) | CLI_BIT(SEEDS) | CLI_BIT(THREADS) |
-                   CLI_BIT(JSON),
+        .options =
+            CLI_TAKES(CLI_MEASURE, CLI_MACHINE, CLI_TARGET, CLI_MEMORY,
+                      CLI_SEED, CLI_SET, CLI_SEARCH, CLI_PRICE, CLI_SWEEP,
+                      CLI_RUNS, CLI_SEEDS, CLI_THREADS, CLI_JSON),
     },
     {
         COMMAND(init, 0, 1),
@@ -301,7 +291,7 @@ static const struct cli_command commands[] = {
                    "[kith.yaml] has comments, and kith sim and kith lab run\n"
                    "it as it is. One that is there already stays.\n\n"
                    "Example: kith init first.yaml && kith sim first.yaml",
-        .options = CLI_BIT(YES),
+        .options = CLI_TAKES(CLI_YES),
     },
     {
         COMMAND(completion, 1, 1),

@@ -166,9 +166,14 @@ static const char *argument_of(const struct cli_command *command,
                                                      : options[option].argument;
 }
 
-static bool takes(const struct cli_command *command, unsigned option)
+bool kith_cli_takes(const struct cli_command *command, unsigned option)
 {
-    return option == CLI_HELP || (command->options & (UINT64_C(1) << option));
+    const uint8_t *taken = command->options;
+    if (option == CLI_HELP || taken == NULL)
+        return option == CLI_HELP;
+    while (*taken != CLI_OPTION_COUNT && *taken != option)
+        taken++;
+    return *taken == option;
 }
 
 void kith_cli_help(const struct cli_command *command)
@@ -176,7 +181,7 @@ void kith_cli_help(const struct cli_command *command)
     printf("usage: kith %s %s\n\n%s.\n\n", command->name, command->usage,
            command->summary);
     for (unsigned i = 0; i < CLI_OPTION_COUNT; i++) {
-        if (!takes(command, i))
+        if (!kith_cli_takes(command, i))
             continue;
         char left[64];
         const char *argument = argument_of(command, i);
@@ -194,7 +199,8 @@ static int find_option(const struct cli_command *command, const char *text,
 {
     for (unsigned i = 0; i < CLI_OPTION_COUNT; i++)
         if (strlen(options[i].name) == length &&
-            memcmp(options[i].name, text, length) == 0 && takes(command, i))
+            memcmp(options[i].name, text, length) == 0 &&
+            kith_cli_takes(command, i))
             return (int)i;
     return -1;
 }
@@ -207,7 +213,7 @@ static int unknown_option(const struct cli_command *command,
     char word[64];
     unsigned count = 0;
     for (unsigned i = 0; i < CLI_OPTION_COUNT; i++)
-        if (takes(command, i))
+        if (kith_cli_takes(command, i))
             names[count++] = options[i].name;
     names[count] = NULL;
     snprintf(word, sizeof word, "%.*s", (int)(length < 60 ? length : 60), text);
