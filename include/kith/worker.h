@@ -400,6 +400,19 @@ KITH_MUST_CHECK enum kith_err kith_worker_go_to(struct kith_worker *worker,
 void kith_machine_describe(const struct kith_backend *backend, char *text,
                            size_t size);
 
+/* The whole worker, between two items, for a driver that goes on with it in
+ * another process, to the bit; kith/archive.h, archive.c. Read into one that
+ * was opened with the same config: `failed` says what does not fit, and the
+ * worker is worth nothing then. Inboxes, and all that was lent, are the
+ * driver's: a lent vector that x and snapshots share is moved once.
+ * May it leave? Not where a guard asks about the last batch, where a gradient
+ * goes out in buckets, of another's training loop, nor on a device.
+ * Test: unit/test_worker_archive.c, integration/test_sim_resume.sh */
+struct kith_archive;
+bool kith_worker_may_archive(const struct kith_worker_config *config);
+void kith_worker_archive(struct kith_worker *worker,
+                         struct kith_archive *archive);
+
 /* Where a run stands beside its worker: what a driver needs to go on from a
  * checkpoint, and nothing that the worker knows itself. */
 struct kith_standing {

@@ -1,6 +1,7 @@
 noinst_LIBRARIES += libkith_base.a
 libkith_base_a_CFLAGS = $(C11)
 libkith_base_a_SOURCES = \
+  src/base/archive.c \
   src/base/build.c \
   src/base/err.c \
   src/base/hash.c \

@@ -44,15 +44,19 @@ static void keep(struct kith_worker *worker, size_t n, const void *from,
         worker->backend->scale(n, unit, kept);
 }
 
+size_t kith_worker_lie_bytes(const struct kith_worker *worker)
+{
+    return (TRUTHS + KITH_SLOT_ROUND_EDGES) *
+           ((worker->message + 63) & ~(size_t)63);
+}
+
 static bool take_memory(struct kith_worker *worker)
 {
     struct kith_lying *lying = &worker->lying;
-    const size_t bytes = (worker->message + 63) & ~(size_t)63;
     const bool turns =
         lying->lie.kind == KITH_LIE_LABEL_FLIP && worker->train != NULL;
     if (lying->memory == NULL)
-        lying->memory =
-            aligned_alloc(64, (TRUTHS + KITH_SLOT_ROUND_EDGES) * bytes);
+        lying->memory = aligned_alloc(64, kith_worker_lie_bytes(worker));
     if (lying->labels == NULL && turns)
         lying->labels = calloc(labels_of(worker, kith_worker_rows(worker)),
                                sizeof *lying->labels);
@@ -84,6 +88,14 @@ void kith_worker_lie(struct kith_worker *worker, const struct kith_lie *lie)
                   worker->self);
     keep(worker, worker->layout->gossiped, worker->slots[KITH_SLOT_LIVE],
          kith_worker_factor(worker));
+}
+
+bool kith_worker_lie_again(struct kith_worker *worker,
+                           const struct kith_lie *lie, bool keeps)
+{
+    worker->lying.lie = *lie;
+    return kith_worker_packing_open(worker, true) &&
+           (!keeps || take_memory(worker));
 }
 
 void kith_worker_lie_close(struct kith_worker *worker)

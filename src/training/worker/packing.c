@@ -78,10 +78,21 @@ static void give(const struct kith_worker *worker, void *memory)
         free(memory);
 }
 
+/* Of one vector. */
+static size_t line_bytes(const struct kith_worker *worker)
+{
+    return (worker->message + 63) & ~(size_t)63;
+}
+
+size_t kith_worker_unpacked_bytes(const struct kith_worker *worker)
+{
+    return vectors_of(worker) * line_bytes(worker);
+}
+
 bool kith_worker_packing_open(struct kith_worker *worker, bool lies)
 {
     struct kith_packing *packing = &worker->packing;
-    const size_t bytes = (worker->message + 63) & ~(size_t)63;
+    const size_t bytes = line_bytes(worker);
     const uint32_t count = vectors_of(worker);
     if (packing->format == NULL || packing->vectors != NULL)
         return true;

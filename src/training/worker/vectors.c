@@ -64,6 +64,14 @@ static void *aligned_zero(size_t bytes, void **owner)
     return memory;
 }
 
+void *kith_worker_block(const struct kith_block *block)
+{
+    const size_t unit = unit_of(block->bytes);
+    char *const memory = block->owner;
+    return memory == NULL ? NULL
+                          : memory + (unit - (uintptr_t)memory % unit) % unit;
+}
+
 static void give_zero(size_t bytes, void *owner)
 {
     if (is_of_pages(bytes))

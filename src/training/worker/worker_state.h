@@ -240,6 +240,8 @@ void kith_worker_vectors_give(struct kith_worker *worker);
 void kith_worker_vectors_measure(struct kith_worker *worker,
                                  struct kith_worker_memory *memory);
 size_t kith_worker_slot_bytes(const struct kith_worker *worker, uint32_t slot);
+/* Where a block of the host's begins; NULL: there is none. */
+void *kith_worker_block(const struct kith_block *block);
 /* Zeroed pages, of which those that nobody touches cost nothing: calloc() may
  * take them from what was freed, and touch them all. NULL: there are none. */
 void *kith_worker_pages(size_t bytes);
@@ -342,6 +344,12 @@ bool kith_worker_is_spoilt(struct kith_worker *worker, const void *received);
 /* ---- lying.c */
 
 void kith_worker_lie_close(struct kith_worker *worker);
+/* It goes on, with the memory that it takes: `keeps`, also where the lie has
+ * ended. false: there is none. Bytes of that memory. */
+KITH_MUST_CHECK bool kith_worker_lie_again(struct kith_worker *worker,
+                                           const struct kith_lie *lie,
+                                           bool keeps);
+size_t kith_worker_lie_bytes(const struct kith_worker *worker);
 /* What a MERGE brings, before it. */
 void kith_worker_hear(struct kith_worker *worker, const struct kith_work *work);
 /* What it learns from, and what is complete of its gradient. */
@@ -362,6 +370,8 @@ size_t kith_worker_packing_bytes(const struct kith_worker *worker);
 KITH_MUST_CHECK bool kith_worker_packing_open(struct kith_worker *worker,
                                               bool lies);
 void kith_worker_packing_close(struct kith_worker *worker);
+/* Of the vectors that messages are unpacked into. */
+size_t kith_worker_unpacked_bytes(const struct kith_worker *worker);
 /* Are the slots of this item packed? */
 bool kith_worker_packs(const struct kith_worker *worker,
                        const struct kith_work *work);
