@@ -440,6 +440,8 @@ bool sim_loop(struct sim_world *world, bool *stalled)
     *stalled = false;
     while (!world->engine.over &&
            !(world->engine.ending && protocol->ended(world))) {
+        if (world->saves && !sim_saves_step(world))
+            return false;
         if (world->options.stop && *world->options.stop && !world->ranks)
             return false;
         if (divides) {

@@ -62,6 +62,14 @@ libkith_sim_a_SOURCES = \
   sim/rank_log.h \
   sim/rank_models.c \
   sim/rank_models.h \
+  sim/item_log.c \
+  sim/item_log.h \
+  sim/save_file.c \
+  sim/save_file.h \
+  sim/save_state.c \
+  sim/save_state.h \
+  sim/sim_saves.c \
+  sim/sim_saves.h \
   sim/sim_ranks.c \
   sim/sim_ranks.h \
   sim/ranks_start.c \

@@ -9,8 +9,10 @@
 #include "sim/model_copies.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "kith/archive.h"
 #include "kith/assert.h"
 #include "sim/huge_pages.h"
 #include "sim/world.h"
@@ -22,6 +24,7 @@ struct sim_copy {
     uint32_t holders;
     uint32_t coming; /* rank_models.c */
     uint32_t rank;   /* whose log says whether it is finite; or none's */
+    uint32_t name;   /* while a save is written; 0: none yet */
     bool checked, finite;
     bool is_empty; /* of another rank's: there are no bytes behind it */
 };
@@ -219,7 +222,7 @@ void sim_copy_forget(struct sim_world *world, kith_id peer)
 static void *take_empty(struct sim_world *world)
 {
     struct sim_copies *copies = &world->copies;
-    KITH_ASSERT(world->ranks != NULL);
+    KITH_ASSERT(sim_is_logged(world));
     if (!copies->empty) {
         struct sim_copy *heads = sim_alloc(world, EMPTY_COPIES, sizeof *heads);
         for (size_t i = 0; heads && i < EMPTY_COPIES; i++) {
@@ -276,13 +279,21 @@ static void *send_copy(struct sim_world *world, kith_id from,
     return empty;
 }
 
+/* At once, where the log is a file, too: its order is that of the events. */
+static void hear_finite(struct sim_world *world, uint32_t rank, void *copy)
+{
+    uint8_t finite = 0;
+    sim_log_get(world, rank, &finite, sizeof finite);
+    sim_copy_told(world, copy, finite != 0);
+}
+
 void *sim_copy_sent(struct sim_world *world, kith_id from,
                     const struct kith_send *send)
 {
     const struct kith_message *message = &send->message;
     const bool comes = sim_is_here(world, send->to);
     KITH_ASSERT(from != send->to && message->kind == KITH_MESSAGE_MODEL);
-    if (!world->ranks)
+    if (!sim_is_logged(world))
         return sim_copy_slot(world, from, message->slot,
                              message->payload_bytes);
     if (sim_is_here(world, from))
@@ -294,7 +305,9 @@ void *sim_copy_sent(struct sim_world *world, kith_id from,
     KITH_ASSERT(!head_of(copy)->checked);
     head_of(copy)->bytes = message->payload_bytes;
     head_of(copy)->rank = rank;
-    if (is_asked(world, message))
+    if (is_asked(world, message) && world->saves)
+        hear_finite(world, rank, copy);
+    else if (is_asked(world, message))
         sim_log_expect(world, rank, copy);
     if (comes)
         sim_models_receive(world, rank, copy, message->payload_bytes);
@@ -304,7 +317,7 @@ void *sim_copy_sent(struct sim_world *world, kith_id from,
 void sim_copy_told(struct sim_world *world, void *copy, bool finite)
 {
     struct sim_copy *head = head_of(copy);
-    KITH_ASSERT(world->ranks && !head->checked);
+    KITH_ASSERT(sim_is_logged(world) && !head->checked);
     KITH_ASSERT(head->rank != SIM_COPY_OWN);
     head->checked = true;
     head->finite = finite;
@@ -315,6 +328,111 @@ uint32_t *sim_copy_coming(void *copy)
 {
     KITH_ASSERT(head_of(copy)->holders > 0);
     return &head_of(copy)->coming;
+}
+
+/* ---- in a save */
+
+/* One that the run has no bytes of. */
+bool sim_copy_is_empty(void *copy)
+{
+    KITH_ASSERT(head_of(copy)->holders > 0);
+    return head_of(copy)->is_empty;
+}
+
+static bool remember(struct sim_world *world, void *copy)
+{
+    struct sim_copies *copies = &world->copies;
+    KITH_ASSERT(copies->named_count <= copies->named_room);
+    if (copies->named_count == copies->named_room) {
+        const size_t room = 2 * copies->named_room + 64;
+        void **named = realloc(copies->named, room * sizeof *named);
+        if (!named)
+            return false;
+        copies->named = named;
+        copies->named_room = room;
+    }
+    copies->named[copies->named_count++] = copy;
+    return true;
+}
+
+static void move_bytes(struct sim_world *world, struct kith_archive *archive,
+                       void *copy)
+{
+    struct sim_copy *head = head_of(copy);
+    KITH_ASSERT(!head->is_empty && head->coming == 0);
+    KITH_ARCHIVE(archive, head->bytes);
+    KITH_ARCHIVE(archive, head->rank);
+    kith_archive_bool(archive, &head->checked);
+    kith_archive_bool(archive, &head->finite);
+    if (head->bytes > world->vector_bytes)
+        kith_archive_fail(archive, "a vector is longer than any is");
+    kith_archive_pages(archive, copy, world->vector_bytes);
+}
+
+static void write_copy(struct kith_archive *archive, void *copy)
+{
+    struct sim_world *world = archive->owner;
+    struct sim_copy *head = copy ? head_of(copy) : NULL;
+    const bool is_new = head && head->name == 0;
+    if (is_new && !remember(world, copy)) {
+        kith_archive_fail(archive, "there is no memory for its vectors");
+        return;
+    }
+    if (is_new)
+        head->name = (uint32_t)world->copies.named_count;
+    uint32_t name = head ? head->name : 0;
+    KITH_ARCHIVE(archive, name);
+    if (is_new)
+        move_bytes(world, archive, copy);
+}
+
+/* One holder more each time. */
+static void read_copy(struct kith_archive *archive, void **copy)
+{
+    struct sim_world *world = archive->owner;
+    struct sim_copies *copies = &world->copies;
+    uint32_t name = 0;
+    *copy = NULL;
+    KITH_ARCHIVE(archive, name);
+    if (archive->failed || name == 0)
+        return;
+    if (name <= copies->named_count) {
+        *copy = sim_copy_hold(copies->named[name - 1]);
+        return;
+    }
+    void *fresh = name == copies->named_count + 1 ? sim_copy_take(world) : NULL;
+    if (!fresh || !remember(world, fresh)) {
+        kith_archive_fail(archive, "there is no such vector, or no memory");
+        return;
+    }
+    move_bytes(world, archive, fresh);
+    *copy = fresh;
+}
+
+static void move_copy(struct kith_archive *archive, void **copy)
+{
+    if (archive->reads)
+        read_copy(archive, copy);
+    else
+        write_copy(archive, *copy);
+}
+
+void sim_copies_move_begin(struct sim_world *world,
+                           struct kith_archive *archive)
+{
+    KITH_ASSERT(world->copies.named_count == 0);
+    archive->owner = world;
+    archive->vector = move_copy;
+}
+
+void sim_copies_move_end(struct sim_world *world)
+{
+    struct sim_copies *copies = &world->copies;
+    for (size_t i = 0; i < copies->named_count; i++)
+        head_of(copies->named[i])->name = 0;
+    free(copies->named);
+    copies->named = NULL;
+    copies->named_count = copies->named_room = 0;
 }
 
 /* ---- is it finite? */
@@ -334,7 +452,7 @@ bool sim_copy_finite(struct sim_world *world, void *copy,
     struct sim_copy *head = head_of(copy);
     const size_t bytes = message->payload_bytes;
     KITH_ASSERT(head->holders > 0);
-    if (world->ranks && (head->is_empty || head->rank != SIM_COPY_OWN)) {
+    if (head->is_empty || head->rank != SIM_COPY_OWN) {
         KITH_ASSERT(head->bytes == bytes);
         while (!head->checked && sim_log_hear(world, head->rank))
             ;

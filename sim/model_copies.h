@@ -19,6 +19,8 @@ struct sim_copies {
     /* (peers): what was sent of a snapshot, until it is filled again; NULL
      * where nothing is shared. */
     void *(*sent)[SIM_SNAPSHOTS];
+    void **named; /* (named_count) of a save that is written or read */
+    size_t named_count, named_room;
 };
 
 enum kith_err sim_copies_open(struct sim_world *world);
@@ -53,5 +55,14 @@ void sim_copy_write(void *copy);
 /* Of that message's values: of its format, or of a vector. */
 bool sim_copy_finite(struct sim_world *world, void *copy,
                      const struct kith_message *message);
+
+/* One of another rank's, or of a run that is caught up with. */
+bool sim_copy_is_empty(void *copy);
+/* Between the two the archive's `vector` moves copies: what stands in one goes
+ * along where it comes up first, and each that is read is one holder's. */
+struct kith_archive;
+void sim_copies_move_begin(struct sim_world *world,
+                           struct kith_archive *archive);
+void sim_copies_move_end(struct sim_world *world);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "kith/archive.h"
 #include "sim/world.h"
 
 #define PACKETS_MIN 64u
@@ -265,5 +266,46 @@ void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots)
             if (world->sharing)
                 sim_sharing_cancel(world, index);
         }
+    }
+}
+
+/* ---- in a save */
+
+/* The vector takes the place of the one without bytes that stood for it. */
+static void move_vector(struct sim_world *world, uint32_t index,
+                        struct kith_archive *archive)
+{
+    const struct sim_packets *pool = &world->packets;
+    const bool is_there =
+        index - 1 < pool->used && pool->payloads[index - 1].vector != NULL;
+    if (!is_there || (archive->reads &&
+                      !sim_copy_is_empty(pool->payloads[index - 1].vector))) {
+        kith_archive_fail(archive, "another message was under way");
+        return;
+    }
+    void **vector = &pool->payloads[index - 1].vector;
+    void *const empty = *vector;
+    archive->vector(archive, vector);
+    if (archive->reads)
+        sim_copy_release(world, empty);
+}
+
+void sim_packets_move(struct sim_world *world, struct kith_archive *archive)
+{
+    const struct sim_packets *pool = &world->packets;
+    uint32_t index = 0;
+    KITH_ASSERT(pool->payloads != NULL);
+    while (!archive->reads && !archive->failed && index++ < pool->used) {
+        void *vector = pool->payloads[index - 1].vector;
+        if (!vector || sim_copy_is_empty(vector))
+            continue;
+        KITH_ARCHIVE(archive, index);
+        move_vector(world, index, archive);
+    }
+    index = 0; /* the last one */
+    KITH_ARCHIVE(archive, index);
+    while (archive->reads && !archive->failed && index != 0) {
+        move_vector(world, index, archive);
+        KITH_ARCHIVE(archive, index);
     }
 }

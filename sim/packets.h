@@ -106,4 +106,8 @@ void sim_transfer_unlist(struct sim_world *world, uint32_t packet);
 /* MODELs of these slots that have not left yet are not delivered. */
 void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots);
 
+/* In a save: the models under way, of which there are bytes here. */
+struct kith_archive;
+void sim_packets_move(struct sim_world *world, struct kith_archive *archive);
+
 #endif

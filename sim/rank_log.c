@@ -104,7 +104,7 @@ void sim_log_flush(struct sim_world *world)
     send_page(world, page);
 }
 
-void sim_log_put(struct sim_world *world, const void *bytes, size_t size)
+static void put_page(struct sim_world *world, const void *bytes, size_t size)
 {
     struct sim_log *log = world->log;
     const uint8_t *from = bytes;
@@ -123,6 +123,15 @@ void sim_log_put(struct sim_world *world, const void *bytes, size_t size)
         if (page->used == PAGE_BYTES)
             sim_log_flush(world);
     }
+}
+
+void sim_log_put(struct sim_world *world, const void *bytes, size_t size)
+{
+    KITH_ASSERT(sim_is_logged(world) && !sim_saves_recalls(world));
+    if (world->log)
+        put_page(world, bytes, size);
+    if (world->saves)
+        sim_saves_put(world, bytes, size);
 }
 
 /* ---- read */
@@ -206,16 +215,23 @@ bool sim_log_hear(struct sim_world *world, uint32_t rank)
     return true;
 }
 
+/* A run that is caught up with has heard it already. */
 void sim_log_get(struct sim_world *world, uint32_t rank, void *bytes,
                  size_t size)
 {
+    KITH_ASSERT(size > 0);
+    if (sim_saves_recalls(world)) {
+        sim_saves_get(world, bytes, size);
+        return;
+    }
     const struct hearing *heard = &world->log->heard[rank];
     bool goes_on = true;
-    KITH_ASSERT(size > 0);
     while (goes_on && heard->count > 0)
         goes_on = sim_log_hear(world, rank);
     if (goes_on)
-        (void)read_log(world, rank, bytes, size);
+        goes_on = read_log(world, rank, bytes, size);
+    if (goes_on && world->saves)
+        sim_saves_put(world, bytes, size);
 }
 
 /* ---- beginning and end */

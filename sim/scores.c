@@ -95,6 +95,11 @@ uint32_t sim_scores_average(struct sim_world *world)
     double *z = scores->scorers[0].z;
     const size_t bytes = world->dim * sizeof *scores->mean;
     uint32_t live = 0;
+    for (kith_id id = 0; sim_saves_recalls(world) && id < world->peer_count;
+         id++)
+        live += sim_alive(world, id);
+    if (sim_saves_recalls(world))
+        return live;
     if (!world->ranks || !sim_ranks_take_over(world, scores->mean, bytes))
         memset(scores->mean, 0, bytes);
     for (kith_id id = 0; id < world->peer_count; id++) {
@@ -185,10 +190,16 @@ struct kith_score sim_scores_averaged(struct sim_world *world, bool part)
 {
     struct kith_score result = {NAN, NAN};
     KITH_ASSERT(world->scores != NULL);
+    if (sim_saves_recalls(world)) {
+        sim_saves_get(world, &result, sizeof result);
+        return result;
+    }
     if (sim_ranks_self(world) == 0)
         result = score_average(world, part);
     if (world->ranks)
         sim_ranks_share(world, 0, &result, sizeof result);
+    if (world->saves)
+        sim_saves_put(world, &result, sizeof result);
     return result;
 }
 
@@ -258,6 +269,32 @@ static void share_scores(struct sim_world *world)
     }
 }
 
+/* Whom they are of, the engine knows. */
+static void keep_scores(struct sim_world *world)
+{
+    const struct sim_scores *scores = world->scores;
+    KITH_ASSERT(!sim_saves_recalls(world));
+    for (uint32_t i = 0; i < scores->count; i++) {
+        const struct sim_scored *scored = &scores->scored[i];
+        sim_saves_put(world, &scored->squared, sizeof scored->squared);
+        if (scored->own)
+            sim_saves_put(world, &scored->score, sizeof scored->score);
+    }
+}
+
+static void recall_scores(struct sim_world *world)
+{
+    struct sim_scores *scores = world->scores;
+    KITH_ASSERT(sim_saves_recalls(world));
+    for (uint32_t i = 0; i < scores->count; i++) {
+        struct sim_scored *scored = &scores->scored[i];
+        scored->score = (struct kith_score){NAN, NAN};
+        sim_saves_get(world, &scored->squared, sizeof scored->squared);
+        if (scored->own)
+            sim_saves_get(world, &scored->score, sizeof scored->score);
+    }
+}
+
 const struct sim_scored *sim_scores_peers(struct sim_world *world,
                                           const struct sim_look *look,
                                           uint32_t *count)
@@ -273,6 +310,11 @@ const struct sim_scored *sim_scores_peers(struct sim_world *world,
     const uint64_t own = look->own < scores->count ? look->own : scores->count;
     for (uint64_t i = 0; i < scores->count; i++)
         scores->scored[i].own = i * own % scores->count < own;
+    *count = scores->count;
+    if (sim_saves_recalls(world)) {
+        recall_scores(world);
+        return scores->scored;
+    }
     for (uint32_t i = 0; i < scores->scorer_count; i++)
         scores->scorers[i].look = look;
     score_listed(scores);
@@ -280,13 +322,22 @@ const struct sim_scored *sim_scores_peers(struct sim_world *world,
         check_scorer(world, &scores->scorers[i]);
     if (world->ranks)
         share_scores(world);
-    *count = scores->count;
+    if (world->saves)
+        keep_scores(world);
     return scores->scored;
 }
 
-double sim_scores_correlation(const struct sim_world *world,
+double sim_scores_correlation(struct sim_world *world,
                               double consensus_distance, uint32_t peers)
 {
-    return kith_correlation(world->scores->mean, world->dim, consensus_distance,
-                            peers);
+    double correlation = NAN;
+    if (sim_saves_recalls(world)) {
+        sim_saves_get(world, &correlation, sizeof correlation);
+        return correlation;
+    }
+    correlation = kith_correlation(world->scores->mean, world->dim,
+                                   consensus_distance, peers);
+    if (world->saves)
+        sim_saves_put(world, &correlation, sizeof correlation);
+    return correlation;
 }

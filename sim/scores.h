@@ -36,7 +36,7 @@ struct kith_score sim_scores_averaged(struct sim_world *world, bool part);
 const struct sim_scored *sim_scores_peers(struct sim_world *world,
                                           const struct sim_look *look,
                                           uint32_t *count);
-double sim_scores_correlation(const struct sim_world *world,
+double sim_scores_correlation(struct sim_world *world,
                               double consensus_distance, uint32_t peers);
 
 #endif

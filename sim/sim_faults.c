@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "kith/archive.h"
 #include "kith/assert.h"
 #include "kith/fault.h"
 #include "sim/world.h"
@@ -344,4 +345,25 @@ void sim_fault_due(struct sim_world *world)
         sim_schedule_run(world, experiment->atoms[faults->next].at_ns,
                          SIM_RUN_ATOM);
     }
+}
+
+/* ---- in a save */
+
+void sim_fault_move(struct sim_world *world, kith_id peer,
+                    struct kith_archive *archive)
+{
+    struct sim_fault_state *state = state_of(world, peer);
+    if (!state)
+        return;
+    bool has_image = state->image != NULL;
+    kith_archive_bool(archive, &state->lie_told);
+    kith_archive_bool(archive, &has_image);
+    if (has_image && !state->image && !archive->failed)
+        state->image = sim_alloc(world, 1, live_bytes(world));
+    if (has_image && !state->image)
+        kith_archive_fail(archive, "there is no memory for the save of a peer");
+    if (!has_image || archive->failed)
+        return;
+    kith_archive_pages(archive, state->image, live_bytes(world));
+    KITH_ARCHIVE(archive, state->scalars);
 }

@@ -32,4 +32,10 @@ void sim_hold_start(struct sim_world *world, kith_id peer);
 /* Keep a copy of x for a peer that will come back. */
 void sim_save(struct sim_world *world, kith_id peer);
 
+/* In a save: what it had saved itself, and whether its worker knows of a lie.
+ */
+struct kith_archive;
+void sim_fault_move(struct sim_world *world, kith_id peer,
+                    struct kith_archive *archive);
+
 #endif

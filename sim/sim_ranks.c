@@ -67,12 +67,12 @@ static kith_id first_of(const struct sim_world *world, uint32_t rank)
 
 uint32_t sim_rank_of(const struct sim_world *world, kith_id peer)
 {
-    const uint64_t count = world->ranks->all->count;
+    const uint64_t count = world->ranks ? world->ranks->all->count : 1;
     KITH_ASSERT(peer < world->peer_count);
     const uint32_t rank =
         (uint32_t)(((peer + UINT64_C(1)) * count - 1) / world->peer_count);
-    KITH_DEBUG_ASSERT(first_of(world, rank) <= peer &&
-                      peer < first_of(world, rank + 1));
+    KITH_DEBUG_ASSERT(!world->ranks || (first_of(world, rank) <= peer &&
+                                        peer < first_of(world, rank + 1)));
     return rank;
 }
 /* ---- the end */
@@ -110,7 +110,8 @@ bool sim_ranks_look(struct sim_world *world)
     KITH_ASSERT(ranks != NULL);
     if (sim_failure(world) != KITH_OK)
         return false;
-    if (world->options.stop && *world->options.stop)
+    if (world->options.stop && *world->options.stop &&
+        !sim_saves_takes_signals(world))
         sim_fail(world, KITH_ECLOSED,
                  "ended by a signal at %.6f s of virtual time; a run of "
                  "several ranks is not evaluated then: what there is of it is "
@@ -317,7 +318,7 @@ enum kith_err sim_ranks_end(struct sim_world *world, enum kith_err err,
 /* ---- what cannot be divided */
 
 /* Parts that look at vectors of many peers at an event of any of them. */
-static const char *undivided(const struct sim_options *options)
+const char *sim_undivided(const struct sim_options *options)
 {
     const struct kith_experiment *experiment = options->experiment;
     KITH_ASSERT(experiment->check_count <= KITH_CHECKS_MAX);
@@ -344,7 +345,7 @@ enum kith_err sim_check_ranks(const struct sim_options *options, char *error)
     const struct kith_experiment *experiment = options->experiment;
     const uint32_t count = options->ranks ? options->ranks->count : 1;
     KITH_ASSERT(count >= 1 && experiment->peers >= 1);
-    const char *const what = count > 1 ? undivided(options) : NULL;
+    const char *const what = count > 1 ? sim_undivided(options) : NULL;
     const size_t dim =
         kith_model_size_of(experiment->model, &experiment->model_config).dim;
     if (what) {

@@ -39,4 +39,7 @@ void sim_ranks_hand_on(struct sim_world *world, void *values, size_t size);
 void sim_ranks_compare(struct sim_world *world, uint64_t hash,
                        const char *what);
 
+/* NULL, or what looks at vectors of many peers at an event of any of them. */
+const char *sim_undivided(const struct sim_options *options);
+
 #endif

@@ -103,6 +103,7 @@ void sim_progress(struct sim_world *world)
         .steps_total =
             world->steps == UINT64_MAX ? 0 : world->steps * world->peer_count,
         .wall_s = now_s - results->wall_start_s,
+        .target_ns = sim_saves_target_ns(world),
     };
     world->options.progress(&progress, world->options.arg);
 }

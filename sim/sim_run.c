@@ -30,7 +30,9 @@ static enum kith_err check_options(const struct sim_options *options,
 {
     const struct kith_experiment *experiment = options->experiment;
     KITH_ASSERT(options->threads <= (options->trainer ? 1 : SIM_THREADS_MAX));
-    const enum kith_err err = sim_check_ranks(options, error);
+    enum kith_err err = sim_check_ranks(options, error);
+    if (err == KITH_OK)
+        err = sim_check_saves(options, error);
     if (err != KITH_OK)
         return err;
     if (experiment->compute.step_ns <= 0) {
@@ -65,6 +67,7 @@ static const struct part {
     {sim_ranks_open, NULL},
     {sim_log_open, sim_log_close},
     {sim_models_open, sim_models_close},
+    {sim_saves_open, sim_saves_close},
     {sim_engine_open, sim_engine_close},
     {sim_channels_open, sim_channels_close},
     {sim_copies_open, sim_copies_close},
@@ -147,7 +150,7 @@ static enum kith_err carry_out(struct sim_world *world,
     summary->completed = sim_loop(world, &world->report.stalled);
     sim_work_join_all(world);
     sim_dump_end(world, summary->completed);
-    if (!sim_ranks_linger(world))
+    if (!sim_ranks_linger(world) && !sim_saves_unfinished(world))
         sim_summarise(world, summary);
     sim_trace_close(world); /* what cannot be written fails the run */
     sim_timeline_close(world);

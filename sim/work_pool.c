@@ -17,9 +17,11 @@
 #include <math.h>
 #include <pthread.h>
 
+#include "kith/archive.h"
 #include "kith/assert.h"
 #include "kith/heap.h"
 #include "sim/delay.h"
+#include "sim/item_log.h"
 #include "sim/losses.h"
 #include "sim/world.h"
 
@@ -377,8 +379,7 @@ static void hear_scalars(struct sim_world *world, kith_id peer,
 {
     KITH_ASSERT(!sim_is_here(world, peer));
     if (sends_scalars(world, work))
-        sim_log_get(world, sim_rank_of(world, peer), work->edges,
-                    work->edge_count * sizeof *work->edges);
+        sim_item_get_edges(world, sim_rank_of(world, peer), work);
 }
 
 /* The ledger looks at x around an item, so there it runs at once. */
@@ -560,30 +561,70 @@ void sim_work_join_all(struct sim_world *world)
     }
 }
 
-/* Of an item of another rank's. */
+void sim_work_settle_all(struct sim_world *world)
+{
+    const kith_id first = world->here.first, end = first + world->here.count;
+    KITH_ASSERT(end <= world->peer_count);
+    for (kith_id peer = first; world->work && peer < end; peer++) {
+        KITH_ASSERT(!world->work->jobs[peer].is_ahead);
+        if (world->work->jobs[peer].worker)
+            sim_worker_take_back(world, peer);
+    }
+}
+
+static void move_result(struct kith_archive *archive,
+                        struct kith_work_result *result)
+{
+    KITH_ARCHIVE(archive, *result);
+    bool *const said[] = {&result->finite, &result->recovered, &result->kept,
+                          &result->is_part};
+    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++)
+        kith_archive_bool(archive, said[i]);
+}
+
+/* Items that have run and are not over: what came of them. */
+void sim_job_move(struct sim_world *world, kith_id peer,
+                  struct kith_archive *archive)
+{
+    struct job *job = &world->work->jobs[peer];
+    bool is_done = job->state == JOB_DONE;
+    KITH_ASSERT(is_done || job->state == JOB_FREE);
+    kith_archive_bool(archive, &is_done);
+    if (!is_done || archive->failed)
+        return;
+    kith_archive_same(archive, job->work.edge_count, "another item was out");
+    kith_archive_same(archive, job->work.kind, "another item was out");
+    move_result(archive, &job->result);
+    for (uint32_t i = 0; i < job->work.edge_count; i++) {
+        struct kith_work_edge *edge = &job->work.edges[i];
+        kith_archive_bool(archive, &edge->refused);
+        KITH_ARCHIVE(archive, edge->far);
+        KITH_ARCHIVE(archive, edge->weight);
+        KITH_ARCHIVE(archive, edge->scalars_sent);
+        KITH_ARCHIVE(archive, edge->delta_sum);
+    }
+    if (archive->reads && !archive->failed)
+        job->state = JOB_DONE;
+}
+
+/* Of an item of another rank's, or of a run that is caught up with. */
 static void hear_result(struct sim_world *world, kith_id peer)
 {
     struct job *job = &world->work->jobs[peer];
     const uint32_t rank = sim_rank_of(world, peer);
     KITH_ASSERT(job->worker == NULL && job->state == JOB_FREE);
-    sim_log_get(world, rank, &job->result, sizeof job->result);
-    if (job->work.edge_count > 0)
-        sim_log_get(world, rank, job->work.edges,
-                    job->work.edge_count * sizeof *job->work.edges);
+    sim_item_get_result(world, rank, job->work.kind, &job->result);
+    sim_item_get_edges(world, rank, &job->work);
     if (sim_failure(world) != KITH_OK)
         job->result =
             (struct kith_work_result){.kind = job->work.kind, .finite = true};
 }
 
-/* Edges as they are, input and output: what a node has put into them is the
- * same everywhere. */
 static void tell_result(struct sim_world *world, const struct job *job)
 {
     KITH_ASSERT(job->state == JOB_FREE && job->worker);
-    sim_log_put(world, &job->result, sizeof job->result);
-    if (job->work.edge_count > 0)
-        sim_log_put(world, job->work.edges,
-                    job->work.edge_count * sizeof *job->work.edges);
+    sim_item_put_result(world, &job->result);
+    sim_item_put_edges(world, &job->work);
 }
 
 /* A guard has looked at vectors: what it did the first rank writes down. */
@@ -593,20 +634,13 @@ static bool is_guarded(struct sim_world *world, kith_id peer,
 {
     const struct job *job = &world->work->jobs[peer];
     KITH_ASSERT((job->worker != NULL) == sim_is_here(world, peer));
-    uint8_t is = job->worker && kith_worker_guarded(job->worker, edge, mark);
-    if (!world->ranks)
+    const bool is = job->worker && kith_worker_guarded(job->worker, edge, mark);
+    if (!sim_is_logged(world))
         return is;
-    if (sim_is_here(world, peer)) {
-        sim_log_put(world, &is, sizeof is);
-        if (is)
-            sim_log_put(world, mark, sizeof *mark);
-        return is;
-    }
-    const uint32_t rank = sim_rank_of(world, peer);
-    sim_log_get(world, rank, &is, sizeof is);
-    if (is)
-        sim_log_get(world, rank, mark, sizeof *mark);
-    return is && sim_failure(world) == KITH_OK;
+    if (!sim_is_here(world, peer))
+        return sim_item_get_mark(world, sim_rank_of(world, peer), edge, mark);
+    sim_item_put_mark(world, is ? mark : NULL);
+    return is;
 }
 
 /* Beside the trace, which has no values of models. */
@@ -637,7 +671,7 @@ end_item(struct sim_world *world, kith_id peer)
         join(world, peer);
         job->state = JOB_FREE;
         sim_worker_take_back(world, peer);
-        if (world->ranks)
+        if (sim_is_logged(world))
             tell_result(world, job);
     } else {
         hear_result(world, peer);

@@ -36,5 +36,11 @@ const struct kith_work_result *sim_work_end(struct sim_world *world,
  * step that has not begun reads x alone. */
 bool sim_work_rests(const struct sim_world *world, kith_id peer);
 void sim_work_join_all(struct sim_world *world);
+/* After that: what workers were lent and have no use for is given back. */
+void sim_work_settle_all(struct sim_world *world);
+/* In a save: what came of the peer's item, where that is not over. */
+struct kith_archive;
+void sim_job_move(struct sim_world *world, kith_id peer,
+                  struct kith_archive *archive);
 
 #endif

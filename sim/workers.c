@@ -1,6 +1,7 @@
 /* Workers of the peers, and the vectors that they are lent. See workers.h. */
 #include "sim/workers.h"
 
+#include "kith/archive.h"
 #include "kith/assert.h"
 #include "kith/node.h"
 #include "sim/world.h"
@@ -197,6 +198,20 @@ void sim_worker_end(struct sim_world *world, kith_id peer)
     sim_worker_take_back(world, peer);
     kith_worker_close(worker);
     workers->each[peer] = NULL;
+}
+
+/* What stood in x and the snapshots at the beginning is given back. */
+void sim_worker_move(struct sim_world *world, kith_id peer,
+                     struct kith_archive *archive)
+{
+    struct kith_worker *worker = world->workers->each[peer];
+    KITH_ASSERT(worker != NULL);
+    void *const x = archive->reads && world->workers->lends
+                        ? kith_worker_lent_x(worker)
+                        : NULL;
+    kith_worker_archive(worker, archive);
+    if (x && !archive->failed)
+        sim_copy_release(world, x);
 }
 
 bool sim_workers_lend(const struct sim_world *world)

@@ -39,4 +39,9 @@ void sim_worker_take_back(struct sim_world *world, kith_id peer);
 /* After each step of its node that asks for an item or cancels a message. */
 void sim_worker_settle(struct sim_world *world, kith_id peer);
 
+/* In a save: all of the peer's, between two items. */
+struct kith_archive;
+void sim_worker_move(struct sim_world *world, kith_id peer,
+                     struct kith_archive *archive);
+
 #endif

@@ -3,6 +3,7 @@
  * functions of the part's header.
  *
  *   sim_run.c        a run from its options to its summary
+ *   sim_saves.c      a run is saved, and goes on from there
  *   sim_ranks.c      several processes that carry it out together
  *   rank_log.c       what they tell each other of their peers
  *   rank_models.c    models on their way between them
@@ -65,6 +66,7 @@
 #include "sim/sim_ranks.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_result.h"
+#include "sim/sim_saves.h"
 #include "sim/timeline.h"
 #include "sim/trace.h"
 #include "sim/watch.h"
@@ -90,6 +92,7 @@ struct sim_world {
     struct sim_ranks *ranks;   /* NULL: this process has all vectors */
     struct sim_log *log;       /* likewise */
     struct sim_models *models; /* likewise */
+    struct sim_saves *saves;   /* NULL: nobody asked */
     /* Peers whose vectors are here. */
     struct {
         kith_id first;
@@ -159,6 +162,12 @@ SIM_INLINE bool sim_is_mine(const struct sim_world *world, kith_id peer)
 static inline bool sim_is_here(const struct sim_world *world, kith_id peer)
 {
     return peer - world->here.first < world->here.count;
+}
+
+/* Is there a log of what engines need to know of vectors? */
+static inline bool sim_is_logged(const struct sim_world *world)
+{
+    return world->log || world->saves;
 }
 
 /* Is there a database of the run? Of several ranks the first one writes it. */

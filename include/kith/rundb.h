@@ -71,6 +71,9 @@ kith_rundb_sender_step(const struct kith_node_config *config,
 KITH_MUST_CHECK enum kith_err
 kith_rundb_go_back(struct kith_rundb *store, uint64_t first, void *user,
                    void (*each)(void *user, const struct kith_row *row));
+/* Takes out all that the run has written: it writes everything again. What the
+ * caller says of data and machine stays. */
+KITH_MUST_CHECK enum kith_err kith_rundb_start_over(struct kith_rundb *store);
 /* One above every incarnation in the trace events; 0: there is none. */
 KITH_MUST_CHECK enum kith_err kith_rundb_incarnation(struct kith_rundb *store,
                                                      uint32_t *next);

@@ -80,12 +80,22 @@ struct sim_progress {
     uint64_t events, messages;
     uint64_t steps_done, steps_total; /* over peers; total 0: until a time */
     double wall_s;
+    kith_ns target_ns; /* it runs again to its save, of then; 0: it does not */
 };
 
 /* Of which peers rows and marks are kept: AUTO is ALL up to 10,000 peers,
  * beyond that SAMPLED, some 64 of them at equal distances. The row of all, the
  * summary and the checks count everybody in any case. */
 enum sim_rows { SIM_ROWS_AUTO, SIM_ROWS_NONE, SIM_ROWS_SAMPLED, SIM_ROWS_ALL };
+
+/* A run that is saved on its way, and goes on from there to the trace, summary
+ * and rows of one that was never interrupted. */
+struct sim_saving {
+    const char *folder;
+    bool resume; /* go on from the save there; without one the run starts */
+    kith_ns every_ns;     /* of wall time; a save takes a tenth of it at most */
+    const char *database; /* that the store is, for who goes on; or NULL */
+};
 
 struct sim_options {
     const struct kith_experiment *experiment;
@@ -102,6 +112,8 @@ struct sim_options {
     struct kith_rundb *store; /* may be NULL */
     /* About five times a second of wall time; may be NULL. */
     void (*progress)(const struct sim_progress *progress, void *arg);
+    /* A line about saves that is neither an error nor a result; may be NULL. */
+    void (*notice)(const char *line, void *arg);
     /* After every event, with the peer that it happened to (KITH_NOBODY: the
      * run itself); may be NULL. All work items have run to their end. */
     void (*observe)(const struct sim_world *world, kith_id peer, void *arg);
@@ -122,6 +134,9 @@ struct sim_options {
      * and, but for the first, without store, paths and callbacks: the run and
      * all that comes of it is one process's. NULL: this one alone. */
     const struct kith_ranks *ranks;
+    /* NULL: it is not saved. *stop saves it, too. Of several ranks each one has
+     * files of its own in the folder. */
+    const struct sim_saving *saves;
 };
 
 /* How the run went, beyond kith_summary. */
@@ -161,6 +176,14 @@ KITH_MUST_CHECK enum kith_err sim_run(const struct sim_options *options,
 /* KITH_EUNSUPPORTED, with a line: several ranks cannot run this together. */
 KITH_MUST_CHECK enum kith_err sim_check_ranks(const struct sim_options *options,
                                               char *error);
+
+/* The same, of what is not saved on its way. */
+KITH_MUST_CHECK enum kith_err sim_check_saves(const struct sim_options *options,
+                                              char *error);
+/* The database that the save in `folder` was made beside, ""; KITH_ENOENT:
+ * there is no save, or none that can be read. */
+KITH_MUST_CHECK enum kith_err sim_saved_database(const char *folder,
+                                                 char *database, size_t size);
 
 /* For observers: what is true right now. */
 kith_ns sim_now(const struct sim_world *world);

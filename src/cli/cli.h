@@ -22,10 +22,13 @@
     X(SEED, "--seed", "N", "in place of the file's seed")                      \
     X(SET, "--set", "KEY=VALUE", "in place of a key of the file; repeatable")  \
     X(SAVE, "--save", "PATH",                                                  \
-      "checkpoint; lab: folder of saves [beside the database]")                \
+      "checkpoint; lab: folder of saves [beside the database]; sim: folder "   \
+      "of saves [none]")                                                       \
+    X(SAVE_EVERY, "--save-every", "TIME",                                      \
+      "of the wall's clock, between two saves [60s]")                          \
     X(RESUME, "--resume", "[PATH]",                                            \
       "go on with an interrupted run: its checkpoint (train) or database "     \
-      "(lab) [the newest of FILE in DIR]")                                     \
+      "(lab, a sweep) [the newest of FILE in DIR; sim: what --save names]")    \
     X(INIT, "--init", "FILE",                                                  \
       "weights to start from: safetensors, with the model's names")            \
     X(NAMES, "--names", "FILE",                                                \
@@ -235,7 +238,7 @@ struct cli_run {
     struct kith_rundb *store;
     char path[KITH_PATH_BYTES_MAX];
     bool resume;                    /* go on with an interrupted run */
-    char save[KITH_PATH_BYTES_MAX]; /* train, lab: where it is saved */
+    char save[KITH_PATH_BYTES_MAX]; /* where it is saved; "": nowhere */
     char *source; /* its experiment, where no file was named; else NULL */
     const struct kith_ranks *ranks; /* that run it together; NULL: this alone */
 };
@@ -262,6 +265,8 @@ int kith_cli_resume_source(struct cli_run *run);
 int kith_cli_resume_find(struct cli_run *run);
 /* Where a new run is saved, once its database has a name. */
 int kith_cli_resume_name(struct cli_run *run);
+/* The same of a simulation: its folder, its database. */
+int kith_cli_resume_sim(struct cli_run *run);
 /* The command that goes on with this run, on standard error. */
 void kith_cli_resume_advise(const struct cli_run *run);
 

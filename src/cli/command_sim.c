@@ -1,4 +1,5 @@
 /* kith sim: the experiment in virtual time. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,12 +8,21 @@
 #include "cli.h"
 #include "kith/report.h"
 #include "kith/sim.h"
+#include "kith/text.h"
 #include "sweep_command.h"
 
 static void show_progress(const struct sim_progress *progress, void *arg)
 {
     char share[24] = "";
     (void)arg;
+    if (progress->target_ns > 0) {
+        kith_cli_progress("%8.2f s virtual of the save's %.2f s, caught up "
+                          "with, events %llu",
+                          (double)progress->now_ns / 1e9,
+                          (double)progress->target_ns / 1e9,
+                          (unsigned long long)progress->events);
+        return;
+    }
     if (progress->steps_total > 0)
         snprintf(share, sizeof share, " (%.0f %%)",
                  100 * (double)progress->steps_done /
@@ -21,6 +31,13 @@ static void show_progress(const struct sim_progress *progress, void *arg)
                       (double)progress->now_ns / 1e9, progress->wall_s,
                       (unsigned long long)progress->steps_done, share,
                       (unsigned long long)progress->events);
+}
+
+static void show_notice(const char *line, void *arg)
+{
+    static const struct cli_arguments own = {.command = "sim"};
+    (void)arg;
+    (void)kith_cli_fail(&own, KITH_EXIT_OK, "%s", line);
 }
 
 /* Which of names[] the option says; *choice stays where it is not given. */
@@ -85,7 +102,45 @@ static bool many(const struct cli_arguments *arguments)
 {
     return arguments->sweep_count > 0 || kith_cli_given(arguments, CLI_SEEDS) ||
            kith_cli_given(arguments, CLI_ALL_CELLS) ||
-           kith_cli_given(arguments, CLI_RESUME);
+           (kith_cli_given(arguments, CLI_RESUME) &&
+            !kith_cli_given(arguments, CLI_SAVE));
+}
+
+/* --save FOLDER, of one run. `--resume FILE.yaml`: the option has no value, the
+ * file is the word. */
+static int parse_saving(struct cli_arguments *arguments,
+                        struct sim_saving *saving)
+{
+    const char *resume = arguments->values[CLI_RESUME];
+    const char *every = arguments->values[CLI_SAVE_EVERY];
+    const char *folder = arguments->values[CLI_SAVE];
+    if (folder == NULL)
+        return every == NULL ? KITH_EXIT_OK
+                             : kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                                             "--save-every is of a --save "
+                                             "FOLDER");
+    if (many(arguments) || kith_cli_given(arguments, CLI_REPLAY))
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--save is of one run: a sweep goes on by itself, "
+                             "with the same command; leave --save out");
+    if (resume != NULL && resume[0] != '\0' && arguments->word_count == 0) {
+        arguments->words[arguments->word_count++] = resume;
+        arguments->values[CLI_RESUME] = resume = "";
+    }
+    if (resume != NULL && resume[0] != '\0')
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--save FOLDER --resume: found \"%.60s\" behind "
+                             "it; allowed: nothing, the folder is named",
+                             resume);
+    *saving = (struct sim_saving){
+        .folder = folder, .resume = resume != NULL, .every_ns = 60 * KITH_S};
+    if (every != NULL && (kith_text_time(every, &saving->every_ns) != KITH_OK ||
+                          saving->every_ns <= 0))
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--save-every: found \"%.60s\"; allowed: a time "
+                             "above 0, such as 90s or 5min",
+                             every);
+    return KITH_EXIT_OK;
 }
 
 /* What only many runs have a use for. */
@@ -145,6 +200,7 @@ static int check_ranks(const struct cli_run *run)
 {
     char error[SIM_ERROR_BYTES];
     const struct cli_arguments *arguments = run->arguments;
+    const struct sim_saving saving = {.folder = arguments->values[CLI_SAVE]};
     const struct sim_options options = {
         .experiment = &run->experiment,
         .wire = kith_cli_given(arguments, CLI_WIRE) &&
@@ -154,9 +210,12 @@ static int check_ranks(const struct cli_run *run)
                     ? KITH_WIRE_SIZED
                     : run->experiment.network.wire,
         .dump_path = arguments->values[CLI_DUMP],
-        .ranks = run->ranks};
-    const int code =
-        kith_cli_check(arguments, sim_check_ranks(&options, error), error);
+        .ranks = run->ranks,
+        .saves = saving.folder != NULL ? &saving : NULL};
+    enum kith_err err = sim_check_ranks(&options, error);
+    if (err == KITH_OK)
+        err = sim_check_saves(&options, error);
+    const int code = kith_cli_check(arguments, err, error);
     uint8_t *claims = NULL; /* of peers that are known only now */
     if (code != KITH_EXIT_OK)
         return code;
@@ -169,16 +228,41 @@ static void be_first(struct sim_options *options,
                      const struct cli_arguments *arguments)
 {
     options->progress = show_progress;
+    options->notice = show_notice;
     options->trace_path = arguments->values[CLI_TRACE];
     options->timeline_path = arguments->values[CLI_TIMELINE];
     options->dump_path = arguments->values[CLI_DUMP];
 }
 
+/* Wherever the run goes on from, its database is found again. */
+static void name_database(const struct cli_run *run, struct sim_saving *saving,
+                          char path[PATH_MAX])
+{
+    if (run->store != NULL && realpath(run->path, path) != NULL)
+        saving->database = path;
+}
+
+/* The command that goes on, where there is something to go on from. */
+static void advise(const struct cli_arguments *arguments,
+                   const struct sim_saving *saving)
+{
+    char database[KITH_PATH_BYTES_MAX];
+    if (saving->folder == NULL ||
+        sim_saved_database(saving->folder, database, sizeof database) !=
+            KITH_OK)
+        return;
+    kith_cli_progress_end();
+    fprintf(stderr, "go on with: kith sim %s --save %s --resume\n",
+            arguments->words[0], saving->folder);
+}
+
 /* One run, by this process or, with others, by several. */
 static int run_one(const struct cli_arguments *arguments,
-                   struct sim_options *options, const struct kith_ranks *ranks)
+                   struct sim_options *options, struct sim_saving *saving,
+                   const struct kith_ranks *ranks)
 {
     struct cli_run run;
+    char path[PATH_MAX];
     struct kith_summary summary = {0};
     char error[SIM_ERROR_BYTES] = "";
     int code = kith_cli_run_open_ranks(&run, arguments, ranks, check_ranks);
@@ -190,6 +274,8 @@ static int run_one(const struct cli_arguments *arguments,
     if (!kith_cli_given(arguments, CLI_WIRE))
         options->wire = run.experiment.network.wire;
     options->store = run.store;
+    name_database(&run, saving, path);
+    options->saves = saving->folder != NULL ? saving : NULL;
     options->stop = &kith_cli_stop;
     options->ranks = ranks;
     if (ranks->rank == 0) {
@@ -216,7 +302,9 @@ static int run_one(const struct cli_arguments *arguments,
                             "not live after the last fault: %s",
                             report.not_live);
     const int ended = kith_cli_run_close(&run, err, error, &summary);
-    if (ranks->count > 1 && kith_cli_stop)
+    if (ranks->rank == 0 && kith_cli_stop)
+        advise(arguments, saving);
+    if (kith_cli_stop && (ranks->count > 1 || err == KITH_ECLOSED))
         return KITH_EXIT_INTERRUPTED;
     return err == KITH_EPARSE ? KITH_EXIT_DATA : ended;
 }
@@ -237,25 +325,29 @@ static int check_alone(const struct cli_arguments *arguments,
                          what, ranks->count);
 }
 
-static int run(const struct cli_arguments *arguments,
-               const struct kith_ranks *ranks)
+static int run(struct cli_arguments *arguments, const struct kith_ranks *ranks)
 {
     struct sim_options options = {0};
+    struct sim_saving saving = {.folder = NULL};
     struct kith_target target;
     int code = check_alone(arguments, ranks);
-    if (code == KITH_EXIT_OK && kith_cli_given(arguments, CLI_REPLAY))
+    if (code == KITH_EXIT_OK && kith_cli_given(arguments, CLI_REPLAY) &&
+        !kith_cli_given(arguments, CLI_SAVE))
         return kith_cli_replay(arguments);
     if (code == KITH_EXIT_OK)
         code = parse_choices(arguments, &options);
     if (code == KITH_EXIT_OK)
         code = kith_cli_target(arguments, &target);
+    if (code == KITH_EXIT_OK)
+        code = parse_saving(arguments, &saving);
     if (code == KITH_EXIT_OK && many(arguments))
         return kith_cli_sweep(arguments, &options);
     if (code == KITH_EXIT_OK)
         code = check_one(arguments);
     if (code == KITH_EXIT_OK && kith_cli_given(arguments, CLI_CALIBRATE))
         code = kith_cli_calibrate_step(arguments);
-    return code == KITH_EXIT_OK ? run_one(arguments, &options, ranks) : code;
+    return code == KITH_EXIT_OK ? run_one(arguments, &options, &saving, ranks)
+                                : code;
 }
 
 int kith_cli_sim(const struct cli_arguments *arguments)
@@ -264,7 +356,8 @@ int kith_cli_sim(const struct cli_arguments *arguments)
     int code = kith_cli_ranks_open(arguments, &ranks);
     if (code != KITH_EXIT_OK)
         return code;
-    code = run(arguments, &ranks);
+    struct cli_arguments own = *arguments;
+    code = run(&own, &ranks);
     /* Of those that a signal ends one may be gone. */
     if (!kith_cli_stop)
         kith_ranks_finish(&ranks);

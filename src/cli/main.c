@@ -85,7 +85,9 @@ static const struct cli_command commands[] = {
                  "[--jobs N] [--shard I/N] |\n"
                  "                --all-cells [--cells DIR] [--seeds K] "
                  "[--jobs N] | --resume RUNS.db |\n"
-                 "                --replay RUN.db [--json]",
+                 "                --replay RUN.db [--json]\n"
+                 "       kith sim EXPERIMENT.yaml --save FOLDER "
+                 "[--save-every TIME] [--resume]",
         .details =
             "Same file and seed: same trace hash, whatever the threads, queue "
             "or wire mode.\n\n"
@@ -96,6 +98,10 @@ static const struct cli_command commands[] = {
             "report\nplots it. --shard 2/4 runs a quarter of the cells, for a "
             "batch system; kith report\n--merge joins the four "
             "databases.\n\n"
+            "--save keeps in FOLDER what one run needs to go on, every minute "
+            "and when Ctrl-C or\nSIGTERM end it; with --resume it goes on "
+            "from there, if there is a save, to the same\ntrace, summary and "
+            "rows as if never interrupted. So do runs of several ranks.\n\n"
             "--replay carries out again what a kith lab --record wrote down, "
             "event for event,\nwithout a socket, and says how far its final "
             "models are from the lab's.\n\n"
@@ -108,8 +114,9 @@ static const struct cli_command commands[] = {
         .options = CLI_TAKES(
             RUN_OPTIONS, CLI_THREADS, CLI_QUEUE, CLI_WIRE, CLI_ROWS, CLI_TRACE,
             CLI_TIMELINE, CLI_WINDOW, CLI_DUMP, CLI_CALIBRATE, CLI_SWEEP,
-            CLI_SHARD, CLI_SEEDS, CLI_JOBS, CLI_ALL_CELLS, CLI_CELLS,
-            CLI_RESUME, CLI_TARGET_LOSS, CLI_TARGET, CLI_REPLAY, CLI_DISHONEST),
+            CLI_SHARD, CLI_SEEDS, CLI_JOBS, CLI_ALL_CELLS, CLI_CELLS, CLI_SAVE,
+            CLI_SAVE_EVERY, CLI_RESUME, CLI_TARGET_LOSS, CLI_TARGET, CLI_REPLAY,
+            CLI_DISHONEST),
     },
     {
         COMMAND(swarm, 0, 1),

@@ -2,6 +2,7 @@
  *
  *   NAME-train-N.db    NAME-train-N.save     and .previous, .best
  *   NAME-lab-N.db      NAME-lab-N.saves/     peer-RANK.save
+ *   a simulation's     --save FOLDER         rank-R.state, rank-R.log
  *
  * The experiment need not be named: a checkpoint and a database keep theirs. */
 #include <dirent.h>
@@ -13,6 +14,7 @@
 #include "cli.h"
 #include "kith/plain_file.h"
 #include "kith/checkpoint.h"
+#include "kith/sim.h"
 #include "kith/text.h"
 
 /* Entries of a folder looked at. */
@@ -234,6 +236,30 @@ int kith_cli_resume_name(struct cli_run *run)
         return KITH_EXIT_OK;
     return kith_cli_fail(run->arguments, KITH_EXIT_USAGE,
                          "--out: the path is too long");
+}
+
+/* The database of the save is gone on with; where it has gone a new one is
+ * written: all rows are. */
+int kith_cli_resume_sim(struct cli_run *run)
+{
+    const char *folder = run->own.values[CLI_SAVE];
+    char database[KITH_PATH_BYTES_MAX];
+    if (folder == NULL)
+        return KITH_EXIT_OK;
+    if (set_save(run, folder) != KITH_EXIT_OK)
+        return KITH_EXIT_USAGE;
+    run->resume = run->own.values[CLI_RESUME] != NULL;
+    if (!run->resume ||
+        sim_saved_database(folder, database, sizeof database) != KITH_OK ||
+        database[0] == '\0')
+        return KITH_EXIT_OK;
+    if (access(database, F_OK) == 0)
+        kith_text_copy(run->path, sizeof run->path, database);
+    else
+        (void)kith_cli_fail(&run->own, KITH_EXIT_OK,
+                            "the database %.300s is gone: a new one is written",
+                            database);
+    return KITH_EXIT_OK;
 }
 
 void kith_cli_resume_advise(const struct cli_run *run)

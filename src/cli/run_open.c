@@ -228,8 +228,8 @@ static int open_inputs(struct cli_run *run)
                              run->own.words[0], error);
     if (run->world == KITH_WORLD_SIM)
         kith_experiment_steps_of_hosts(&run->experiment);
-    if (code == KITH_EXIT_OK && saved)
-        code = kith_cli_resume_find(run);
+    if (code == KITH_EXIT_OK)
+        code = saved ? kith_cli_resume_find(run) : kith_cli_resume_sim(run);
     if (code == KITH_EXIT_OK)
         code = kith_cli_compute_open(run->arguments, &run->experiment,
                                      run->world != KITH_WORLD_TRAIN

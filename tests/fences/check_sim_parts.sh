@@ -8,6 +8,7 @@
 
 # part, its owner
 parts='ranks sim_ranks
+saves sim_saves
 log rank_log
 models rank_models
 engine engine

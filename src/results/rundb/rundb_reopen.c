@@ -230,6 +230,21 @@ kith_rundb_go_back(struct kith_rundb *store, uint64_t first, void *user,
     return err;
 }
 
+enum kith_err kith_rundb_start_over(struct kith_rundb *store)
+{
+    const enum kith_err err = kith_rundb_commit(store);
+    return err != KITH_OK
+               ? err
+               : kith_rundb_exec(
+                     store,
+                     "SAVEPOINT over; DELETE FROM series; DELETE FROM marks;"
+                     "DELETE FROM faults; DELETE FROM verdicts;"
+                     "DELETE FROM summary WHERE key NOT IN ('train_rows', "
+                     "'test_rows', 'hosts');"
+                     "UPDATE runs SET state = 'running'; RELEASE over",
+                     "starting over");
+}
+
 enum kith_err kith_rundb_incarnation(struct kith_rundb *store, uint32_t *next)
 {
     int64_t first;

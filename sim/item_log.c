@@ -1,0 +1,155 @@
+/* See item_log.h. A byte says what is not as it mostly is; only that follows:
+ * a merge takes some twenty bytes, a step nine. Of one machine's layout: ranks
+ * of one run are of one build, and so is who goes on with it. */
+#include "sim/item_log.h"
+
+#include <string.h>
+
+#include "kith/assert.h"
+#include "sim/world.h"
+
+/* Of a result. */
+enum {
+    FINITE = 1,
+    RECOVERED = 2,
+    KEPT = 4,
+    IS_PART = 8,
+    LOSS = 16,
+    PASSES = 32,
+    MORE = 64
+};
+/* Of an edge. */
+enum { REFUSED = 1, FAR = 2, SUM = 4, SCALARS = 8 };
+
+/* As bits: -0 is not 0 there. */
+static bool is_zero(const double *values, size_t count)
+{
+    static const double none[KITH_SCALARS_MAX];
+    KITH_ASSERT(count <= KITH_SCALARS_MAX);
+    return memcmp(values, none, count * sizeof *values) == 0;
+}
+
+#define PUT(field) sim_log_put(world, &(field), sizeof(field))
+#define GET(field) sim_log_get(world, rank, &(field), sizeof(field))
+
+void sim_item_put_result(struct sim_world *world,
+                         const struct kith_work_result *result)
+{
+    const bool more =
+        result->more != 0 || result->complete != 0 || result->needs != 0;
+    const bool loss = !is_zero(&result->loss, 1);
+    const uint8_t what =
+        (uint8_t)((result->finite ? FINITE : 0) |
+                  (result->recovered ? RECOVERED : 0) |
+                  (result->kept ? KEPT : 0) | (result->is_part ? IS_PART : 0) |
+                  (loss ? LOSS : 0) | (result->passes > 0 ? PASSES : 0) |
+                  (more ? MORE : 0));
+    PUT(what);
+    if (loss)
+        PUT(result->loss);
+    if (result->passes > 0)
+        PUT(result->passes);
+    if (!more)
+        return;
+    PUT(result->more);
+    PUT(result->complete);
+    PUT(result->needs);
+}
+
+void sim_item_get_result(struct sim_world *world, uint32_t rank,
+                         enum kith_work_kind kind,
+                         struct kith_work_result *result)
+{
+    uint8_t what = FINITE;
+    GET(what);
+    *result = (struct kith_work_result){.kind = kind,
+                                        .finite = (what & FINITE) != 0,
+                                        .recovered = (what & RECOVERED) != 0,
+                                        .kept = (what & KEPT) != 0,
+                                        .is_part = (what & IS_PART) != 0};
+    if (what & LOSS)
+        GET(result->loss);
+    if (what & PASSES)
+        GET(result->passes);
+    if (!(what & MORE))
+        return;
+    GET(result->more);
+    GET(result->complete);
+    GET(result->needs);
+}
+
+static void put_edge(struct sim_world *world, const struct kith_work_edge *edge)
+{
+    const bool sum = !is_zero(&edge->delta_sum, 1);
+    const bool scalars = !is_zero(edge->scalars_sent, KITH_SCALARS_MAX);
+    const uint8_t what = (uint8_t)((edge->refused ? REFUSED : 0) |
+                                   (edge->far != KITH_FAR_UNKNOWN ? FAR : 0) |
+                                   (sum ? SUM : 0) | (scalars ? SCALARS : 0));
+    PUT(what);
+    PUT(edge->weight);
+    if (what & FAR)
+        PUT(edge->far);
+    if (sum)
+        PUT(edge->delta_sum);
+    if (scalars)
+        PUT(edge->scalars_sent);
+}
+
+static void get_edge(struct sim_world *world, uint32_t rank,
+                     struct kith_work_edge *edge)
+{
+    uint8_t what = 0;
+    GET(what);
+    GET(edge->weight);
+    edge->refused = (what & REFUSED) != 0;
+    edge->far = KITH_FAR_UNKNOWN;
+    edge->delta_sum = 0;
+    memset(edge->scalars_sent, 0, sizeof edge->scalars_sent);
+    if (what & FAR)
+        GET(edge->far);
+    if (what & SUM)
+        GET(edge->delta_sum);
+    if (what & SCALARS)
+        GET(edge->scalars_sent);
+}
+
+void sim_item_put_edges(struct sim_world *world, const struct kith_work *work)
+{
+    KITH_ASSERT(work->edge_count == 0 || work->edges);
+    for (uint32_t i = 0; i < work->edge_count; i++)
+        put_edge(world, &work->edges[i]);
+}
+
+void sim_item_get_edges(struct sim_world *world, uint32_t rank,
+                        const struct kith_work *work)
+{
+    KITH_ASSERT(work->edge_count == 0 || work->edges);
+    for (uint32_t i = 0; i < work->edge_count; i++)
+        get_edge(world, rank, &work->edges[i]);
+}
+
+void sim_item_put_mark(struct sim_world *world, const struct kith_mark *mark)
+{
+    const uint8_t kind = mark ? (uint8_t)mark->kind : UINT8_MAX;
+    _Static_assert(KITH_MARK_COUNT < UINT8_MAX, "a byte");
+    PUT(kind);
+    if (!mark)
+        return;
+    PUT(mark->value);
+    PUT(mark->sum);
+}
+
+bool sim_item_get_mark(struct sim_world *world, uint32_t rank,
+                       const struct kith_work_edge *edge,
+                       struct kith_mark *mark)
+{
+    uint8_t kind = UINT8_MAX;
+    GET(kind);
+    if (sim_failure(world) != KITH_OK || kind >= KITH_MARK_COUNT)
+        return false;
+    *mark = (struct kith_mark){.kind = (enum kith_mark_kind)kind,
+                               .peer = edge->peer};
+    GET(mark->value);
+    GET(mark->sum);
+    return sim_failure(world) == KITH_OK;
+}

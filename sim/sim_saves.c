@@ -1,0 +1,875 @@
+/* A run is saved, and goes on from there.
+ *
+ * What happens next depends on vectors by a few bytes of each item alone: the
+ * log (rank_log.c) that ranks tell each other. So a save is
+ *
+ *   rank-R.log     those bytes, from the beginning of the run on, this rank's
+ *                  own and what others have told it: the file grows
+ *   rank-R.state   what vectors and workers are between two events, the trace's
+ *                  hash there, and how much of the log belongs to it
+ *
+ * A run that goes on begins at time 0, like a rank whose peers are all
+ * elsewhere: it takes every event, has no vectors, and reads in the log what it
+ * cannot work out; rows are written again. At the event of the save it holds
+ * the trace's hash against the one that was saved, reads its vectors, and has
+ * them from there on. Nothing else of the engine is in any file.
+ *
+ * Of several ranks the first one says when, at an event at which all ask it: so
+ * all save at the same one. A state takes its name when all have written
+ * theirs, and the one before stays as .previous: whenever a rank dies, there is
+ * one that all of them have.
+ *
+ * Test: integration/test_sim_resume.sh, unit/test_save_file.c */
+#define _POSIX_C_SOURCE 200809L /* pread, pwrite, ftruncate, fsync */
+#include "sim/sim_saves.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kith/assert.h"
+#include "kith/build.h"
+#include "kith/hash.h"
+#include "kith/plain_file.h"
+#include "kith/text.h"
+#include "sim/save_file.h"
+#include "sim/save_state.h"
+#include "sim/world.h"
+
+/* Of the log, kept until they are written. */
+#define BUFFER_BYTES ((size_t)1 << 20)
+/* So many, where the disk takes none: then saving is given up. */
+#define BUFFER_BYTES_MAX ((size_t)1 << 28)
+#define PAGE_BYTES ((size_t)1 << 16)
+/* Between two looks at the clock. */
+#define LOOK_EVENTS 512u
+#define LOOK_TRAINING_EVENTS 8u
+/* Of several ranks: all stand still for a look. */
+#define LOOK_NS (KITH_S / 2)
+/* A save takes at most this share of the time. */
+#define SAVE_SHARE 10
+/* A signal that the first rank has not had after so many looks is this one's
+ * alone. */
+#define SIGNAL_LOOKS 4u
+
+/* Kept for as long as it has not been written. */
+struct log_file {
+    int fd; /* -1: none */
+    struct sim_chain chain;
+    uint64_t written;
+    uint8_t *buffer; /* (capacity) */
+    size_t used, capacity;
+    bool is_given_up;
+};
+
+/* What the run goes on from, read a page at a time. */
+struct recall {
+    bool is_on, is_previous;
+    struct sim_save_head head;
+    struct sim_save_reader state;
+    uint64_t at; /* of the log: the page's first byte */
+    size_t used, size;
+    uint8_t page[PAGE_BYTES];
+    kith_id first; /* world->here, when it is over */
+    uint32_t count;
+};
+
+struct sim_saves {
+    const struct sim_saving *options;
+    char state_path[SIM_SAVE_PATH_BYTES], log_path[SIM_SAVE_PATH_BYTES];
+    uint64_t build, experiment;
+    struct log_file log;
+    struct recall recall;
+    uint64_t look_events;    /* the next look is before this event */
+    kith_ns due_ns, took_ns; /* of the wall's clock: the next save; the last
+                                one */
+    kith_ns looked_ns;       /* of several ranks: the last look */
+    uint64_t looked_events;
+    unsigned signals;
+    bool is_failing; /* the last save has failed, and that was said */
+};
+
+static kith_ns wall_ns(void)
+{
+    struct timespec now;
+    if (clock_gettime(CLOCK_MONOTONIC, &now) != 0)
+        return 0;
+    return (kith_ns)now.tv_sec * KITH_S + now.tv_nsec;
+}
+
+static bool is_stopped(const struct sim_world *world)
+{
+    return world->options.stop && *world->options.stop;
+}
+
+static void tell(const struct sim_world *world, const char *line)
+{
+    if (world->options.notice)
+        world->options.notice(line, world->options.arg);
+}
+
+/* ---- the log */
+
+static int write_all(struct log_file *log)
+{
+    while (log->used > 0) {
+        const ssize_t count =
+            pwrite(log->fd, log->buffer, log->used, (off_t)log->written);
+        if (count <= 0)
+            return count < 0 ? errno : EIO;
+        log->written += (uint64_t)count;
+        log->used -= (size_t)count;
+        memmove(log->buffer, log->buffer + count, log->used);
+    }
+    return 0;
+}
+
+static bool make_room(struct log_file *log, size_t size)
+{
+    size_t capacity = log->capacity > 0 ? log->capacity : BUFFER_BYTES;
+    if (log->used + size <= log->capacity)
+        return true;
+    while (capacity < log->used + size)
+        capacity *= 2;
+    uint8_t *buffer =
+        capacity <= BUFFER_BYTES_MAX ? realloc(log->buffer, capacity) : NULL;
+    if (!buffer)
+        return false;
+    log->buffer = buffer;
+    log->capacity = capacity;
+    return true;
+}
+
+static void give_up(struct sim_world *world, struct log_file *log)
+{
+    log->is_given_up = true;
+    free(log->buffer);
+    log->buffer = NULL;
+    log->used = log->capacity = 0;
+    tell(world, "saving is given up: its log could not be written for too "
+                "long; the run goes on, and resumes from its last save");
+}
+
+/* What cannot be written waits for the next save, which says so. */
+void sim_saves_put(struct sim_world *world, const void *bytes, size_t size)
+{
+    struct log_file *log = &world->saves->log;
+    KITH_ASSERT(!world->saves->recall.is_on);
+    if (log->is_given_up)
+        return;
+    if (log->used >= BUFFER_BYTES)
+        (void)write_all(log);
+    if (!make_room(log, size)) {
+        give_up(world, log);
+        return;
+    }
+    memcpy(log->buffer + log->used, bytes, size);
+    log->used += size;
+    sim_chain_add(&log->chain, bytes, size);
+}
+
+static void fail_recall(struct sim_world *world, const char *what)
+{
+    (void)sim_fail(world, KITH_EMISMATCH,
+                   "going on from %.400s: %s: it is of another run, or of "
+                   "another build; remove the folder to start over",
+                   world->saves->state_path, what);
+}
+
+static bool next_page(struct sim_world *world)
+{
+    struct recall *recall = &world->saves->recall;
+    recall->at += recall->size;
+    recall->used = recall->size = 0;
+    const uint64_t left = recall->head.log_bytes - recall->at;
+    const size_t wanted = left < PAGE_BYTES ? (size_t)left : PAGE_BYTES;
+    const ssize_t count = wanted == 0
+                              ? 0
+                              : pread(world->saves->log.fd, recall->page,
+                                      wanted, (off_t)recall->at);
+    if (count > 0)
+        recall->size = (size_t)count;
+    return count > 0;
+}
+
+/* Once the run has failed, zeros. */
+void sim_saves_get(struct sim_world *world, void *bytes, size_t size)
+{
+    struct recall *recall = &world->saves->recall;
+    uint8_t *into = bytes;
+    KITH_ASSERT(recall->is_on && recall->used <= recall->size);
+    while (size > 0) {
+        if (recall->used == recall->size &&
+            (sim_failure(world) != KITH_OK || !next_page(world))) {
+            if (sim_failure(world) == KITH_OK)
+                fail_recall(world, "its log ends before the save");
+            memset(into, 0, size);
+            return;
+        }
+        const size_t left = recall->size - recall->used;
+        const size_t part = size < left ? size : left;
+        memcpy(into, recall->page + recall->used, part);
+        recall->used += part;
+        into += part;
+        size -= part;
+    }
+}
+
+/* ---- a save */
+
+static struct sim_save_head head_of(const struct sim_world *world)
+{
+    const struct sim_saves *saves = world->saves;
+    const struct kith_ranks *all = sim_ranks_all(world);
+    struct sim_save_head head;
+    memset(&head, 0, sizeof head);
+    head.ranks = all ? all->count : 1;
+    head.rank = sim_ranks_self(world);
+    head.build = saves->build;
+    head.experiment = saves->experiment;
+    head.events = sim_events(world);
+    head.time_ns = sim_time(world);
+    head.trace = sim_trace_hash(world);
+    head.log_bytes = saves->log.chain.bytes;
+    head.log_hash = sim_chain_hash(&saves->log.chain);
+    if (saves->options->database)
+        (void)kith_text_copy(head.database, sizeof head.database,
+                             saves->options->database);
+    return head;
+}
+
+/* Beside what it will replace; 0 or errno. */
+static int write_state(struct sim_world *world, struct sim_save_writer *writer)
+{
+    struct log_file *log = &world->saves->log;
+    struct kith_archive archive = {.move = sim_save_write, .arg = writer};
+    struct sim_save_head head = head_of(world);
+    int code = log->is_given_up ? ENOSPC : write_all(log);
+    if (code == 0 && fsync(log->fd) != 0)
+        code = errno;
+    if (code == 0)
+        code = sim_save_write_open(writer, world->saves->state_path);
+    if (code != 0)
+        return code;
+    sim_state_move(world, &archive);
+    if (archive.failed && writer->code == 0)
+        writer->code = ENOMEM;
+    return sim_save_write_finish(writer, &head);
+}
+
+/* Of all ranks: the first one that is not 0, and whose. */
+static int worst_of(struct sim_world *world, int code, uint32_t *whose)
+{
+    const struct kith_ranks *all = sim_ranks_all(world);
+    int worst = 0;
+    *whose = 0;
+    if (!all)
+        return code;
+    for (uint32_t rank = 0; rank < all->count; rank++) {
+        int told = code;
+        sim_ranks_share(world, rank, &told, sizeof told);
+        if (worst == 0 && told != 0) {
+            worst = told;
+            *whose = rank;
+        }
+    }
+    return worst;
+}
+
+/* Said once, until it works again. */
+static void say_failed(struct sim_world *world, int code, uint32_t whose)
+{
+    struct sim_saves *saves = world->saves;
+    char line[SIM_SAVE_PATH_BYTES + 256], who[32] = "";
+    if (saves->is_failing)
+        return;
+    saves->is_failing = true;
+    if (sim_ranks_all(world))
+        (void)snprintf(who, sizeof who, " by rank %u", whose);
+    (void)snprintf(line, sizeof line,
+                   "cannot save the run in %.600s%s: %s; it goes on, and is "
+                   "tried again: free some space, or end it and go on from the "
+                   "save before",
+                   saves->options->folder, who, strerror(code));
+    tell(world, line);
+}
+
+/* Every vector is at rest: items have run, what crosses to another rank is
+ * there. */
+static bool settle(struct sim_world *world)
+{
+    sim_work_join_all(world);
+    sim_work_settle_all(world);
+    if (sim_ranks_all(world)) {
+        sim_models_await_all(world);
+        sim_ranks_compare(world, sim_trace_hash(world), "another run");
+    }
+    return sim_failure(world) == KITH_OK;
+}
+
+/* true: there is a save of now. */
+static bool save(struct sim_world *world)
+{
+    struct sim_saves *saves = world->saves;
+    struct sim_save_writer writer;
+    const kith_ns begun_ns = wall_ns();
+    uint32_t whose;
+    if (!settle(world))
+        return false;
+    /* Rows that the save is past are read where it is not gone on from. */
+    if (world->options.store)
+        (void)kith_rundb_commit(world->options.store);
+    const int own = write_state(world, &writer);
+    int code = worst_of(world, own, &whose);
+    if (sim_failure(world) != KITH_OK)
+        code = EIO;
+    if (code != 0 && own == 0)
+        sim_save_abandon(&writer);
+    if (code == 0)
+        code = worst_of(world, sim_save_publish(&writer), &whose);
+    if (code != 0 && sim_failure(world) == KITH_OK)
+        say_failed(world, code, whose);
+    saves->is_failing = saves->is_failing && code != 0;
+    saves->took_ns = wall_ns() - begun_ns;
+    return code == 0;
+}
+
+/* ---- when */
+
+struct decision {
+    uint64_t look_events;
+    bool saves, stops;
+};
+
+static bool is_due(const struct sim_saves *saves, kith_ns now_ns)
+{
+    return now_ns >= saves->due_ns;
+}
+
+static void set_due(struct sim_saves *saves)
+{
+    const kith_ns least_ns = SAVE_SHARE * saves->took_ns;
+    const kith_ns every_ns = saves->options->every_ns;
+    saves->due_ns = wall_ns() + (every_ns > least_ns ? every_ns : least_ns);
+}
+
+/* As many events as LOOK_NS has of them, as far as the last ones say. */
+static uint64_t next_look(struct sim_world *world, kith_ns now_ns)
+{
+    struct sim_saves *saves = world->saves;
+    const uint64_t events = sim_events(world);
+    const double took_ns = (double)(now_ns - saves->looked_ns) + 1;
+    const double rate = (double)(events - saves->looked_events) / took_ns;
+    const double ahead = rate * (double)LOOK_NS;
+    saves->looked_ns = now_ns;
+    saves->looked_events = events;
+    return events + (ahead < LOOK_TRAINING_EVENTS ? LOOK_TRAINING_EVENTS
+                     : ahead > 1e9                ? (uint64_t)1e9
+                                                  : (uint64_t)ahead);
+}
+
+/* The first rank's, which all take over. */
+static struct decision decide(struct sim_world *world)
+{
+    const kith_ns now_ns = wall_ns();
+    struct decision decision;
+    memset(&decision, 0, sizeof decision);
+    decision.stops = is_stopped(world);
+    decision.saves = decision.stops || is_due(world->saves, now_ns);
+    if (!sim_ranks_all(world)) {
+        decision.look_events =
+            sim_events(world) +
+            (world->work ? LOOK_TRAINING_EVENTS : LOOK_EVENTS);
+        return decision;
+    }
+    decision.look_events = next_look(world, now_ns);
+    sim_ranks_share(world, 0, &decision, sizeof decision);
+    return decision;
+}
+
+/* One process is evaluated as it is then; of several there is no moment. */
+static bool end_ranks(struct sim_world *world, bool is_saved)
+{
+    (void)sim_fail(world, KITH_ECLOSED,
+                   "ended by a signal at %.6f s of virtual time; %s",
+                   1e-9 * (double)sim_time(world),
+                   is_saved ? "saved there: --resume goes on"
+                            : "the save before it is the last one");
+    return false;
+}
+
+bool sim_saves_takes_signals(const struct sim_world *world)
+{
+    return world->saves && world->saves->signals < SIGNAL_LOOKS;
+}
+
+static bool look(struct sim_world *world)
+{
+    struct sim_saves *saves = world->saves;
+    const struct decision decision = decide(world);
+    bool is_saved = false;
+    if (sim_failure(world) != KITH_OK)
+        return false;
+    saves->look_events = decision.look_events;
+    saves->signals += is_stopped(world) && !decision.stops;
+    if (decision.saves) {
+        is_saved = save(world);
+        set_due(saves);
+    }
+    if (sim_failure(world) != KITH_OK)
+        return false;
+    return !(decision.stops && sim_ranks_all(world)) ||
+           end_ranks(world, is_saved);
+}
+
+/* ---- going on */
+
+bool sim_saves_recalls(const struct sim_world *world)
+{
+    return world->saves && world->saves->recall.is_on;
+}
+
+bool sim_saves_unfinished(struct sim_world *world)
+{
+    if (sim_saves_recalls(world) && sim_failure(world) == KITH_OK)
+        fail_recall(world, "the run ends before it");
+    return sim_saves_recalls(world);
+}
+
+kith_ns sim_saves_target_ns(const struct sim_world *world)
+{
+    return sim_saves_recalls(world) ? world->saves->recall.head.time_ns : 0;
+}
+
+/* The state that is not gone on from must not become the one before. */
+static void drop_newer(const struct sim_saves *saves)
+{
+    char refused[SIM_SAVE_PATH_BYTES + 16];
+    if (!saves->recall.is_previous)
+        return;
+    (void)snprintf(refused, sizeof refused, "%s.refused", saves->state_path);
+    (void)rename(saves->state_path, refused);
+}
+
+/* The log goes on behind what belongs to the save. */
+static void go_on(struct sim_world *world)
+{
+    struct sim_saves *saves = world->saves;
+    struct log_file *log = &saves->log;
+    char line[128];
+    saves->recall.is_on = false;
+    sim_save_read_close(&saves->recall.state);
+    drop_newer(saves);
+    log->written = saves->recall.head.log_bytes;
+    if (ftruncate(log->fd, (off_t)log->written) != 0)
+        (void)sim_fail(world, kith_file_error(errno),
+                       "cannot write %.600s: %s; go on from a folder that can "
+                       "be written",
+                       saves->log_path, strerror(errno));
+    saves->looked_ns = wall_ns();
+    saves->looked_events = sim_events(world);
+    set_due(saves);
+    (void)snprintf(line, sizeof line,
+                   "going on from the save at %.6f s of virtual time",
+                   1e-9 * (double)sim_time(world));
+    tell(world, line);
+}
+
+static bool arrive(struct sim_world *world)
+{
+    struct recall *recall = &world->saves->recall;
+    struct kith_archive archive = {
+        .reads = true, .move = sim_save_read, .arg = &recall->state};
+    if (sim_events(world) != recall->head.events ||
+        sim_trace_hash(world) != recall->head.trace) {
+        fail_recall(world, "the events that lead there give another trace");
+        return false;
+    }
+    if (recall->at + recall->used != recall->head.log_bytes) {
+        fail_recall(world, "its log has more than the run asked for");
+        return false;
+    }
+    world->here.first = recall->first;
+    world->here.count = recall->count;
+    sim_state_move(world, &archive);
+    if (archive.failed && sim_failure(world) == KITH_OK)
+        fail_recall(world, archive.failed);
+    if (sim_failure(world) != KITH_OK)
+        return false;
+    go_on(world);
+    return sim_failure(world) == KITH_OK;
+}
+
+static bool catch_up(struct sim_world *world)
+{
+    struct sim_saves *saves = world->saves;
+    if (sim_events(world) >= saves->recall.head.events)
+        return arrive(world);
+    if (is_stopped(world))
+        (void)sim_fail(world, KITH_ECLOSED,
+                       "ended by a signal before the run had caught up with "
+                       "its save, which is as it was");
+    return sim_failure(world) == KITH_OK;
+}
+
+bool sim_saves_step(struct sim_world *world)
+{
+    struct sim_saves *saves = world->saves;
+    if (sim_failure(world) != KITH_OK)
+        return false;
+    if (saves->recall.is_on && !catch_up(world))
+        return false;
+    if (saves->recall.is_on)
+        return true;
+    const bool signalled = is_stopped(world) && !sim_ranks_all(world);
+    if (sim_events(world) < saves->look_events && !signalled)
+        return true;
+    return look(world);
+}
+
+/* ---- beginning and end */
+
+/* Of all that decides what the engine asks of vectors, and when. */
+static uint64_t experiment_hash(const struct sim_world *world)
+{
+    const struct sim_options *options = &world->options;
+    const struct kith_experiment *experiment = world->experiment;
+    const struct kith_dataset *dataset = options->dataset;
+    uint64_t hash = kith_hash_bytes(KITH_HASH_START, experiment->source,
+                                    experiment->source_bytes);
+    hash = kith_hash_word(hash, experiment->seed);
+    hash = kith_hash_word(hash, kith_experiment_hash(experiment));
+    hash = kith_hash_word(hash, world->dim);
+    hash = kith_hash_word(hash, dataset ? dataset->train.count : 0);
+    hash = kith_hash_word(hash, dataset ? dataset->test.count : 0);
+    hash = kith_hash_word(hash, (uint64_t)options->rows);
+    hash = kith_hash_word(hash, sim_is_stored(world));
+    return options->claims
+               ? kith_hash_bytes(hash, options->claims, world->peer_count)
+               : hash;
+}
+
+/* Whose it is. An older save is of the same run: this is not passed over. */
+static enum kith_err check_owner(const struct sim_world *world,
+                                 const struct sim_save_head *head, char *why)
+{
+    const struct sim_saves *saves = world->saves;
+    const struct kith_ranks *all = sim_ranks_all(world);
+    const uint32_t ranks = all ? all->count : 1;
+    if (head->ranks != ranks || head->rank != sim_ranks_self(world))
+        (void)snprintf(why, SIM_SAVE_WHY_BYTES,
+                       "it is of rank %" PRIu32 " of %" PRIu32
+                       "; this is rank %" PRIu32 " of %" PRIu32
+                       ": go on with as many",
+                       head->rank, head->ranks, sim_ranks_self(world), ranks);
+    else if (head->build != saves->build)
+        (void)snprintf(why, SIM_SAVE_WHY_BYTES,
+                       "it is of another build of kith: go on with that one");
+    else if (head->experiment != saves->experiment)
+        (void)snprintf(
+            why, SIM_SAVE_WHY_BYTES,
+            "it is of another experiment, seed or data set, or of "
+            "other --set, --rows or --dishonest: name the same ones");
+    else
+        return KITH_OK;
+    return KITH_EMISMATCH;
+}
+
+/* The part of the log that belongs to the save. */
+static enum kith_err check_log(struct sim_saves *saves,
+                               const struct sim_save_head *head,
+                               struct sim_chain *chain, char *why)
+{
+    uint8_t *page = saves->recall.page;
+    sim_chain_start(chain);
+    while (chain->bytes < head->log_bytes) {
+        const uint64_t left = head->log_bytes - chain->bytes;
+        const ssize_t count = pread(
+            saves->log.fd, page, left < PAGE_BYTES ? (size_t)left : PAGE_BYTES,
+            (off_t)chain->bytes);
+        if (count <= 0) {
+            (void)snprintf(why, SIM_SAVE_WHY_BYTES,
+                           "its log is cut off: found %" PRIu64
+                           " bytes, the save has %" PRIu64,
+                           chain->bytes, head->log_bytes);
+            return KITH_EPARSE;
+        }
+        sim_chain_add(chain, page, (size_t)count);
+    }
+    if (sim_chain_hash(chain) == head->log_hash)
+        return KITH_OK;
+    (void)snprintf(why, SIM_SAVE_WHY_BYTES,
+                   "its log is damaged: it has another hash");
+    return KITH_EPARSE;
+}
+
+/* One of the two files, if all of it is whole and ours. */
+static enum kith_err try_state(struct sim_world *world, const char *path,
+                               struct recall *recall, char *why)
+{
+    struct sim_saves *saves = world->saves;
+    enum kith_err err =
+        sim_save_read_open(&recall->state, path, &recall->head, why);
+    if (err == KITH_OK)
+        err = check_owner(world, &recall->head, why);
+    if (err == KITH_OK)
+        err = check_log(saves, &recall->head, &saves->log.chain, why);
+    if (err != KITH_OK)
+        sim_save_read_close(&recall->state);
+    return err;
+}
+
+/* Events of a rank's saves; UINT64_MAX: it has none. */
+struct offer {
+    uint64_t events[2];
+};
+
+/* The newest that all ranks have. */
+static uint64_t agree(struct sim_world *world, const struct offer *own)
+{
+    const struct kith_ranks *all = sim_ranks_all(world);
+    uint64_t found = UINT64_MAX;
+    bool common[2] = {true, true};
+    struct offer first = *own;
+    if (!all)
+        return own->events[0] != UINT64_MAX ? own->events[0] : own->events[1];
+    sim_ranks_share(world, 0, &first, sizeof first);
+    for (uint32_t rank = 1; rank < all->count; rank++) {
+        struct offer other = *own;
+        sim_ranks_share(world, rank, &other, sizeof other);
+        for (unsigned i = 0; i < 2; i++)
+            common[i] = common[i] && (other.events[0] == first.events[i] ||
+                                      other.events[1] == first.events[i]);
+    }
+    for (unsigned i = 2; i-- > 0;)
+        if (common[i] && first.events[i] != UINT64_MAX &&
+            (found == UINT64_MAX || first.events[i] > found))
+            found = first.events[i];
+    return found;
+}
+
+/* The rest of a rank's saves is damaged, or is not there. */
+static enum kith_err refuse(struct sim_world *world, enum kith_err err,
+                            const char *why)
+{
+    return sim_fail(world, err == KITH_ENOENT ? KITH_EMISMATCH : err,
+                    "cannot go on from %.500s: %s", world->saves->state_path,
+                    why);
+}
+
+static void previous_of(const struct sim_saves *saves,
+                        char path[SIM_SAVE_PATH_BYTES + 16])
+{
+    (void)snprintf(path, SIM_SAVE_PATH_BYTES + 16, "%s.previous",
+                   saves->state_path);
+}
+
+/* Each rank offers what it has whole; what it has not is said where nothing
+ * else is left. */
+static enum kith_err find(struct sim_world *world)
+{
+    struct sim_saves *saves = world->saves;
+    struct recall *recall = &saves->recall;
+    char paths[2][SIM_SAVE_PATH_BYTES + 16], why[2][SIM_SAVE_WHY_BYTES];
+    struct offer own = {{UINT64_MAX, UINT64_MAX}};
+    enum kith_err errs[2];
+    (void)snprintf(paths[0], sizeof paths[0], "%s", saves->state_path);
+    previous_of(saves, paths[1]);
+    for (unsigned i = 0; i < 2; i++) {
+        errs[i] = try_state(world, paths[i], recall, why[i]);
+        if (errs[i] == KITH_EMISMATCH || errs[i] == KITH_EVERSION)
+            return refuse(world, errs[i], why[i]);
+        if (errs[i] == KITH_OK) {
+            own.events[i] = recall->head.events;
+            sim_save_read_close(&recall->state);
+        }
+    }
+    const uint64_t events = agree(world, &own);
+    if (sim_failure(world) != KITH_OK)
+        return sim_failure(world);
+    const unsigned taken = own.events[0] == events ? 0 : 1;
+    if (events == UINT64_MAX && errs[0] == KITH_ENOENT &&
+        errs[1] == KITH_ENOENT && !sim_ranks_all(world))
+        return KITH_OK; /* there is none: the run starts */
+    if (events == UINT64_MAX && errs[0] != KITH_OK && errs[0] != KITH_ENOENT)
+        return refuse(world, errs[0], why[0]);
+    if (events == UINT64_MAX && errs[1] != KITH_OK && errs[1] != KITH_ENOENT)
+        return refuse(world, errs[1], why[1]);
+    if (events == UINT64_MAX)
+        return sim_ranks_all(world) && errs[0] == KITH_ENOENT &&
+                       errs[1] == KITH_ENOENT
+                   ? KITH_OK
+                   : refuse(world, KITH_EMISMATCH,
+                            "there is no save that all ranks have; remove the "
+                            "folder to start over");
+    if (taken == 1 && errs[0] != KITH_OK && errs[0] != KITH_ENOENT) {
+        char line[SIM_SAVE_PATH_BYTES + SIM_SAVE_WHY_BYTES + 64];
+        (void)snprintf(line, sizeof line,
+                       "%.600s: %s; going on from the save before it",
+                       saves->state_path, why[0]);
+        tell(world, line);
+    }
+    recall->is_previous = taken == 1;
+    const enum kith_err err =
+        try_state(world, paths[taken], recall, why[taken]);
+    if (err != KITH_OK)
+        return refuse(world, err, why[taken]);
+    recall->is_on = true;
+    return KITH_OK;
+}
+
+static enum kith_err open_log(struct sim_world *world)
+{
+    struct sim_saves *saves = world->saves;
+    const char *folder = saves->options->folder;
+    if (mkdir(folder, 0777) == 0 || errno == EEXIST)
+        saves->log.fd =
+            open(saves->log_path,
+                 O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    if (saves->log.fd >= 0)
+        return KITH_OK;
+    return sim_fail(world, kith_file_error(errno),
+                    "--save: cannot write in the folder %.600s: %s; make it, "
+                    "or choose another",
+                    folder, strerror(errno));
+}
+
+/* A save that is there is not written over. */
+static enum kith_err begin_anew(struct sim_world *world)
+{
+    struct sim_saves *saves = world->saves;
+    char previous[SIM_SAVE_PATH_BYTES + 16];
+    previous_of(saves, previous);
+    if (!saves->options->resume &&
+        (access(saves->state_path, F_OK) == 0 || access(previous, F_OK) == 0))
+        return sim_fail(world, KITH_EEXIST,
+                        "--save: %.600s has a save already; go on from it with "
+                        "--resume, remove it, or choose another",
+                        saves->options->folder);
+    if (saves->options->resume) {
+        char line[SIM_SAVE_PATH_BYTES + 64];
+        (void)snprintf(line, sizeof line,
+                       "there is no save in %.600s yet: the run starts",
+                       saves->options->folder);
+        tell(world, line);
+    }
+    sim_chain_start(&saves->log.chain);
+    if (ftruncate(saves->log.fd, 0) == 0)
+        return KITH_OK;
+    return sim_fail(world, kith_file_error(errno),
+                    "--save: cannot write %.600s: %s; choose another folder",
+                    saves->log_path, strerror(errno));
+}
+
+static enum kith_err begin_recall(struct sim_world *world)
+{
+    struct recall *recall = &world->saves->recall;
+    recall->first = world->here.first;
+    recall->count = world->here.count;
+    world->here.count = 0; /* all are elsewhere */
+    return world->options.store ? kith_rundb_start_over(world->options.store)
+                                : KITH_OK;
+}
+
+enum kith_err sim_saves_open(struct sim_world *world)
+{
+    const struct sim_saving *options = world->options.saves;
+    const uint32_t rank = sim_ranks_self(world);
+    KITH_ASSERT(world->saves == NULL);
+    if (!options)
+        return KITH_OK;
+    struct sim_saves *saves = sim_alloc(world, 1, sizeof *saves);
+    if (!saves)
+        return KITH_ENOMEM;
+    world->saves = saves;
+    saves->options = options;
+    saves->log.fd = -1;
+    KITH_ASSERT(strlen(options->folder) < KITH_PATH_BYTES_MAX);
+    (void)snprintf(saves->state_path, sizeof saves->state_path,
+                   "%s/rank-%u.state", options->folder, rank);
+    (void)snprintf(saves->log_path, sizeof saves->log_path, "%s/rank-%u.log",
+                   options->folder, rank);
+    saves->build =
+        kith_hash_bytes(KITH_HASH_START, kith_build(), strlen(kith_build()));
+    saves->experiment = experiment_hash(world);
+    sim_chain_start(&saves->log.chain);
+    set_due(saves);
+    saves->looked_ns = wall_ns();
+    enum kith_err err = open_log(world);
+    if (err == KITH_OK && options->resume)
+        err = find(world);
+    if (err != KITH_OK)
+        return err;
+    return saves->recall.is_on ? begin_recall(world) : begin_anew(world);
+}
+
+void sim_saves_close(struct sim_world *world)
+{
+    struct sim_saves *saves = world->saves;
+    if (!saves)
+        return;
+    sim_save_read_close(&saves->recall.state);
+    if (saves->log.fd >= 0)
+        (void)close(saves->log.fd);
+    free(saves->log.buffer);
+}
+
+/* ---- what is not saved */
+
+static const char *unsaved(const struct sim_options *options)
+{
+    const struct kith_experiment *experiment = options->experiment;
+    const struct kith_worker_config config = {
+        .task = kith_experiment_task(experiment, NULL),
+        .backend = experiment->backend,
+        .trainer = options->trainer};
+    if (!kith_worker_may_archive(&config))
+        return config.task.guard && config.task.guard->looks_at_loss
+                   ? "a guard that asks about the last batch"
+                   : "such training";
+    return NULL;
+}
+
+enum kith_err sim_check_saves(const struct sim_options *options, char *error)
+{
+    const char *what = sim_undivided(options);
+    if (!options->saves)
+        return KITH_OK;
+    if (!what)
+        what = unsaved(options);
+    if (what)
+        (void)snprintf(error, SIM_ERROR_BYTES,
+                       "%s is not saved on the way: leave --save out", what);
+    else if (strlen(options->saves->folder) >= KITH_PATH_BYTES_MAX)
+        (void)snprintf(error, SIM_ERROR_BYTES,
+                       "--save: the path is too long; allowed: up to %u bytes",
+                       KITH_PATH_BYTES_MAX - 1);
+    else
+        return KITH_OK;
+    return what ? KITH_EUNSUPPORTED : KITH_EINVAL;
+}
+
+enum kith_err sim_saved_database(const char *folder, char *database,
+                                 size_t size)
+{
+    static const char *const endings[] = {"", ".previous"};
+    char path[SIM_SAVE_PATH_BYTES + 16], why[SIM_SAVE_WHY_BYTES];
+    struct sim_save_head head;
+    database[0] = '\0';
+    if (strlen(folder) >= KITH_PATH_BYTES_MAX)
+        return KITH_ENOENT;
+    for (unsigned i = 0; i < 2; i++) {
+        (void)snprintf(path, sizeof path, "%s/rank-0.state%s", folder,
+                       endings[i]);
+        if (sim_save_head_read(path, &head, why) == KITH_OK)
+            return kith_text_copy(database, size, head.database) ? KITH_OK
+                                                                 : KITH_ELIMIT;
+    }
+    return KITH_ENOENT;
+}
