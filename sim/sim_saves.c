@@ -20,7 +20,7 @@
  * one that all of them have.
  *
  * Test: integration/test_sim_resume.sh, unit/test_save_file.c */
-#define _POSIX_C_SOURCE 200809L /* pread, pwrite, ftruncate, fsync */
+#define _DEFAULT_SOURCE /* pread, pwrite, ftruncate, fsync, flock */
 #include "sim/sim_saves.h"
 
 #include <errno.h>
@@ -29,6 +29,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -57,6 +58,8 @@
 /* A signal that the first rank has not had after so many looks is this one's
  * alone. */
 #define SIGNAL_LOOKS 4u
+#define LOCK_NAPS 20u
+#define LOCK_NAP_NS 100000000
 
 /* Kept for as long as it has not been written. */
 struct log_file {
@@ -724,6 +727,18 @@ static enum kith_err find(struct sim_world *world)
     return KITH_OK;
 }
 
+/* Whoever was killed a moment ago may not be gone yet. */
+static bool take_lock(int fd)
+{
+    const struct timespec nap = {.tv_nsec = LOCK_NAP_NS};
+    for (unsigned i = 0; i < LOCK_NAPS; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+            return true; /* some file systems have no locks */
+        (void)nanosleep(&nap, NULL);
+    }
+    return false;
+}
+
 static enum kith_err open_log(struct sim_world *world)
 {
     struct sim_saves *saves = world->saves;
@@ -732,8 +747,13 @@ static enum kith_err open_log(struct sim_world *world)
         saves->log.fd =
             open(saves->log_path,
                  O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-    if (saves->log.fd >= 0)
+    if (saves->log.fd >= 0 && take_lock(saves->log.fd))
         return KITH_OK;
+    if (saves->log.fd >= 0)
+        return sim_fail(world, KITH_EBUSY,
+                        "--save: another run is saved in %.600s; end it, or "
+                        "choose another folder",
+                        folder);
     return sim_fail(world, kith_file_error(errno),
                     "--save: cannot write in the folder %.600s: %s; make it, "
                     "or choose another",
@@ -773,8 +793,10 @@ static enum kith_err begin_recall(struct sim_world *world)
     recall->first = world->here.first;
     recall->count = world->here.count;
     world->here.count = 0; /* all are elsewhere */
-    return world->options.store ? kith_rundb_start_over(world->options.store)
-                                : KITH_OK;
+    struct kith_rundb *store = world->options.store;
+    const enum kith_err err = store ? kith_rundb_start_over(store) : KITH_OK;
+    return err == KITH_OK ? err
+                          : sim_fail(world, err, "%s", kith_rundb_error(store));
 }
 
 enum kith_err sim_saves_open(struct sim_world *world)

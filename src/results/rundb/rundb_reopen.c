@@ -9,6 +9,8 @@
 #include "kith/text.h"
 #include "rundb_store.h"
 
+#define OPEN_WAIT_MS 2000
+
 enum kith_err kith_rundb_refuse(char *error, const char *path,
                                 enum kith_err err, const char *what)
 {
@@ -124,10 +126,14 @@ enum kith_err kith_rundb_reopen(const char *path, const char *world,
     store->run_id = 1;
     char why[RUNDB_WHY_BYTES];
     enum kith_err err = kith_rundb_open_file(path, &store->database, why);
-    if (err != KITH_OK)
+    if (err != KITH_OK) {
         err = kith_rundb_refuse(error, path, err, why);
-    else
+    } else {
+        /* Its writer may have been killed a moment ago, and not be gone. */
+        sqlite3_busy_timeout(store->database, OPEN_WAIT_MS);
         err = check_run(store->database, path, world, experiment, error);
+        sqlite3_busy_timeout(store->database, 0);
+    }
     if (err == KITH_OK &&
         (err = kith_rundb_prepare(store, ROW, JOURNAL)) != KITH_OK)
         kith_text_copy(error, KITH_RUNDB_ERROR_BYTES, store->error);
@@ -232,17 +238,18 @@ kith_rundb_go_back(struct kith_rundb *store, uint64_t first, void *user,
 
 enum kith_err kith_rundb_start_over(struct kith_rundb *store)
 {
-    const enum kith_err err = kith_rundb_commit(store);
-    return err != KITH_OK
-               ? err
-               : kith_rundb_exec(
-                     store,
-                     "SAVEPOINT over; DELETE FROM series; DELETE FROM marks;"
-                     "DELETE FROM faults; DELETE FROM verdicts;"
-                     "DELETE FROM summary WHERE key NOT IN ('train_rows', "
-                     "'test_rows', 'hosts');"
-                     "UPDATE runs SET state = 'running'; RELEASE over",
-                     "starting over");
+    if (kith_rundb_commit(store) != KITH_OK)
+        return store->err;
+    sqlite3_busy_timeout(store->database, OPEN_WAIT_MS);
+    (void)kith_rundb_exec(
+        store,
+        "SAVEPOINT over; DELETE FROM series; DELETE FROM marks;"
+        "DELETE FROM faults; DELETE FROM verdicts;"
+        "DELETE FROM summary WHERE key NOT IN ('train_rows', 'test_rows', "
+        "'hosts'); UPDATE runs SET state = 'running'; RELEASE over",
+        "starting over");
+    sqlite3_busy_timeout(store->database, 0);
+    return store->err;
 }
 
 enum kith_err kith_rundb_incarnation(struct kith_rundb *store, uint32_t *next)
