@@ -66,6 +66,10 @@ libkith_sim_a_SOURCES = \
   sim/item_log.h \
   sim/save_file.c \
   sim/save_file.h \
+  sim/save_find.c \
+  sim/save_find.h \
+  sim/save_log.c \
+  sim/save_log.h \
   sim/save_state.c \
   sim/save_state.h \
   sim/sim_saves.c \

@@ -20,19 +20,14 @@
  * one that all of them have.
  *
  * Test: integration/test_sim_resume.sh, unit/test_save_file.c */
-#define _DEFAULT_SOURCE /* pread, pwrite, ftruncate, fsync, flock */
+#define _DEFAULT_SOURCE /* mkdir, clock_gettime */
 #include "sim/sim_saves.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "kith/assert.h"
 #include "kith/build.h"
@@ -40,14 +35,11 @@
 #include "kith/plain_file.h"
 #include "kith/text.h"
 #include "sim/save_file.h"
+#include "sim/save_find.h"
+#include "sim/save_log.h"
 #include "sim/save_state.h"
 #include "sim/world.h"
 
-/* Of the log, kept until they are written. */
-#define BUFFER_BYTES ((size_t)1 << 20)
-/* So many, where the disk takes none: then saving is given up. */
-#define BUFFER_BYTES_MAX ((size_t)1 << 28)
-#define PAGE_BYTES ((size_t)1 << 16)
 /* Between two looks at the clock. */
 #define LOOK_EVENTS 512u
 #define LOOK_TRAINING_EVENTS 8u
@@ -58,37 +50,16 @@
 /* A signal that the first rank has not had after so many looks is this one's
  * alone. */
 #define SIGNAL_LOOKS 4u
-#define LOCK_NAPS 20u
-#define LOCK_NAP_NS 100000000
-
-/* Kept for as long as it has not been written. */
-struct log_file {
-    int fd; /* -1: none */
-    struct sim_chain chain;
-    uint64_t written;
-    uint8_t *buffer; /* (capacity) */
-    size_t used, capacity;
-    bool is_given_up;
-};
-
-/* What the run goes on from, read a page at a time. */
-struct recall {
-    bool is_on, is_previous;
-    struct sim_save_head head;
-    struct sim_save_reader state;
-    uint64_t at; /* of the log: the page's first byte */
-    size_t used, size;
-    uint8_t page[PAGE_BYTES];
-    kith_id first; /* world->here, when it is over */
-    uint32_t count;
-};
 
 struct sim_saves {
     const struct sim_saving *options;
     char state_path[SIM_SAVE_PATH_BYTES], log_path[SIM_SAVE_PATH_BYTES];
     uint64_t build, experiment;
-    struct log_file log;
-    struct recall recall;
+    struct sim_save_log log;
+    struct sim_save_find find; /* what the run goes on from */
+    bool recalls;              /* it runs again to there, */
+    kith_id here_first;        /* and this is world->here, when it is over */
+    uint32_t here_count;
     uint64_t look_events;    /* the next look is before this event */
     kith_ns due_ns, took_ns; /* of the wall's clock: the next save; the last
                                 one */
@@ -119,62 +90,14 @@ static void tell(const struct sim_world *world, const char *line)
 
 /* ---- the log */
 
-static int write_all(struct log_file *log)
-{
-    while (log->used > 0) {
-        const ssize_t count =
-            pwrite(log->fd, log->buffer, log->used, (off_t)log->written);
-        if (count <= 0)
-            return count < 0 ? errno : EIO;
-        log->written += (uint64_t)count;
-        log->used -= (size_t)count;
-        memmove(log->buffer, log->buffer + count, log->used);
-    }
-    return 0;
-}
-
-static bool make_room(struct log_file *log, size_t size)
-{
-    size_t capacity = log->capacity > 0 ? log->capacity : BUFFER_BYTES;
-    if (log->used + size <= log->capacity)
-        return true;
-    while (capacity < log->used + size)
-        capacity *= 2;
-    uint8_t *buffer =
-        capacity <= BUFFER_BYTES_MAX ? realloc(log->buffer, capacity) : NULL;
-    if (!buffer)
-        return false;
-    log->buffer = buffer;
-    log->capacity = capacity;
-    return true;
-}
-
-static void give_up(struct sim_world *world, struct log_file *log)
-{
-    log->is_given_up = true;
-    free(log->buffer);
-    log->buffer = NULL;
-    log->used = log->capacity = 0;
-    tell(world, "saving is given up: its log could not be written for too "
-                "long; the run goes on, and resumes from its last save");
-}
-
 /* What cannot be written waits for the next save, which says so. */
 void sim_saves_put(struct sim_world *world, const void *bytes, size_t size)
 {
-    struct log_file *log = &world->saves->log;
-    KITH_ASSERT(!world->saves->recall.is_on);
-    if (log->is_given_up)
-        return;
-    if (log->used >= BUFFER_BYTES)
-        (void)write_all(log);
-    if (!make_room(log, size)) {
-        give_up(world, log);
-        return;
-    }
-    memcpy(log->buffer + log->used, bytes, size);
-    log->used += size;
-    sim_chain_add(&log->chain, bytes, size);
+    struct sim_saves *saves = world->saves;
+    KITH_ASSERT(!saves->recalls);
+    if (!sim_save_log_put(&saves->log, bytes, size))
+        tell(world, "saving is given up: its log could not be written for too "
+                    "long; the run goes on, and resumes from its last save");
 }
 
 static void fail_recall(struct sim_world *world, const char *what)
@@ -185,43 +108,15 @@ static void fail_recall(struct sim_world *world, const char *what)
                    world->saves->state_path, what);
 }
 
-static bool next_page(struct sim_world *world)
-{
-    struct recall *recall = &world->saves->recall;
-    recall->at += recall->size;
-    recall->used = recall->size = 0;
-    const uint64_t left = recall->head.log_bytes - recall->at;
-    const size_t wanted = left < PAGE_BYTES ? (size_t)left : PAGE_BYTES;
-    const ssize_t count = wanted == 0
-                              ? 0
-                              : pread(world->saves->log.fd, recall->page,
-                                      wanted, (off_t)recall->at);
-    if (count > 0)
-        recall->size = (size_t)count;
-    return count > 0;
-}
-
 /* Once the run has failed, zeros. */
 void sim_saves_get(struct sim_world *world, void *bytes, size_t size)
 {
-    struct recall *recall = &world->saves->recall;
-    uint8_t *into = bytes;
-    KITH_ASSERT(recall->is_on && recall->used <= recall->size);
-    while (size > 0) {
-        if (recall->used == recall->size &&
-            (sim_failure(world) != KITH_OK || !next_page(world))) {
-            if (sim_failure(world) == KITH_OK)
-                fail_recall(world, "its log ends before the save");
-            memset(into, 0, size);
-            return;
-        }
-        const size_t left = recall->size - recall->used;
-        const size_t part = size < left ? size : left;
-        memcpy(into, recall->page + recall->used, part);
-        recall->used += part;
-        into += part;
-        size -= part;
-    }
+    struct sim_saves *saves = world->saves;
+    KITH_ASSERT(saves->recalls);
+    if (!sim_save_log_get(&saves->log, saves->find.head.log_bytes, bytes,
+                          size) &&
+        sim_failure(world) == KITH_OK)
+        fail_recall(world, "its log ends before the save");
 }
 
 /* ---- a save */
@@ -250,12 +145,9 @@ static struct sim_save_head head_of(const struct sim_world *world)
 /* Beside what it will replace; 0 or errno. */
 static int write_state(struct sim_world *world, struct sim_save_writer *writer)
 {
-    struct log_file *log = &world->saves->log;
     struct kith_archive archive = {.move = sim_save_write, .arg = writer};
     struct sim_save_head head = head_of(world);
-    int code = log->is_given_up ? ENOSPC : write_all(log);
-    if (code == 0 && fsync(log->fd) != 0)
-        code = errno;
+    int code = sim_save_log_sync(&world->saves->log);
     if (code == 0)
         code = sim_save_write_open(writer, world->saves->state_path);
     if (code != 0)
@@ -435,7 +327,7 @@ static bool look(struct sim_world *world)
 
 bool sim_saves_recalls(const struct sim_world *world)
 {
-    return world->saves && world->saves->recall.is_on;
+    return world->saves && world->saves->recalls;
 }
 
 bool sim_saves_unfinished(struct sim_world *world)
@@ -447,14 +339,14 @@ bool sim_saves_unfinished(struct sim_world *world)
 
 kith_ns sim_saves_target_ns(const struct sim_world *world)
 {
-    return sim_saves_recalls(world) ? world->saves->recall.head.time_ns : 0;
+    return sim_saves_recalls(world) ? world->saves->find.head.time_ns : 0;
 }
 
 /* The state that is not gone on from must not become the one before. */
 static void drop_newer(const struct sim_saves *saves)
 {
     char refused[SIM_SAVE_PATH_BYTES + 16];
-    if (!saves->recall.is_previous)
+    if (!saves->find.is_previous)
         return;
     (void)snprintf(refused, sizeof refused, "%s.refused", saves->state_path);
     (void)rename(saves->state_path, refused);
@@ -464,17 +356,16 @@ static void drop_newer(const struct sim_saves *saves)
 static void go_on(struct sim_world *world)
 {
     struct sim_saves *saves = world->saves;
-    struct log_file *log = &saves->log;
     char line[128];
-    saves->recall.is_on = false;
-    sim_save_read_close(&saves->recall.state);
+    saves->recalls = false;
+    sim_save_read_close(&saves->find.state);
     drop_newer(saves);
-    log->written = saves->recall.head.log_bytes;
-    if (ftruncate(log->fd, (off_t)log->written) != 0)
-        (void)sim_fail(world, kith_file_error(errno),
+    const int code = sim_save_log_cut(&saves->log, saves->find.head.log_bytes);
+    if (code != 0)
+        (void)sim_fail(world, kith_file_error(code),
                        "cannot write %.600s: %s; go on from a folder that can "
                        "be written",
-                       saves->log_path, strerror(errno));
+                       saves->log_path, strerror(code));
     saves->looked_ns = wall_ns();
     saves->looked_events = sim_events(world);
     set_due(saves);
@@ -486,20 +377,21 @@ static void go_on(struct sim_world *world)
 
 static bool arrive(struct sim_world *world)
 {
-    struct recall *recall = &world->saves->recall;
+    struct sim_saves *saves = world->saves;
+    const struct sim_save_head *head = &saves->find.head;
     struct kith_archive archive = {
-        .reads = true, .move = sim_save_read, .arg = &recall->state};
-    if (sim_events(world) != recall->head.events ||
-        sim_trace_hash(world) != recall->head.trace) {
+        .reads = true, .move = sim_save_read, .arg = &saves->find.state};
+    if (sim_events(world) != head->events ||
+        sim_trace_hash(world) != head->trace) {
         fail_recall(world, "the events that lead there give another trace");
         return false;
     }
-    if (recall->at + recall->used != recall->head.log_bytes) {
+    if (sim_save_log_read(&saves->log) != head->log_bytes) {
         fail_recall(world, "its log has more than the run asked for");
         return false;
     }
-    world->here.first = recall->first;
-    world->here.count = recall->count;
+    world->here.first = saves->here_first;
+    world->here.count = saves->here_count;
     sim_state_move(world, &archive);
     if (archive.failed && sim_failure(world) == KITH_OK)
         fail_recall(world, archive.failed);
@@ -512,7 +404,7 @@ static bool arrive(struct sim_world *world)
 static bool catch_up(struct sim_world *world)
 {
     struct sim_saves *saves = world->saves;
-    if (sim_events(world) >= saves->recall.head.events)
+    if (sim_events(world) >= saves->find.head.events)
         return arrive(world);
     if (is_stopped(world))
         (void)sim_fail(world, KITH_ECLOSED,
@@ -526,9 +418,9 @@ bool sim_saves_step(struct sim_world *world)
     struct sim_saves *saves = world->saves;
     if (sim_failure(world) != KITH_OK)
         return false;
-    if (saves->recall.is_on && !catch_up(world))
+    if (saves->recalls && !catch_up(world))
         return false;
-    if (saves->recall.is_on)
+    if (saves->recalls)
         return true;
     const bool signalled = is_stopped(world) && !sim_ranks_all(world);
     if (sim_events(world) < saves->look_events && !signalled)
@@ -558,216 +450,30 @@ static uint64_t experiment_hash(const struct sim_world *world)
                : hash;
 }
 
-/* Whose it is. An older save is of the same run: this is not passed over. */
-static enum kith_err check_owner(const struct sim_world *world,
-                                 const struct sim_save_head *head, char *why)
-{
-    const struct sim_saves *saves = world->saves;
-    const struct kith_ranks *all = sim_ranks_all(world);
-    const uint32_t ranks = all ? all->count : 1;
-    if (head->ranks != ranks || head->rank != sim_ranks_self(world))
-        (void)snprintf(why, SIM_SAVE_WHY_BYTES,
-                       "it is of rank %" PRIu32 " of %" PRIu32
-                       "; this is rank %" PRIu32 " of %" PRIu32
-                       ": go on with as many",
-                       head->rank, head->ranks, sim_ranks_self(world), ranks);
-    else if (head->build != saves->build)
-        (void)snprintf(why, SIM_SAVE_WHY_BYTES,
-                       "it is of another build of kith: go on with that one");
-    else if (head->experiment != saves->experiment)
-        (void)snprintf(
-            why, SIM_SAVE_WHY_BYTES,
-            "it is of another experiment, seed or data set, or of "
-            "other --set, --rows or --dishonest: name the same ones");
-    else
-        return KITH_OK;
-    return KITH_EMISMATCH;
-}
-
-/* The part of the log that belongs to the save. */
-static enum kith_err check_log(struct sim_saves *saves,
-                               const struct sim_save_head *head,
-                               struct sim_chain *chain, char *why)
-{
-    uint8_t *page = saves->recall.page;
-    sim_chain_start(chain);
-    while (chain->bytes < head->log_bytes) {
-        const uint64_t left = head->log_bytes - chain->bytes;
-        const ssize_t count = pread(
-            saves->log.fd, page, left < PAGE_BYTES ? (size_t)left : PAGE_BYTES,
-            (off_t)chain->bytes);
-        if (count <= 0) {
-            (void)snprintf(why, SIM_SAVE_WHY_BYTES,
-                           "its log is cut off: found %" PRIu64
-                           " bytes, the save has %" PRIu64,
-                           chain->bytes, head->log_bytes);
-            return KITH_EPARSE;
-        }
-        sim_chain_add(chain, page, (size_t)count);
-    }
-    if (sim_chain_hash(chain) == head->log_hash)
-        return KITH_OK;
-    (void)snprintf(why, SIM_SAVE_WHY_BYTES,
-                   "its log is damaged: it has another hash");
-    return KITH_EPARSE;
-}
-
-/* One of the two files, if all of it is whole and ours. */
-static enum kith_err try_state(struct sim_world *world, const char *path,
-                               struct recall *recall, char *why)
-{
-    struct sim_saves *saves = world->saves;
-    enum kith_err err =
-        sim_save_read_open(&recall->state, path, &recall->head, why);
-    if (err == KITH_OK)
-        err = check_owner(world, &recall->head, why);
-    if (err == KITH_OK)
-        err = check_log(saves, &recall->head, &saves->log.chain, why);
-    if (err != KITH_OK)
-        sim_save_read_close(&recall->state);
-    return err;
-}
-
-/* Events of a rank's saves; UINT64_MAX: it has none. */
-struct offer {
-    uint64_t events[2];
-};
-
-/* The newest that all ranks have. */
-static uint64_t agree(struct sim_world *world, const struct offer *own)
-{
-    const struct kith_ranks *all = sim_ranks_all(world);
-    uint64_t found = UINT64_MAX;
-    bool common[2] = {true, true};
-    struct offer first = *own;
-    if (!all)
-        return own->events[0] != UINT64_MAX ? own->events[0] : own->events[1];
-    sim_ranks_share(world, 0, &first, sizeof first);
-    for (uint32_t rank = 1; rank < all->count; rank++) {
-        struct offer other = *own;
-        sim_ranks_share(world, rank, &other, sizeof other);
-        for (unsigned i = 0; i < 2; i++)
-            common[i] = common[i] && (other.events[0] == first.events[i] ||
-                                      other.events[1] == first.events[i]);
-    }
-    for (unsigned i = 2; i-- > 0;)
-        if (common[i] && first.events[i] != UINT64_MAX &&
-            (found == UINT64_MAX || first.events[i] > found))
-            found = first.events[i];
-    return found;
-}
-
-/* The rest of a rank's saves is damaged, or is not there. */
-static enum kith_err refuse(struct sim_world *world, enum kith_err err,
-                            const char *why)
-{
-    return sim_fail(world, err == KITH_ENOENT ? KITH_EMISMATCH : err,
-                    "cannot go on from %.500s: %s", world->saves->state_path,
-                    why);
-}
-
-static void previous_of(const struct sim_saves *saves,
-                        char path[SIM_SAVE_PATH_BYTES + 16])
-{
-    (void)snprintf(path, SIM_SAVE_PATH_BYTES + 16, "%s.previous",
-                   saves->state_path);
-}
-
-/* Each rank offers what it has whole; what it has not is said where nothing
- * else is left. */
-static enum kith_err find(struct sim_world *world)
-{
-    struct sim_saves *saves = world->saves;
-    struct recall *recall = &saves->recall;
-    char paths[2][SIM_SAVE_PATH_BYTES + 16], why[2][SIM_SAVE_WHY_BYTES];
-    struct offer own = {{UINT64_MAX, UINT64_MAX}};
-    enum kith_err errs[2];
-    (void)snprintf(paths[0], sizeof paths[0], "%s", saves->state_path);
-    previous_of(saves, paths[1]);
-    for (unsigned i = 0; i < 2; i++) {
-        errs[i] = try_state(world, paths[i], recall, why[i]);
-        if (errs[i] == KITH_EMISMATCH || errs[i] == KITH_EVERSION)
-            return refuse(world, errs[i], why[i]);
-        if (errs[i] == KITH_OK) {
-            own.events[i] = recall->head.events;
-            sim_save_read_close(&recall->state);
-        }
-    }
-    const uint64_t events = agree(world, &own);
-    if (sim_failure(world) != KITH_OK)
-        return sim_failure(world);
-    const unsigned taken = own.events[0] == events ? 0 : 1;
-    if (events == UINT64_MAX && errs[0] == KITH_ENOENT &&
-        errs[1] == KITH_ENOENT && !sim_ranks_all(world))
-        return KITH_OK; /* there is none: the run starts */
-    if (events == UINT64_MAX && errs[0] != KITH_OK && errs[0] != KITH_ENOENT)
-        return refuse(world, errs[0], why[0]);
-    if (events == UINT64_MAX && errs[1] != KITH_OK && errs[1] != KITH_ENOENT)
-        return refuse(world, errs[1], why[1]);
-    if (events == UINT64_MAX)
-        return sim_ranks_all(world) && errs[0] == KITH_ENOENT &&
-                       errs[1] == KITH_ENOENT
-                   ? KITH_OK
-                   : refuse(world, KITH_EMISMATCH,
-                            "there is no save that all ranks have; remove the "
-                            "folder to start over");
-    if (taken == 1 && errs[0] != KITH_OK && errs[0] != KITH_ENOENT) {
-        char line[SIM_SAVE_PATH_BYTES + SIM_SAVE_WHY_BYTES + 64];
-        (void)snprintf(line, sizeof line,
-                       "%.600s: %s; going on from the save before it",
-                       saves->state_path, why[0]);
-        tell(world, line);
-    }
-    recall->is_previous = taken == 1;
-    const enum kith_err err =
-        try_state(world, paths[taken], recall, why[taken]);
-    if (err != KITH_OK)
-        return refuse(world, err, why[taken]);
-    recall->is_on = true;
-    return KITH_OK;
-}
-
-/* Whoever was killed a moment ago may not be gone yet. */
-static bool take_lock(int fd)
-{
-    const struct timespec nap = {.tv_nsec = LOCK_NAP_NS};
-    for (unsigned i = 0; i < LOCK_NAPS; i++) {
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
-            return true; /* some file systems have no locks */
-        (void)nanosleep(&nap, NULL);
-    }
-    return false;
-}
-
 static enum kith_err open_log(struct sim_world *world)
 {
     struct sim_saves *saves = world->saves;
     const char *folder = saves->options->folder;
-    if (mkdir(folder, 0777) == 0 || errno == EEXIST)
-        saves->log.fd =
-            open(saves->log_path,
-                 O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-    if (saves->log.fd >= 0 && take_lock(saves->log.fd))
-        return KITH_OK;
-    if (saves->log.fd >= 0)
+    int code = mkdir(folder, 0777) == 0 || errno == EEXIST ? 0 : errno;
+    if (code == 0)
+        code = sim_save_log_open(&saves->log, saves->log_path);
+    if (code == EWOULDBLOCK)
         return sim_fail(world, KITH_EBUSY,
                         "--save: another run is saved in %.600s; end it, or "
                         "choose another folder",
                         folder);
-    return sim_fail(world, kith_file_error(errno),
-                    "--save: cannot write in the folder %.600s: %s; make it, "
-                    "or choose another",
-                    folder, strerror(errno));
+    return code == 0 ? KITH_OK
+                     : sim_fail(world, kith_file_error(code),
+                                "--save: cannot write in the folder %.600s: "
+                                "%s; make it, or choose another",
+                                folder, strerror(code));
 }
 
 /* A save that is there is not written over. */
 static enum kith_err begin_anew(struct sim_world *world)
 {
     struct sim_saves *saves = world->saves;
-    char previous[SIM_SAVE_PATH_BYTES + 16];
-    previous_of(saves, previous);
-    if (!saves->options->resume &&
-        (access(saves->state_path, F_OK) == 0 || access(previous, F_OK) == 0))
+    if (!saves->options->resume && sim_save_is_there(saves->state_path))
         return sim_fail(world, KITH_EEXIST,
                         "--save: %.600s has a save already; go on from it with "
                         "--resume, remove it, or choose another",
@@ -780,18 +486,20 @@ static enum kith_err begin_anew(struct sim_world *world)
         tell(world, line);
     }
     sim_chain_start(&saves->log.chain);
-    if (ftruncate(saves->log.fd, 0) == 0)
+    const int code = sim_save_log_cut(&saves->log, 0);
+    if (code == 0)
         return KITH_OK;
-    return sim_fail(world, kith_file_error(errno),
+    return sim_fail(world, kith_file_error(code),
                     "--save: cannot write %.600s: %s; choose another folder",
-                    saves->log_path, strerror(errno));
+                    saves->log_path, strerror(code));
 }
 
 static enum kith_err begin_recall(struct sim_world *world)
 {
-    struct recall *recall = &world->saves->recall;
-    recall->first = world->here.first;
-    recall->count = world->here.count;
+    struct sim_saves *saves = world->saves;
+    saves->recalls = true;
+    saves->here_first = world->here.first;
+    saves->here_count = world->here.count;
     world->here.count = 0; /* all are elsewhere */
     struct kith_rundb *store = world->options.store;
     const enum kith_err err = store ? kith_rundb_start_over(store) : KITH_OK;
@@ -820,15 +528,18 @@ enum kith_err sim_saves_open(struct sim_world *world)
     saves->build =
         kith_hash_bytes(KITH_HASH_START, kith_build(), strlen(kith_build()));
     saves->experiment = experiment_hash(world);
-    sim_chain_start(&saves->log.chain);
     set_due(saves);
     saves->looked_ns = wall_ns();
     enum kith_err err = open_log(world);
+    saves->find = (struct sim_save_find){.path = saves->state_path,
+                                         .build = saves->build,
+                                         .experiment = saves->experiment,
+                                         .log = &saves->log};
     if (err == KITH_OK && options->resume)
-        err = find(world);
+        err = sim_save_find(world, &saves->find);
     if (err != KITH_OK)
         return err;
-    return saves->recall.is_on ? begin_recall(world) : begin_anew(world);
+    return saves->find.found ? begin_recall(world) : begin_anew(world);
 }
 
 void sim_saves_close(struct sim_world *world)
@@ -836,10 +547,8 @@ void sim_saves_close(struct sim_world *world)
     struct sim_saves *saves = world->saves;
     if (!saves)
         return;
-    sim_save_read_close(&saves->recall.state);
-    if (saves->log.fd >= 0)
-        (void)close(saves->log.fd);
-    free(saves->log.buffer);
+    sim_save_read_close(&saves->find.state);
+    sim_save_log_close(&saves->log);
 }
 
 /* ---- what is not saved */
