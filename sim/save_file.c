@@ -173,8 +173,10 @@ static enum kith_err open_file(const char *path, FILE **file,
         err = damaged(why, "it is cut off, or no save of kith sim");
     else
         err = check_head(head, bytes, why);
-    if (err != KITH_OK)
-        (void)fclose(*file);
+    if (err == KITH_OK)
+        return KITH_OK;
+    (void)fclose(*file);
+    *file = NULL;
     return err;
 }
 

@@ -90,7 +90,9 @@ static enum kith_err refuse(struct sim_world *world, const char *path,
                             enum kith_err err, const char *why)
 {
     KITH_ASSERT(err != KITH_OK);
-    return sim_fail(world, err, "cannot go on from %.500s: %s", path, why);
+    /* KITH_EPARSE is of a data set: KITH_EMISMATCH, of its own hash, here. */
+    return sim_fail(world, err == KITH_EPARSE ? KITH_EMISMATCH : err,
+                    "cannot go on from %.500s: %s", path, why);
 }
 
 /* A file of another run is not passed over: the one before is, too. */

@@ -24,6 +24,7 @@
 #include "sim/sim_saves.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -254,18 +255,19 @@ static void set_due(struct sim_saves *saves)
     saves->due_ns = wall_ns() + (every_ns > least_ns ? every_ns : least_ns);
 }
 
-/* As many events as LOOK_NS has of them, as far as the last ones say. */
+/* As many events as LOOK_NS has of them, as far as the last ones say; a run
+ * begins with some that are free: so twice as many as these at most. */
 static uint64_t next_look(struct sim_world *world, kith_ns now_ns)
 {
     struct sim_saves *saves = world->saves;
     const uint64_t events = sim_events(world);
+    const uint64_t last = events - saves->looked_events;
     const double took_ns = (double)(now_ns - saves->looked_ns) + 1;
-    const double rate = (double)(events - saves->looked_events) / took_ns;
-    const double ahead = rate * (double)LOOK_NS;
+    const double ahead =
+        fmin((double)last * (double)LOOK_NS / took_ns, 2 * (double)last);
     saves->looked_ns = now_ns;
     saves->looked_events = events;
     return events + (ahead < LOOK_TRAINING_EVENTS ? LOOK_TRAINING_EVENTS
-                     : ahead > 1e9                ? (uint64_t)1e9
                                                   : (uint64_t)ahead);
 }
 
@@ -462,11 +464,13 @@ static enum kith_err open_log(struct sim_world *world)
                         "--save: another run is saved in %.600s; end it, or "
                         "choose another folder",
                         folder);
-    return code == 0 ? KITH_OK
-                     : sim_fail(world, kith_file_error(code),
-                                "--save: cannot write in the folder %.600s: "
-                                "%s; make it, or choose another",
-                                folder, strerror(code));
+    /* A folder that is missing cannot be written, too. */
+    return code == 0
+               ? KITH_OK
+               : sim_fail(world, code == ENOSPC ? KITH_ENOSPC : KITH_EPERM,
+                          "--save: cannot write in the folder %.600s: "
+                          "%s; make it, or choose another",
+                          folder, strerror(code));
 }
 
 /* A save that is there is not written over. */

@@ -333,6 +333,7 @@ INTEGRATION = \
   tests/integration/test_report_paired.sh \
   tests/integration/test_resume.sh \
   tests/integration/test_sim_ranks.sh \
+  tests/integration/test_sim_resume.sh \
   tests/integration/test_sim_shards.sh \
   tests/integration/test_sim_rows.sh \
   tests/integration/test_sim_timeline.sh \
