@@ -8,6 +8,7 @@ UNIT = \
   tests/unit/test_aead \
   tests/unit/test_aegis \
   tests/unit/test_aegis_wiped \
+  tests/unit/test_archive \
   tests/unit/test_async_spread \
   tests/unit/test_overlap \
   tests/unit/test_backend \
@@ -158,6 +159,7 @@ UNIT = \
   tests/unit/test_sim_flows \
   tests/unit/test_sim_golden \
   tests/unit/test_sim_hosts \
+  tests/unit/test_save_file \
   tests/unit/test_sim_memory \
   tests/unit/test_sim_network \
   tests/unit/test_sim_queue \
@@ -213,6 +215,7 @@ UNIT = \
   tests/unit/test_names \
   tests/unit/test_weights \
   tests/unit/test_wire \
+  tests/unit/test_worker_archive \
   tests/unit/test_worker \
   tests/unit/test_worker_adopt \
   tests/unit/test_worker_device \
