@@ -401,9 +401,9 @@ void kith_machine_describe(const struct kith_backend *backend, char *text,
                            size_t size);
 
 /* The whole worker, between two items, for a driver that goes on with it in
- * another process, to the bit; kith/archive.h, archive.c. Read into one that
- * was opened with the same config: `failed` says what does not fit, and the
- * worker is worth nothing then. Inboxes, and all that was lent, are the
+ * another process, to the bit; kith/archive.h, worker_archive.c. Read into one
+ * that was opened with the same config: `failed` says what does not fit, and
+ * the worker is worth nothing then. Inboxes, and all that was lent, are the
  * driver's: a lent vector that x and snapshots share is moved once.
  * May it leave? Not where a guard asks about the last batch, where a gradient
  * goes out in buckets, of another's training loop, nor on a device.

@@ -25,9 +25,17 @@ void kith_archive_bytes(struct kith_archive *archive, void *bytes, size_t size)
                                                   : "it cannot be written");
 }
 
+/* Eight bytes at a time, until one is not. */
 static bool is_zero(const unsigned char *bytes, size_t size)
 {
-    return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
+    uint64_t word = 0;
+    size_t at = 0;
+    KITH_ASSERT(size <= PAGE);
+    for (; size - at >= sizeof word && word == 0; at += sizeof word)
+        memcpy(&word, bytes + at, sizeof word);
+    for (; at < size && word == 0; at++)
+        word = bytes[at];
+    return word == 0;
 }
 
 static size_t page_at(size_t size, size_t at)

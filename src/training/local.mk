@@ -189,7 +189,7 @@ libkith_worker_a_SOURCES = \
   src/training/text/tokenizer.c \
   src/training/text/tokenizer_file.c \
   src/training/text/tokenizer_state.h \
-  src/training/worker/archive.c \
+  src/training/worker/worker_archive.c \
   src/training/worker/machine_digest.c \
   src/training/worker/packed_merge.c \
   src/training/worker/packing.c \
