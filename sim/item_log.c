@@ -29,9 +29,13 @@ static bool is_zero(const double *values, size_t count)
     return memcmp(values, none, count * sizeof *values) == 0;
 }
 
+/* The bytes of a field as they stand in memory, one after another: who reads
+ * knows from the byte before which of them follow. */
 #define PUT(field) sim_log_put(world, &(field), sizeof(field))
 #define GET(field) sim_log_get(world, rank, &(field), sizeof(field))
 
+/* Kind is not written: whoever reads has taken the same event, and knows
+ * which item is over. Of a step mostly the loss alone follows. */
 void sim_item_put_result(struct sim_world *world,
                          const struct kith_work_result *result)
 {
@@ -44,6 +48,7 @@ void sim_item_put_result(struct sim_world *world,
                   (result->kept ? KEPT : 0) | (result->is_part ? IS_PART : 0) |
                   (loss ? LOSS : 0) | (result->passes > 0 ? PASSES : 0) |
                   (more ? MORE : 0));
+    KITH_ASSERT(result->kind < KITH_WORK_COUNT);
     PUT(what);
     if (loss)
         PUT(result->loss);
@@ -56,11 +61,15 @@ void sim_item_put_result(struct sim_world *world,
     PUT(result->needs);
 }
 
+/* Whatever stands there: each field that is not told is 0, and the booleans
+ * are bits, so that no byte makes a result that is none. Once the run has
+ * failed it is one that ended well. */
 void sim_item_get_result(struct sim_world *world, uint32_t rank,
                          enum kith_work_kind kind,
                          struct kith_work_result *result)
 {
     uint8_t what = FINITE;
+    KITH_ASSERT(kind < KITH_WORK_COUNT);
     GET(what);
     *result = (struct kith_work_result){.kind = kind,
                                         .finite = (what & FINITE) != 0,
@@ -78,6 +87,9 @@ void sim_item_get_result(struct sim_world *world, uint32_t rank,
     GET(result->needs);
 }
 
+/* The weight always: a guard may have lessened it, and an algorithm may have
+ * one of its own. Where the edge goes and what was received there is not
+ * written, for the node has put it there everywhere. */
 static void put_edge(struct sim_world *world, const struct kith_work_edge *edge)
 {
     const bool sum = !is_zero(&edge->delta_sum, 1);
@@ -95,6 +107,8 @@ static void put_edge(struct sim_world *world, const struct kith_work_edge *edge)
         PUT(edge->scalars_sent);
 }
 
+/* What an item left as it was is written over all the same: an edge of a
+ * node is used again, and would hold what the last exchange came to. */
 static void get_edge(struct sim_world *world, uint32_t rank,
                      struct kith_work_edge *edge)
 {
@@ -128,6 +142,7 @@ void sim_item_get_edges(struct sim_world *world, uint32_t rank,
         get_edge(world, rank, &work->edges[i]);
 }
 
+/* Of a mark the kind, and its two figures; the peer is the edge's. */
 void sim_item_put_mark(struct sim_world *world, const struct kith_mark *mark)
 {
     const uint8_t kind = mark ? (uint8_t)mark->kind : UINT8_MAX;
@@ -139,11 +154,14 @@ void sim_item_put_mark(struct sim_world *world, const struct kith_mark *mark)
     PUT(mark->sum);
 }
 
+/* Marks of guards are rows of the database alone: no trace has them, nor
+ * does any decision of a node depend on one. */
 bool sim_item_get_mark(struct sim_world *world, uint32_t rank,
                        const struct kith_work_edge *edge,
                        struct kith_mark *mark)
 {
     uint8_t kind = UINT8_MAX;
+    KITH_ASSERT(edge->peer < world->peer_count);
     GET(kind);
     if (sim_failure(world) != KITH_OK || kind >= KITH_MARK_COUNT)
         return false;

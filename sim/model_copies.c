@@ -283,6 +283,7 @@ static void *send_copy(struct sim_world *world, kith_id from,
 static void hear_finite(struct sim_world *world, uint32_t rank, void *copy)
 {
     uint8_t finite = 0;
+    KITH_ASSERT(world->saves != NULL);
     sim_log_get(world, rank, &finite, sizeof finite);
     sim_copy_told(world, copy, finite != 0);
 }
@@ -339,6 +340,7 @@ bool sim_copy_is_empty(void *copy)
     return head_of(copy)->is_empty;
 }
 
+/* By number, for whoever names it later; freed when the walk is over. */
 static bool remember(struct sim_world *world, void *copy)
 {
     struct sim_copies *copies = &world->copies;
@@ -355,6 +357,8 @@ static bool remember(struct sim_world *world, void *copy)
     return true;
 }
 
+/* Whole vectors, whatever was copied into them: x of a worker stands in one,
+ * too, and is longer than a message that is packed. */
 static void move_bytes(struct sim_world *world, struct kith_archive *archive,
                        void *copy)
 {
@@ -369,11 +373,13 @@ static void move_bytes(struct sim_world *world, struct kith_archive *archive,
     kith_archive_pages(archive, copy, world->vector_bytes);
 }
 
+/* Named at first sight, with what stands in it behind the name. */
 static void write_copy(struct kith_archive *archive, void *copy)
 {
     struct sim_world *world = archive->owner;
     struct sim_copy *head = copy ? head_of(copy) : NULL;
     const bool is_new = head && head->name == 0;
+    KITH_ASSERT(!archive->reads);
     if (is_new && !remember(world, copy)) {
         kith_archive_fail(archive, "there is no memory for its vectors");
         return;
@@ -392,6 +398,7 @@ static void read_copy(struct kith_archive *archive, void **copy)
     struct sim_world *world = archive->owner;
     struct sim_copies *copies = &world->copies;
     uint32_t name = 0;
+    KITH_ASSERT(archive->reads);
     *copy = NULL;
     KITH_ARCHIVE(archive, name);
     if (archive->failed || name == 0)
@@ -411,6 +418,7 @@ static void read_copy(struct kith_archive *archive, void **copy)
 
 static void move_copy(struct kith_archive *archive, void **copy)
 {
+    KITH_ASSERT(archive->owner != NULL);
     if (archive->reads)
         read_copy(archive, copy);
     else
@@ -428,6 +436,7 @@ void sim_copies_move_begin(struct sim_world *world,
 void sim_copies_move_end(struct sim_world *world)
 {
     struct sim_copies *copies = &world->copies;
+    KITH_ASSERT(copies->named_count <= UINT32_MAX);
     for (size_t i = 0; i < copies->named_count; i++)
         head_of(copies->named[i])->name = 0;
     free(copies->named);

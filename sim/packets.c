@@ -278,6 +278,7 @@ static void move_vector(struct sim_world *world, uint32_t index,
     const struct sim_packets *pool = &world->packets;
     const bool is_there =
         index - 1 < pool->used && pool->payloads[index - 1].vector != NULL;
+    KITH_ASSERT(index > 0);
     if (!is_there || (archive->reads &&
                       !sim_copy_is_empty(pool->payloads[index - 1].vector))) {
         kith_archive_fail(archive, "another message was under way");
@@ -290,6 +291,8 @@ static void move_vector(struct sim_world *world, uint32_t index,
         sim_copy_release(world, empty);
 }
 
+/* Those that have bytes here alone: of the rest the engine knows all there
+ * is to know, once it has caught up. */
 void sim_packets_move(struct sim_world *world, struct kith_archive *archive)
 {
     const struct sim_packets *pool = &world->packets;

@@ -236,6 +236,8 @@ void sim_log_get(struct sim_world *world, uint32_t rank, void *bytes,
 
 /* ---- beginning and end */
 
+/* Each rank listens to all others from the start: whoever is ahead has put
+ * pages before anybody asks for them. */
 enum kith_err sim_log_open(struct sim_world *world)
 {
     const struct kith_ranks *all = sim_ranks_all(world);

@@ -102,6 +102,7 @@ void sim_models_await(struct sim_world *world, void *copy)
         arrive(world, coming, place - 1);
 }
 
+/* Tables grow with what is under way: at the beginning nothing is. */
 enum kith_err sim_models_open(struct sim_world *world)
 {
     const struct kith_ranks *all = sim_ranks_all(world);

@@ -20,9 +20,13 @@
 
 void sim_chain_start(struct sim_chain *chain)
 {
+    KITH_ASSERT(chain != NULL);
     *chain = (struct sim_chain){.hash = KITH_HASH_START};
 }
 
+/* Whole blocks go into the hash as soon as they are full; what is left
+ * waits, so that the hash of the first n bytes can be had at any n, and goes
+ * on behind it. */
 void sim_chain_add(struct sim_chain *chain, const void *bytes, size_t size)
 {
     const uint8_t *from = bytes;
@@ -41,21 +45,31 @@ void sim_chain_add(struct sim_chain *chain, const void *bytes, size_t size)
     }
 }
 
+/* The length is hashed, too: zeros at the end of a file would be none else,
+ * where a part of a block is filled up with them. */
 uint64_t sim_chain_hash(const struct sim_chain *chain)
 {
+    KITH_ASSERT(chain->bytes > 0 || chain->hash == KITH_HASH_START);
     return kith_hash_bytes(kith_hash_word(chain->hash, chain->bytes),
                            chain->block,
                            (size_t)(chain->bytes % SIM_CHAIN_BLOCK));
 }
 
+/* The head stands for itself, since it is read alone: a folder is asked for
+ * its database long before anybody reads the body. */
 static uint64_t head_hash(const struct sim_save_head *head)
 {
+    _Static_assert(offsetof(struct sim_save_head, hash) + 8 ==
+                       sizeof(struct sim_save_head),
+                   "nothing behind the hash");
     return kith_hash_bytes(KITH_HASH_START, head,
                            offsetof(struct sim_save_head, hash));
 }
 
 /* ---- written */
 
+/* Beside the file that it will replace: a rename puts one in the place of
+ * the other only within a file system. */
 int sim_save_write_open(struct sim_save_writer *writer, const char *path)
 {
     static const struct sim_save_head none;
@@ -73,6 +87,9 @@ int sim_save_write_open(struct sim_save_writer *writer, const char *path)
     return 0;
 }
 
+/* Nothing is said here: whoever walks through a world must not stop
+ * half-way, with marks of the walk left behind. It ends, and finish() has
+ * the error. */
 bool sim_save_write(void *arg, void *bytes, size_t size)
 {
     struct sim_save_writer *writer = arg;
@@ -83,9 +100,13 @@ bool sim_save_write(void *arg, void *bytes, size_t size)
     return writer->code == 0;
 }
 
+/* The head is written last, over the zeros in its place: of a file whose end
+ * is missing it would be no head. Closing may be what tells that a disk is
+ * full. */
 int sim_save_write_finish(struct sim_save_writer *writer,
                           struct sim_save_head *head)
 {
+    KITH_ASSERT(writer->file != NULL);
     (void)snprintf(head->magic, sizeof head->magic, "%s", MAGIC);
     head->version = SIM_SAVE_VERSION;
     head->word = WORD;
@@ -129,13 +150,18 @@ void sim_save_abandon(const struct sim_save_writer *writer)
 
 static enum kith_err damaged(char *why, const char *what)
 {
+    KITH_ASSERT(strlen(what) < SIM_SAVE_WHY_BYTES);
     (void)kith_text_copy(why, SIM_SAVE_WHY_BYTES, what);
     return KITH_EPARSE;
 }
 
+/* The magic first, so that another program's file is not called damaged;
+ * then what this build cannot know; then the hash, and only then a length
+ * that is believed. */
 static enum kith_err check_head(const struct sim_save_head *head, size_t bytes,
                                 char *why)
 {
+    KITH_ASSERT(bytes >= sizeof *head);
     if (memcmp(head->magic, MAGIC, sizeof MAGIC) != 0)
         return damaged(why, "it is no save of kith sim");
     if (head->version != SIM_SAVE_VERSION || head->word != WORD) {
@@ -163,6 +189,7 @@ static enum kith_err open_file(const char *path, FILE **file,
     size_t bytes = 0;
     int fd;
     enum kith_err err = kith_file_open(path, &fd, &bytes, why);
+    KITH_ASSERT(path[0] != '\0');
     *file = NULL;
     if (err != KITH_OK)
         return err;
@@ -190,6 +217,9 @@ enum kith_err sim_save_head_read(const char *path, struct sim_save_head *head,
     return err;
 }
 
+/* Two passes: an engine that is given a damaged state may come to anything
+ * before the end of the file says so. The second pass finds it in memory,
+ * where there is room. */
 enum kith_err sim_save_read_open(struct sim_save_reader *reader,
                                  const char *path, struct sim_save_head *head,
                                  char *why)
@@ -216,9 +246,11 @@ enum kith_err sim_save_read_open(struct sim_save_reader *reader,
     return err;
 }
 
+/* Never beyond the body, whatever lengths stand in it. */
 bool sim_save_read(void *arg, void *bytes, size_t size)
 {
     struct sim_save_reader *reader = arg;
+    KITH_ASSERT(reader->file != NULL);
     if (size > reader->left || fread(bytes, 1, size, reader->file) != size)
         return false;
     reader->left -= size;

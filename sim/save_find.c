@@ -4,9 +4,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "kith/assert.h"
+#include "kith/text.h"
 #include "sim/world.h"
 
 /* Whose it is. An older save is of the same run: this is not passed over. */
@@ -16,6 +18,7 @@ static enum kith_err check_owner(const struct sim_world *world,
     const struct sim_save_head *head = &find->head;
     const struct kith_ranks *all = sim_ranks_all(world);
     const uint32_t ranks = all ? all->count : 1;
+    KITH_ASSERT(ranks > 0);
     if (head->ranks != ranks || head->rank != sim_ranks_self(world))
         (void)snprintf(why, SIM_SAVE_WHY_BYTES,
                        "it is of rank %" PRIu32 " of %" PRIu32
@@ -41,6 +44,7 @@ static enum kith_err try_state(const struct sim_world *world, const char *path,
 {
     enum kith_err err =
         sim_save_read_open(&find->state, path, &find->head, why);
+    KITH_ASSERT(find->state.file == NULL);
     if (err == KITH_OK)
         err = check_owner(world, find, why);
     if (err == KITH_OK)
@@ -62,6 +66,7 @@ static uint64_t agree(struct sim_world *world, const struct offer *own)
     uint64_t found = UINT64_MAX;
     bool common[2] = {true, true};
     struct offer first = *own;
+    KITH_ASSERT(!all || all->count > 1);
     if (!all)
         return own->events[0] != UINT64_MAX ? own->events[0] : own->events[1];
     sim_ranks_share(world, 0, &first, sizeof first);
@@ -86,6 +91,7 @@ struct tried {
     struct offer offer;
 };
 
+/* Nothing of the folder has been changed then, nor of the database. */
 static enum kith_err refuse(struct sim_world *world, const char *path,
                             enum kith_err err, const char *why)
 {
@@ -99,6 +105,7 @@ static enum kith_err refuse(struct sim_world *world, const char *path,
 static enum kith_err try_all(struct sim_world *world,
                              struct sim_save_find *find, struct tried *tried)
 {
+    KITH_ASSERT(find->log != NULL);
     for (unsigned i = 0; i < 2; i++) {
         tried->offer.events[i] = UINT64_MAX;
         tried->errs[i] = try_state(world, tried->paths[i], find, tried->why[i]);
@@ -118,6 +125,7 @@ static enum kith_err have_none(struct sim_world *world,
                                const struct tried *tried)
 {
     bool is_there = false;
+    KITH_ASSERT(sim_failure(world) == KITH_OK);
     for (unsigned i = 0; i < 2; i++) {
         is_there = is_there || tried->errs[i] == KITH_OK;
         if (tried->errs[i] != KITH_OK && tried->errs[i] != KITH_ENOENT)
@@ -133,6 +141,7 @@ static enum kith_err have_none(struct sim_world *world,
 static void say_older(struct sim_world *world, const struct tried *tried)
 {
     char line[SIM_SAVE_PATH_BYTES + SIM_SAVE_WHY_BYTES + 64];
+    KITH_ASSERT(tried->errs[1] == KITH_OK);
     if (tried->errs[0] == KITH_OK || tried->errs[0] == KITH_ENOENT ||
         !world->options.notice)
         return;
@@ -142,6 +151,9 @@ static void say_older(struct sim_world *world, const struct tried *tried)
     world->options.notice(line, world->options.arg);
 }
 
+/* Both files are looked at before the ranks speak of them, and the one that
+ * is taken once more: its state stays open, and the chain of the log is that
+ * of its part. */
 enum kith_err sim_save_find(struct sim_world *world, struct sim_save_find *find)
 {
     struct tried tried;
@@ -166,9 +178,73 @@ enum kith_err sim_save_find(struct sim_world *world, struct sim_save_find *find)
     return err == KITH_OK ? err : refuse(world, path, err, tried.why[0]);
 }
 
+/* Not whether it can be read: what cannot is not written over either. */
 bool sim_save_is_there(const char *path)
 {
     char previous[SIM_SAVE_PATH_BYTES + 16];
+    KITH_ASSERT(strlen(path) < SIM_SAVE_PATH_BYTES);
     (void)snprintf(previous, sizeof previous, "%s.previous", path);
     return access(path, F_OK) == 0 || access(previous, F_OK) == 0;
+}
+
+/* ---- what is not saved */
+
+/* What a worker keeps outside of its vectors, and nobody writes. */
+static const char *unsaved(const struct sim_options *options)
+{
+    const struct kith_experiment *experiment = options->experiment;
+    const struct kith_worker_config config = {
+        .task = kith_experiment_task(experiment, NULL),
+        .backend = experiment->backend,
+        .trainer = options->trainer};
+    KITH_ASSERT(experiment->backend != NULL);
+    if (!kith_worker_may_archive(&config))
+        return config.task.guard && config.task.guard->looks_at_loss
+                   ? "a guard that asks about the last batch"
+                   : "such training";
+    return NULL;
+}
+
+/* Said before anything is written, as what ranks refuse is, and once more by
+ * the run itself, for callers that do not ask. */
+enum kith_err sim_check_saves(const struct sim_options *options, char *error)
+{
+    const char *what = sim_undivided(options);
+    KITH_ASSERT(options->experiment != NULL);
+    if (!options->saves)
+        return KITH_OK;
+    if (!what)
+        what = unsaved(options);
+    if (what)
+        (void)snprintf(error, SIM_ERROR_BYTES,
+                       "%s is not saved on the way: leave --save out", what);
+    else if (strlen(options->saves->folder) >= KITH_PATH_BYTES_MAX)
+        (void)snprintf(error, SIM_ERROR_BYTES,
+                       "--save: the path is too long; allowed: up to %u bytes",
+                       KITH_PATH_BYTES_MAX - 1);
+    else
+        return KITH_OK;
+    return what ? KITH_EUNSUPPORTED : KITH_EINVAL;
+}
+
+/* Its head is all that is asked: whether the rest of it is whole is found
+ * out later, by whoever goes on from it. */
+enum kith_err sim_saved_database(const char *folder, char *database,
+                                 size_t size)
+{
+    static const char *const endings[] = {"", ".previous"};
+    char path[SIM_SAVE_PATH_BYTES + 16], why[SIM_SAVE_WHY_BYTES];
+    struct sim_save_head head;
+    KITH_ASSERT(folder != NULL && size > 0);
+    database[0] = '\0';
+    if (strlen(folder) >= KITH_PATH_BYTES_MAX)
+        return KITH_ENOENT;
+    for (unsigned i = 0; i < 2; i++) {
+        (void)snprintf(path, sizeof path, "%s/rank-0.state%s", folder,
+                       endings[i]);
+        if (sim_save_head_read(path, &head, why) == KITH_OK)
+            return kith_text_copy(database, size, head.database) ? KITH_OK
+                                                                 : KITH_ELIMIT;
+    }
+    return KITH_ENOENT;
 }

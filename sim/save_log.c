@@ -35,6 +35,8 @@ static bool take_lock(int fd)
     return false;
 }
 
+/* A link in its place is not followed, and a FIFO's reader not waited for:
+ * folders of saves may be where others write, too. */
 int sim_save_log_open(struct sim_save_log *log, const char *path)
 {
     KITH_ASSERT(log->buffer == NULL);
@@ -48,6 +50,7 @@ int sim_save_log_open(struct sim_save_log *log, const char *path)
 
 void sim_save_log_close(struct sim_save_log *log)
 {
+    KITH_ASSERT(log->used <= log->capacity);
     if (log->fd >= 0)
         (void)close(log->fd);
     free(log->buffer);
@@ -57,6 +60,8 @@ void sim_save_log_close(struct sim_save_log *log)
 
 /* ---- written */
 
+/* From the front of the buffer, and what was not taken moves there: a disk
+ * that is full takes a part now and then. */
 static int write_all(struct sim_save_log *log)
 {
     KITH_ASSERT(log->written + log->used == log->chain.bytes);
@@ -72,6 +77,8 @@ static int write_all(struct sim_save_log *log)
     return 0;
 }
 
+/* By doubling, up to a bound: the run has better use for memory than bytes
+ * that no disk takes. */
 static bool make_room(struct sim_save_log *log, size_t size)
 {
     size_t capacity = log->capacity > 0 ? log->capacity : BUFFER_BYTES;
@@ -89,6 +96,8 @@ static bool make_room(struct sim_save_log *log, size_t size)
     return true;
 }
 
+/* What was put so far is no log any more without what is lost now. The file
+ * stays, and so does the save that knows how much of it is its own. */
 static void give_up(struct sim_save_log *log)
 {
     KITH_ASSERT(!log->is_given_up);
@@ -101,6 +110,7 @@ static void give_up(struct sim_save_log *log)
 /* A part that was tried to no avail is tried again when twice as much waits. */
 bool sim_save_log_put(struct sim_save_log *log, const void *bytes, size_t size)
 {
+    KITH_ASSERT(bytes != NULL && size > 0);
     if (log->is_given_up)
         return true;
     if (log->used >= BUFFER_BYTES && log->used + size > log->capacity)
@@ -115,9 +125,12 @@ bool sim_save_log_put(struct sim_save_log *log, const void *bytes, size_t size)
     return true;
 }
 
+/* Before the state that says how long it is: a state that is there must find
+ * its log. */
 int sim_save_log_sync(struct sim_save_log *log)
 {
     const int code = log->is_given_up ? ENOSPC : write_all(log);
+    KITH_ASSERT(log->fd >= 0 || log->is_given_up);
     return code != 0 || fsync(log->fd) == 0 ? code : errno;
 }
 
@@ -138,6 +151,7 @@ static size_t read_page(struct sim_save_log *log, uint64_t at, uint64_t end)
         left < SIM_LOG_PAGE_BYTES ? (size_t)left : SIM_LOG_PAGE_BYTES;
     const ssize_t count =
         wanted == 0 ? 0 : pread(log->fd, log->page, wanted, (off_t)at);
+    KITH_ASSERT(log->fd >= 0);
     return count > 0 ? (size_t)count : 0;
 }
 
@@ -146,6 +160,7 @@ enum kith_err sim_save_log_check(struct sim_save_log *log,
 {
     struct sim_chain *chain = &log->chain;
     size_t count = 1;
+    KITH_ASSERT(log->used == 0);
     sim_chain_start(chain);
     while (chain->bytes < head->log_bytes && count > 0) {
         count = read_page(log, chain->bytes, head->log_bytes);
@@ -164,6 +179,8 @@ enum kith_err sim_save_log_check(struct sim_save_log *log,
     return KITH_EPARSE;
 }
 
+/* Page by page, for a result is some nine bytes, and a read of the system
+ * costs more than all of an event. */
 bool sim_save_log_get(struct sim_save_log *log, uint64_t end, void *bytes,
                       size_t size)
 {
@@ -191,5 +208,6 @@ bool sim_save_log_get(struct sim_save_log *log, uint64_t end, void *bytes,
 
 uint64_t sim_save_log_read(const struct sim_save_log *log)
 {
+    KITH_ASSERT(log->page_used <= log->page_size);
     return log->at + log->page_used;
 }

@@ -11,6 +11,7 @@ static void move_peer(struct sim_world *world, struct kith_archive *archive,
 {
     const bool is_alive = sim_alive(world, peer);
     kith_archive_same(archive, is_alive, "other peers had crashed");
+    KITH_ASSERT(sim_is_here(world, peer));
     if (archive->failed || !is_alive)
         return;
     if (archive->reads && sim_job_open(world, peer) != KITH_OK) {
@@ -21,6 +22,9 @@ static void move_peer(struct sim_world *world, struct kith_archive *archive,
     sim_job_move(world, peer, archive);
 }
 
+/* In the order in which vectors are found: packets, then workers, then saves
+ * of peers that will be restarted. All of it is of the peers that are here;
+ * what other ranks have stands in their files. */
 void sim_state_move(struct sim_world *world, struct kith_archive *archive)
 {
     const kith_id first = world->here.first, end = first + world->here.count;

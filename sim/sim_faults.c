@@ -349,10 +349,12 @@ void sim_fault_due(struct sim_world *world)
 
 /* ---- in a save */
 
+/* When it will be restarted, and whether it was saved, the engine knows. */
 void sim_fault_move(struct sim_world *world, kith_id peer,
                     struct kith_archive *archive)
 {
     struct sim_fault_state *state = state_of(world, peer);
+    KITH_ASSERT(sim_is_here(world, peer));
     if (!state)
         return;
     bool has_image = state->image != NULL;

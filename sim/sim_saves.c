@@ -70,6 +70,8 @@ struct sim_saves {
     bool is_failing; /* the last save has failed, and that was said */
 };
 
+/* Not the clock of the day, which is set back now and then: a save would
+ * wait for it. */
 static kith_ns wall_ns(void)
 {
     struct timespec now;
@@ -78,13 +80,17 @@ static kith_ns wall_ns(void)
     return (kith_ns)now.tv_sec * KITH_S + now.tv_nsec;
 }
 
+/* A signal may come at any instruction; it is looked at between events. */
 static bool is_stopped(const struct sim_world *world)
 {
+    KITH_ASSERT(world->saves != NULL || world->options.saves == NULL);
     return world->options.stop && *world->options.stop;
 }
 
+/* Of several ranks the first one has somebody to tell. */
 static void tell(const struct sim_world *world, const char *line)
 {
+    KITH_ASSERT(line[0] != '\0');
     if (world->options.notice)
         world->options.notice(line, world->options.arg);
 }
@@ -101,8 +107,10 @@ void sim_saves_put(struct sim_world *world, const void *bytes, size_t size)
                     "long; the run goes on, and resumes from its last save");
 }
 
+/* Never an assertion: whatever a file says, it is the file that is at fault. */
 static void fail_recall(struct sim_world *world, const char *what)
 {
+    KITH_ASSERT(world->saves->recalls && what[0] != '\0');
     (void)sim_fail(world, KITH_EMISMATCH,
                    "going on from %.400s: %s: it is of another run, or of "
                    "another build; remove the folder to start over",
@@ -122,11 +130,13 @@ void sim_saves_get(struct sim_world *world, void *bytes, size_t size)
 
 /* ---- a save */
 
+/* All of it zeroed first: its padding is hashed, too. */
 static struct sim_save_head head_of(const struct sim_world *world)
 {
     const struct sim_saves *saves = world->saves;
     const struct kith_ranks *all = sim_ranks_all(world);
     struct sim_save_head head;
+    KITH_ASSERT(!saves->recalls);
     memset(&head, 0, sizeof head);
     head.ranks = all ? all->count : 1;
     head.rank = sim_ranks_self(world);
@@ -149,6 +159,7 @@ static int write_state(struct sim_world *world, struct sim_save_writer *writer)
     struct kith_archive archive = {.move = sim_save_write, .arg = writer};
     struct sim_save_head head = head_of(world);
     int code = sim_save_log_sync(&world->saves->log);
+    KITH_ASSERT(world->saves->log.written <= world->saves->log.chain.bytes);
     if (code == 0)
         code = sim_save_write_open(writer, world->saves->state_path);
     if (code != 0)
@@ -164,6 +175,7 @@ static int worst_of(struct sim_world *world, int code, uint32_t *whose)
 {
     const struct kith_ranks *all = sim_ranks_all(world);
     int worst = 0;
+    KITH_ASSERT(code >= 0);
     *whose = 0;
     if (!all)
         return code;
@@ -183,6 +195,7 @@ static void say_failed(struct sim_world *world, int code, uint32_t whose)
 {
     struct sim_saves *saves = world->saves;
     char line[SIM_SAVE_PATH_BYTES + 256], who[32] = "";
+    KITH_ASSERT(code > 0);
     if (saves->is_failing)
         return;
     saves->is_failing = true;
@@ -200,6 +213,7 @@ static void say_failed(struct sim_world *world, int code, uint32_t whose)
  * there. */
 static bool settle(struct sim_world *world)
 {
+    KITH_ASSERT(!sim_saves_recalls(world));
     sim_work_join_all(world);
     sim_work_settle_all(world);
     if (sim_ranks_all(world)) {
@@ -216,6 +230,7 @@ static bool save(struct sim_world *world)
     struct sim_save_writer writer;
     const kith_ns begun_ns = wall_ns();
     uint32_t whose;
+    KITH_ASSERT(!saves->recalls && sim_failure(world) == KITH_OK);
     if (!settle(world))
         return false;
     /* Rows that the save is past are read where it is not gone on from. */
@@ -243,15 +258,19 @@ struct decision {
     bool saves, stops;
 };
 
+/* Asked by the first rank alone: clocks of several machines differ. */
 static bool is_due(const struct sim_saves *saves, kith_ns now_ns)
 {
     return now_ns >= saves->due_ns;
 }
 
+/* Counted from the end of a save: a disk that is slow must not make the run
+ * do nothing else. */
 static void set_due(struct sim_saves *saves)
 {
     const kith_ns least_ns = SAVE_SHARE * saves->took_ns;
     const kith_ns every_ns = saves->options->every_ns;
+    KITH_ASSERT(saves->took_ns >= 0 && saves->options->every_ns > 0);
     saves->due_ns = wall_ns() + (every_ns > least_ns ? every_ns : least_ns);
 }
 
@@ -265,6 +284,7 @@ static uint64_t next_look(struct sim_world *world, kith_ns now_ns)
     const double took_ns = (double)(now_ns - saves->looked_ns) + 1;
     const double ahead =
         fmin((double)last * (double)LOOK_NS / took_ns, 2 * (double)last);
+    KITH_ASSERT(events >= saves->looked_events);
     saves->looked_ns = now_ns;
     saves->looked_events = events;
     return events + (ahead < LOOK_TRAINING_EVENTS ? LOOK_TRAINING_EVENTS
@@ -276,6 +296,8 @@ static struct decision decide(struct sim_world *world)
 {
     const kith_ns now_ns = wall_ns();
     struct decision decision;
+    KITH_ASSERT(world->saves->look_events <= sim_events(world) ||
+                is_stopped(world));
     memset(&decision, 0, sizeof decision);
     decision.stops = is_stopped(world);
     decision.saves = decision.stops || is_due(world->saves, now_ns);
@@ -293,6 +315,7 @@ static struct decision decide(struct sim_world *world)
 /* One process is evaluated as it is then; of several there is no moment. */
 static bool end_ranks(struct sim_world *world, bool is_saved)
 {
+    KITH_ASSERT(world->ranks != NULL);
     (void)sim_fail(world, KITH_ECLOSED,
                    "ended by a signal at %.6f s of virtual time; %s",
                    1e-9 * (double)sim_time(world),
@@ -301,16 +324,22 @@ static bool end_ranks(struct sim_world *world, bool is_saved)
     return false;
 }
 
+/* While a save may still come of it: a rank that ended by itself would take
+ * the others with it, and what they could have saved. A look is half a
+ * second apart, so that nobody waits long. */
 bool sim_saves_takes_signals(const struct sim_world *world)
 {
     return world->saves && world->saves->signals < SIGNAL_LOOKS;
 }
 
+/* A signal of one rank alone is that rank's to end by, as it is without
+ * saves: after some looks, for mpirun tells all of them, one after another. */
 static bool look(struct sim_world *world)
 {
     struct sim_saves *saves = world->saves;
     const struct decision decision = decide(world);
     bool is_saved = false;
+    KITH_ASSERT(!saves->recalls);
     if (sim_failure(world) != KITH_OK)
         return false;
     saves->look_events = decision.look_events;
@@ -327,11 +356,15 @@ static bool look(struct sim_world *world)
 
 /* ---- going on */
 
+/* Asked wherever an engine would look at vectors: there are none, and what
+ * would come of the look stands in the log. */
 bool sim_saves_recalls(const struct sim_world *world)
 {
     return world->saves && world->saves->recalls;
 }
 
+/* Such a run is not summarised: nobody has a model to score. One that ends
+ * by itself before its save is not the run that was saved. */
 bool sim_saves_unfinished(struct sim_world *world)
 {
     if (sim_saves_recalls(world) && sim_failure(world) == KITH_OK)
@@ -339,6 +372,8 @@ bool sim_saves_unfinished(struct sim_world *world)
     return sim_saves_recalls(world);
 }
 
+/* For the line of progress: it says how far there is to go, for a large run
+ * takes a while to catch up. */
 kith_ns sim_saves_target_ns(const struct sim_world *world)
 {
     return sim_saves_recalls(world) ? world->saves->find.head.time_ns : 0;
@@ -348,6 +383,7 @@ kith_ns sim_saves_target_ns(const struct sim_world *world)
 static void drop_newer(const struct sim_saves *saves)
 {
     char refused[SIM_SAVE_PATH_BYTES + 16];
+    KITH_ASSERT(saves->find.found);
     if (!saves->find.is_previous)
         return;
     (void)snprintf(refused, sizeof refused, "%s.refused", saves->state_path);
@@ -359,6 +395,7 @@ static void go_on(struct sim_world *world)
 {
     struct sim_saves *saves = world->saves;
     char line[128];
+    KITH_ASSERT(saves->find.found && saves->recalls);
     saves->recalls = false;
     sim_save_read_close(&saves->find.state);
     drop_newer(saves);
@@ -377,12 +414,16 @@ static void go_on(struct sim_world *world)
     tell(world, line);
 }
 
+/* From here on the run has its vectors. What can be known to be wrong is
+ * found out before any of them is read: another trace, a log that was not
+ * used up. */
 static bool arrive(struct sim_world *world)
 {
     struct sim_saves *saves = world->saves;
     const struct sim_save_head *head = &saves->find.head;
     struct kith_archive archive = {
         .reads = true, .move = sim_save_read, .arg = &saves->find.state};
+    KITH_ASSERT(world->here.count == 0);
     if (sim_events(world) != head->events ||
         sim_trace_hash(world) != head->trace) {
         fail_recall(world, "the events that lead there give another trace");
@@ -403,9 +444,12 @@ static bool arrive(struct sim_world *world)
     return sim_failure(world) == KITH_OK;
 }
 
+/* A signal ends it as it stands: there is nothing to save that is not in the
+ * folder. */
 static bool catch_up(struct sim_world *world)
 {
     struct sim_saves *saves = world->saves;
+    KITH_ASSERT(saves->recalls && saves->find.found);
     if (sim_events(world) >= saves->find.head.events)
         return arrive(world);
     if (is_stopped(world))
@@ -415,9 +459,12 @@ static bool catch_up(struct sim_world *world)
     return sim_failure(world) == KITH_OK;
 }
 
+/* Of one process a signal is looked for before every event, of several at
+ * looks alone: elsewhere ranks are not at the same event. */
 bool sim_saves_step(struct sim_world *world)
 {
     struct sim_saves *saves = world->saves;
+    KITH_ASSERT(saves != NULL && saves->options != NULL);
     if (sim_failure(world) != KITH_OK)
         return false;
     if (saves->recalls && !catch_up(world))
@@ -440,6 +487,7 @@ static uint64_t experiment_hash(const struct sim_world *world)
     const struct kith_dataset *dataset = options->dataset;
     uint64_t hash = kith_hash_bytes(KITH_HASH_START, experiment->source,
                                     experiment->source_bytes);
+    KITH_ASSERT(experiment->source != NULL && experiment->source_bytes > 0);
     hash = kith_hash_word(hash, experiment->seed);
     hash = kith_hash_word(hash, kith_experiment_hash(experiment));
     hash = kith_hash_word(hash, world->dim);
@@ -452,11 +500,14 @@ static uint64_t experiment_hash(const struct sim_world *world)
                : hash;
 }
 
+/* The folder is made, its parents are not, as those of --out are not. The
+ * log is the first file that is opened, and its lock the folder's. */
 static enum kith_err open_log(struct sim_world *world)
 {
     struct sim_saves *saves = world->saves;
     const char *folder = saves->options->folder;
     int code = mkdir(folder, 0777) == 0 || errno == EEXIST ? 0 : errno;
+    KITH_ASSERT(saves->log.fd < 0);
     if (code == 0)
         code = sim_save_log_open(&saves->log, saves->log_path);
     if (code == EWOULDBLOCK)
@@ -477,6 +528,7 @@ static enum kith_err open_log(struct sim_world *world)
 static enum kith_err begin_anew(struct sim_world *world)
 {
     struct sim_saves *saves = world->saves;
+    KITH_ASSERT(!saves->find.found);
     if (!saves->options->resume && sim_save_is_there(saves->state_path))
         return sim_fail(world, KITH_EEXIST,
                         "--save: %.600s has a save already; go on from it with "
@@ -498,9 +550,11 @@ static enum kith_err begin_anew(struct sim_world *world)
                     saves->log_path, strerror(code));
 }
 
+/* Rows are taken out once it is sure that they will be written again. */
 static enum kith_err begin_recall(struct sim_world *world)
 {
     struct sim_saves *saves = world->saves;
+    KITH_ASSERT(saves->find.found && world->here.count > 0);
     saves->recalls = true;
     saves->here_first = world->here.first;
     saves->here_count = world->here.count;
@@ -511,6 +565,9 @@ static enum kith_err begin_recall(struct sim_world *world)
                           : sim_fail(world, err, "%s", kith_rundb_error(store));
 }
 
+/* Behind the ranks, who speak of what they have, and before any worker is
+ * opened: a run that is caught up with opens none. Whatever was set up when
+ * it fails is closed with the rest of the world. */
 enum kith_err sim_saves_open(struct sim_world *world)
 {
     const struct sim_saving *options = world->options.saves;
@@ -549,62 +606,9 @@ enum kith_err sim_saves_open(struct sim_world *world)
 void sim_saves_close(struct sim_world *world)
 {
     struct sim_saves *saves = world->saves;
+    KITH_ASSERT(saves == NULL || saves->options != NULL);
     if (!saves)
         return;
     sim_save_read_close(&saves->find.state);
     sim_save_log_close(&saves->log);
-}
-
-/* ---- what is not saved */
-
-static const char *unsaved(const struct sim_options *options)
-{
-    const struct kith_experiment *experiment = options->experiment;
-    const struct kith_worker_config config = {
-        .task = kith_experiment_task(experiment, NULL),
-        .backend = experiment->backend,
-        .trainer = options->trainer};
-    if (!kith_worker_may_archive(&config))
-        return config.task.guard && config.task.guard->looks_at_loss
-                   ? "a guard that asks about the last batch"
-                   : "such training";
-    return NULL;
-}
-
-enum kith_err sim_check_saves(const struct sim_options *options, char *error)
-{
-    const char *what = sim_undivided(options);
-    if (!options->saves)
-        return KITH_OK;
-    if (!what)
-        what = unsaved(options);
-    if (what)
-        (void)snprintf(error, SIM_ERROR_BYTES,
-                       "%s is not saved on the way: leave --save out", what);
-    else if (strlen(options->saves->folder) >= KITH_PATH_BYTES_MAX)
-        (void)snprintf(error, SIM_ERROR_BYTES,
-                       "--save: the path is too long; allowed: up to %u bytes",
-                       KITH_PATH_BYTES_MAX - 1);
-    else
-        return KITH_OK;
-    return what ? KITH_EUNSUPPORTED : KITH_EINVAL;
-}
-
-enum kith_err sim_saved_database(const char *folder, char *database,
-                                 size_t size)
-{
-    static const char *const endings[] = {"", ".previous"};
-    char path[SIM_SAVE_PATH_BYTES + 16], why[SIM_SAVE_WHY_BYTES];
-    struct sim_save_head head;
-    database[0] = '\0';
-    if (strlen(folder) >= KITH_PATH_BYTES_MAX)
-        return KITH_ENOENT;
-    for (unsigned i = 0; i < 2; i++) {
-        (void)snprintf(path, sizeof path, "%s/rank-0.state%s", folder,
-                       endings[i]);
-        if (sim_save_head_read(path, &head, why) == KITH_OK)
-            return kith_text_copy(database, size, head.database) ? KITH_OK
-                                                                 : KITH_ELIMIT;
-    }
-    return KITH_ENOENT;
 }
