@@ -42,9 +42,9 @@ static enum kith_err check_owner(const struct sim_world *world,
 static enum kith_err try_state(const struct sim_world *world, const char *path,
                                struct sim_save_find *find, char *why)
 {
+    KITH_ASSERT(find->state.file == NULL);
     enum kith_err err =
         sim_save_read_open(&find->state, path, &find->head, why);
-    KITH_ASSERT(find->state.file == NULL);
     if (err == KITH_OK)
         err = check_owner(world, find, why);
     if (err == KITH_OK)

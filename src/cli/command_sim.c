@@ -252,8 +252,9 @@ static void advise(const struct cli_arguments *arguments,
             KITH_OK)
         return;
     kith_cli_progress_end();
-    fprintf(stderr, "go on with: kith sim %s --save %s --resume\n",
-            arguments->words[0], saving->folder);
+    fprintf(stderr, "go on with the same command%s, saved in %s\n",
+            kith_cli_given(arguments, CLI_RESUME) ? "" : " and --resume",
+            saving->folder);
 }
 
 /* One run, by this process or, with others, by several. */

@@ -127,7 +127,7 @@ kill -TERM "$running"
 wait "$running"
 ended=$?
 [ "$ended" -eq 130 ] || fail "a signal: $ended: $(cat "$scratch/err")"
-grep -q -- '^go on with: kith sim .* --save .* --resume$' "$scratch/err" ||
+grep -q -- '^go on with the same command and --resume, saved in' "$scratch/err" ||
     fail "a signal: $(cat "$scratch/err")"
 resumed "$pairs"
 
