@@ -167,6 +167,28 @@ bool sim_link_is_up(const struct sim_world *world, kith_id from, kith_id to)
     return find_up(world, from, to, &index);
 }
 
+/* Of a usual direction the time at which the last of it arrives is known when
+ * that leaves. */
+bool sim_link_delivers(struct sim_world *world, kith_id from, kith_id to,
+                       kith_ns by_ns)
+{
+    uint32_t index;
+    KITH_ASSERT(from != to);
+    if (world->sharing || sim_network_has_lines(world) ||
+        sim_host_charges_messages(world) ||
+        world->peers[from].state != SIM_PEER_RUNS ||
+        world->peers[to].state != SIM_PEER_RUNS)
+        return false;
+    sim_outbox_flush(world);
+    if (!find_up(world, from, to, &index))
+        return false;
+    const struct sim_link *link = sim_link_at(world, index);
+    const kith_ns last_ns = link->last_ns[sim_side_of(link, from)];
+    return link->pair == 0 &&
+           link->side[sim_side_of(link, to)] == SIM_SIDE_UP &&
+           last_ns < by_ns && last_ns < sim_fault_next(world);
+}
+
 void sim_link_bind(struct sim_world *world, uint32_t index)
 {
     struct sim_packet *packet = sim_packet_at(world, index);

@@ -27,6 +27,11 @@ void sim_link_send(struct sim_world *world, uint32_t packet, kith_ns at_ns);
 /* Would what `from` sends now leave at once? Nothing that stands in the outbox
  * changes that. */
 bool sim_link_is_up(const struct sim_world *world, kith_id from, kith_id to);
+/* Has all that `from` has sent to `to` arrived before `by_ns`, and been heard,
+ * whatever else happens? Where a fault, a queue or another's load may delay it
+ * the answer is no. */
+bool sim_link_delivers(struct sim_world *world, kith_id from, kith_id to,
+                       kith_ns by_ns);
 /* A message waits for its sender's core: it leaves over the link that is up
  * now, if one is, or not at all. Is that one gone? */
 void sim_link_bind(struct sim_world *world, uint32_t packet);

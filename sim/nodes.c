@@ -225,6 +225,21 @@ static void step_marks(struct sim_world *world, kith_id id)
     }
 }
 
+/* Vectors that nobody asks for any more: its own, and where a swap is over at
+ * both ends, theirs. */
+static void settle_vectors(struct sim_world *world, kith_id id)
+{
+    const struct kith_effects *effects = world->nodes.effects;
+    KITH_ASSERT(world->work != NULL);
+    if (effects->has_work || effects->cancel != 0)
+        sim_worker_settle(world, id);
+    for (uint32_t i = 0; i < effects->mark_count; i++) {
+        const struct kith_mark *mark = &effects->marks[i];
+        if (mark->kind == KITH_MARK_DONE || mark->kind == KITH_MARK_MERGED)
+            sim_worker_settle_swap(world, id, mark);
+    }
+}
+
 /* Everything that a step asks for, in the order in which a driver with sockets
  * carries it out. */
 static inline void step_node(struct sim_world *world, kith_id id,
@@ -243,8 +258,8 @@ static inline void step_node(struct sim_world *world, kith_id id,
         sim_send(world, id, &effects->sends[i]);
     for (uint32_t i = 0; i < effects->dial_count; i++)
         sim_outbox_dial(world, id, effects->dials[i]);
-    if (world->work && (effects->has_work || effects->cancel != 0))
-        sim_worker_settle(world, id);
+    if (world->work)
+        settle_vectors(world, id);
     if (effects->has_work)
         sim_work_start(world, id, &effects->work);
     timer_set(world, id, effects->deadline_ns);

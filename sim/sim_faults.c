@@ -326,6 +326,15 @@ static void trace(struct sim_world *world, const struct kith_atom *atom)
     }
 }
 
+kith_ns sim_fault_next(const struct sim_world *world)
+{
+    const struct kith_experiment *experiment = world->experiment;
+    KITH_ASSERT(world->faults.next <= experiment->atom_count);
+    return world->faults.next < experiment->atom_count
+               ? experiment->atoms[world->faults.next].at_ns
+               : KITH_NEVER;
+}
+
 /* One event stands for all atoms of a time: they are carried out in the order
  * of the file. */
 void sim_fault_due(struct sim_world *world)

@@ -18,6 +18,8 @@ struct sim_world;
 enum kith_err sim_fault_open(struct sim_world *world);
 /* All atoms that are due, then an event for the next one. */
 void sim_fault_due(struct sim_world *world);
+/* When the next one is due, or KITH_NEVER. */
+kith_ns sim_fault_next(const struct sim_world *world);
 /* A step of training costs so many times as much. */
 double sim_fault_slow(const struct sim_world *world, kith_id peer);
 /* Before an item: what a fault does to the models that are sent. */

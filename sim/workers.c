@@ -112,6 +112,19 @@ static enum kith_err open_common(struct sim_world *world)
 
 /* ---- vectors of the pool, where workers stand in them */
 
+/* What is taken back is there: end_slot() has not been too early. */
+static void check_undo(struct kith_worker *worker, const struct kith_work *work)
+{
+    KITH_ASSERT(work->kind == KITH_WORK_UNDO);
+    for (uint32_t i = 0; i < work->edge_count; i++) {
+        const struct kith_work_edge *edge = &work->edges[i];
+        KITH_ASSERT(edge->inbox == KITH_SLOT_NONE ||
+                    kith_worker_slot(worker, edge->inbox) != NULL);
+        KITH_ASSERT(edge->sent == KITH_SLOT_NONE ||
+                    kith_worker_slot(worker, edge->sent) != NULL);
+    }
+}
+
 /* What this item may need; false: there is no memory for it, and the run has
  * failed. */
 bool sim_worker_lend(struct sim_world *world, kith_id peer,
@@ -120,6 +133,8 @@ bool sim_worker_lend(struct sim_world *world, kith_id peer,
     struct kith_worker *worker = world->workers->each[peer];
     if (!world->workers->lends)
         return true;
+    if (work->kind == KITH_WORK_UNDO)
+        check_undo(worker, work);
     const bool held = sim_copy_is_held(kith_worker_lent_x(worker));
     if (!held)
         sim_copy_write(kith_worker_lent_x(worker));
@@ -142,25 +157,72 @@ void sim_worker_take_back(struct sim_world *world, kith_id peer)
         sim_copy_release(world, vector);
 }
 
-/* Whose exchange is over stands in no snapshot and reads no inbox any more. An
- * item that may yet read them is waited for: the next step asks again. */
-void sim_worker_settle(struct sim_world *world, kith_id peer)
+/* An item that may yet read its vectors is waited for: the next step asks
+ * again. */
+static bool may_settle(const struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(world->workers && peer < world->peer_count);
+    return world->workers->lends && sim_is_here(world, peer) &&
+           sim_work_rests(world, peer);
+}
+
+static void end_slot(struct sim_world *world, kith_id peer, uint32_t slot)
+{
     struct kith_worker *worker = world->workers->each[peer];
-    const struct kith_node *node = sim_node_at(world, peer);
-    if (!world->workers->lends || !sim_is_here(world, peer) ||
-        !sim_work_rests(world, peer))
+    KITH_ASSERT(slot != KITH_SLOT_LIVE);
+    if (!kith_worker_uses(worker, slot))
         return;
-    for (uint32_t slot = 1; slot < KITH_SLOT_ROUND_SENT; slot++) {
-        if (!kith_worker_uses(worker, slot) || kith_node_needs(node, slot))
-            continue;
-        if (kith_slot_is_inbox(slot))
-            sim_copy_release(world, kith_worker_swap(worker, slot, NULL));
-        else
-            kith_worker_end_slot(worker, slot);
-    }
+    if (kith_slot_is_inbox(slot))
+        sim_copy_release(world, kith_worker_swap(worker, slot, NULL));
+    else
+        kith_worker_end_slot(worker, slot);
+}
+
+/* Whose exchange is over stands in no snapshot and reads no inbox any more. */
+void sim_worker_settle(struct sim_world *world, kith_id peer)
+{
+    const struct kith_node *node = sim_node_at(world, peer);
+    if (!may_settle(world, peer))
+        return;
+    for (uint32_t slot = 1; slot < KITH_SLOT_ROUND_SENT; slot++)
+        if (!kith_node_needs(node, slot))
+            end_slot(world, peer, slot);
     sim_worker_take_back(world, peer);
+}
+
+static void end_slots(struct sim_world *world, kith_id peer, uint32_t slots)
+{
+    KITH_ASSERT(slots >> KITH_SLOT_ROUND_SENT == 0);
+    if (slots == 0 || !may_settle(world, peer))
+        return;
+    for (uint32_t slot = 1; slots >> slot != 0; slot++)
+        if (slots >> slot & 1u)
+            end_slot(world, peer, slot);
+    sim_worker_take_back(world, peer);
+}
+
+/* Both have merged, or say so: who tells lies may yet take its half back. A
+ * search among all links is not worth a vector of a few lines. */
+#define WORTH_BYTES 256u
+
+void sim_worker_settle_swap(struct sim_world *world, kith_id peer,
+                            const struct kith_mark *mark)
+{
+    KITH_ASSERT(world->workers && mark->peer != peer);
+    const kith_id responder = mark->initiator ? mark->peer : peer;
+    const kith_id initiator = mark->initiator ? peer : mark->peer;
+    if (!world->workers->lends || world->vector_bytes < WORTH_BYTES ||
+        !sim_alive(world, mark->peer) || !sim_is_honest(world, peer) ||
+        !sim_is_honest(world, mark->peer))
+        return;
+    const struct kith_settled settled = kith_node_settled(
+        sim_node_at(world, responder), sim_node_at(world, initiator), mark->id);
+    if ((settled.answered | settled.initiated) == 0 ||
+        (settled.by_ns != KITH_NEVER &&
+         !sim_link_delivers(world, responder, initiator, settled.by_ns)))
+        return;
+    end_slots(world, responder, settled.answered);
+    end_slots(world, initiator, settled.initiated);
 }
 
 /* A peer's vectors are made anew from the seed; what it goes on from is written

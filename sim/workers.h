@@ -38,6 +38,9 @@ KITH_MUST_CHECK bool sim_worker_lend(struct sim_world *world, kith_id peer,
 void sim_worker_take_back(struct sim_world *world, kith_id peer);
 /* After each step of its node that asks for an item or cancels a message. */
 void sim_worker_settle(struct sim_world *world, kith_id peer);
+/* After a mark, MERGED or DONE, of the peer about a swap: both ends may be. */
+void sim_worker_settle_swap(struct sim_world *world, kith_id peer,
+                            const struct kith_mark *mark);
 
 /* In a save: all of the peer's, between two items. */
 struct kith_archive;

@@ -186,6 +186,18 @@ uint32_t kith_node_inbox(const struct kith_node *node, kith_id from,
  * before it is filled anew: to be sent, merged, held against, taken back? Pure.
  * Test: unit/test_sim_memory.c */
 bool kith_node_needs(const struct kith_node *node, uint32_t slot);
+/* Who sees both ends of a swap knows more than either: both have merged, and
+ * what is still under way are the ACKs that say so. Then nothing of it is taken
+ * back or sent again: for good, where the initiator has completed it; else if
+ * the responder's ACK comes before `by_ns`, up to which the initiator waits for
+ * it. Pure. Test: unit/test_sim_memory.c */
+struct kith_settled {
+    uint32_t answered, initiated; /* a bit for each slot, of either's */
+    kith_ns by_ns;                /* KITH_NEVER: for good */
+};
+struct kith_settled kith_node_settled(const struct kith_node *responder,
+                                      const struct kith_node *initiator,
+                                      struct kith_exchange_id id);
 
 /* X(name): what a node counts, for rows in the store and the checks. */
 #define KITH_NODE_COUNTS(X)                                                    \

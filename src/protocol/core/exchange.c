@@ -38,23 +38,30 @@ void kith_exchange_init(struct kith_node *node)
         node->exchanges[i].deadline_ns = KITH_NEVER;
 }
 
-/* The one that `message` of `from` is about, or KITH_EXCHANGE_NONE. */
-static uint32_t find(const struct kith_node *node, kith_id from,
-                     const struct kith_message *message)
+/* The one of this side with `peer` that has this number, or
+ * KITH_EXCHANGE_NONE. */
+static uint32_t record_of(const struct kith_node *node, uint32_t side,
+                          kith_id peer, struct kith_exchange_id id)
 {
-    KITH_ASSERT(from != node->self);
-    const uint32_t side =
-        message->mine ? KITH_EXCHANGES_THEIRS : KITH_EXCHANGES_OURS;
+    KITH_ASSERT(peer != node->self);
     for (uint32_t mask = node->exchange_mask & side; mask != 0;) {
         const uint32_t i = kith_exchange_next(&mask);
         const struct kith_exchange *exchange = &node->exchanges[i];
         if (exchange->state != KITH_EXCHANGE_IDLE &&
-            exchange->edge.peer == from &&
-            exchange->counter == message->id.counter &&
-            exchange->incarnation == message->id.incarnation)
+            exchange->edge.peer == peer && exchange->counter == id.counter &&
+            exchange->incarnation == id.incarnation)
             return i;
     }
     return KITH_EXCHANGE_NONE;
+}
+
+/* The one that `message` of `from` is about. */
+static uint32_t find(const struct kith_node *node, kith_id from,
+                     const struct kith_message *message)
+{
+    return record_of(
+        node, message->mine ? KITH_EXCHANGES_THEIRS : KITH_EXCHANGES_OURS, from,
+        message->id);
 }
 
 /* Neighbours of whichever end has more; of a graph that changes, many. */
@@ -479,9 +486,55 @@ bool kith_exchange_needs(const struct kith_node *node, uint32_t slot)
     const bool is_ours = kith_slot_is(KITH_SLOT_INITIATED_SENT, slot) ||
                          kith_slot_is(KITH_SLOT_INITIATED_INBOX, slot);
     const uint32_t index = 2 * kith_slot_exchange(slot) + !is_ours;
-    return index < kith_exchange_count(node) &&
-           (node->exchanges[index].state != KITH_EXCHANGE_IDLE ||
-            (node->prepared > 0 && node->prepared == index));
+    if (index >= kith_exchange_count(node))
+        return false;
+    const struct kith_exchange *exchange = &node->exchanges[index];
+    const struct kith_exchange_side *side = side_of(node, index);
+    if (kith_slot_is_inbox(slot))
+        return (side->holds_inbox >> exchange->state & 1u) != 0;
+    return (side->holds_sent >> exchange->state & 1u) != 0 ||
+           exchange->running || (node->prepared > 0 && node->prepared == index);
+}
+
+static uint32_t slots_of(const struct kith_exchange *exchange)
+{
+    KITH_ASSERT(exchange->edge.sent < KITH_SLOT_ROUND_SENT &&
+                exchange->edge.inbox < KITH_SLOT_ROUND_SENT);
+    return 1u << exchange->edge.sent | 1u << exchange->edge.inbox;
+}
+
+/* A completed exchange is never aborted: its initiator answers what it is asked
+ * about it with ACK, or has forgotten it, and then the responder's half stays,
+ * torn. Whoever had a link break may yet be asked for its model again. */
+struct kith_settled kith_exchange_settled(const struct kith_node *responder,
+                                          const struct kith_node *initiator,
+                                          struct kith_exchange_id id)
+{
+    struct kith_settled settled = {.by_ns = KITH_NEVER};
+    KITH_ASSERT(responder->config == initiator->config);
+    KITH_ASSERT(responder->self != initiator->self);
+    const uint32_t answered =
+        record_of(responder, KITH_EXCHANGES_THEIRS, initiator->self, id);
+    const uint32_t initiated =
+        record_of(initiator, KITH_EXCHANGES_OURS, responder->self, id);
+    if (answered == KITH_EXCHANGE_NONE)
+        return settled;
+    const struct kith_exchange *theirs = &responder->exchanges[answered];
+    if (theirs->state != RESPONDER_MERGED || theirs->broken ||
+        theirs->pattern != KITH_PATTERN_SWAP)
+        return settled;
+    if (initiated == KITH_EXCHANGE_NONE) {
+        if (kith_exchange_is_completed(initiator, id))
+            settled.answered = slots_of(theirs);
+        return settled;
+    }
+    const struct kith_exchange *ours = &initiator->exchanges[initiated];
+    if (ours->state != INITIATOR_MERGED)
+        return settled;
+    KITH_ASSERT(!ours->acked && ours->deadline_ns != KITH_NEVER);
+    return (struct kith_settled){.answered = slots_of(theirs),
+                                 .initiated = slots_of(ours),
+                                 .by_ns = ours->deadline_ns};
 }
 
 /* Asked for after every event, and so the place for what holds then: cheaper

@@ -90,6 +90,9 @@ void kith_exchange_link_down(struct kith_node *node, kith_id peer);
 uint32_t kith_exchange_inbox(const struct kith_node *node, kith_id from,
                              const struct kith_message *model);
 bool kith_exchange_needs(const struct kith_node *node, uint32_t slot);
+struct kith_settled kith_exchange_settled(const struct kith_node *responder,
+                                          const struct kith_node *initiator,
+                                          struct kith_exchange_id id);
 kith_ns kith_exchange_deadline(struct kith_node *node);
 bool kith_exchange_is_quiet(const struct kith_node *node);
 bool kith_exchange_is_finished(const struct kith_node *node);
@@ -173,6 +176,9 @@ struct kith_exchange_side {
     void (*link_down)(struct kith_node *node, struct kith_exchange *exchange);
     uint32_t awaits_model; /* bit s: in state s a MODEL may come */
     uint32_t is_ahead;     /* bit s: our half is still to be merged */
+    /* Bit s: what stands in its snapshot, in its inbox, is still asked for. An
+     * item that is out may fill the snapshot. */
+    uint32_t holds_sent, holds_inbox;
 };
 extern const struct kith_exchange_side kith_initiator, kith_responder;
 
@@ -197,6 +203,9 @@ bool kith_exchange_draw(struct kith_node *node, struct kith_exchange *exchange);
 
 /* exchange_initiator.c: asks a partner. */
 void kith_exchange_open(struct kith_node *node, enum kith_pattern pattern);
+/* Has this peer completed what it opened under that number, and remembers? */
+bool kith_exchange_is_completed(const struct kith_node *node,
+                                struct kith_exchange_id id);
 /* A restarted peer, or one whose own step went non-finite, pulls a neighbour's
  * model before it trains on. */
 void kith_exchange_adopt(struct kith_node *node);

@@ -295,18 +295,31 @@ static void worked(struct kith_node *node, struct kith_exchange *exchange,
     }
 }
 
+/* A counter from the future wraps around to a great age. */
+static bool is_remembered(const struct kith_node *node,
+                          struct kith_exchange_id id)
+{
+    KITH_ASSERT(node->config->algorithm->pattern != KITH_PATTERN_NONE);
+    return id.incarnation == node->incarnation &&
+           age_of(node, id.counter) < KITH_OUTCOMES;
+}
+
+bool kith_exchange_is_completed(const struct kith_node *node,
+                                struct kith_exchange_id id)
+{
+    return is_remembered(node, id) &&
+           (node->outcomes >> age_of(node, id.counter) & 1) != 0;
+}
+
 /* "What became of it?" about an exchange that is over on this side. */
 static void answer_probe(struct kith_node *node, kith_id from,
                          const struct kith_message *message)
 {
     KITH_ASSERT(!message->mine);
-    /* A counter from the future wraps around to a great age, and gets the
-     * answer for one that is forgotten. */
-    const uint64_t age = age_of(node, message->id.counter);
-    enum kith_message_kind kind = KITH_MESSAGE_ABORTED;
-    if (message->id.incarnation == node->incarnation && age < KITH_OUTCOMES)
-        kind = (node->outcomes >> age & 1) != 0 ? KITH_MESSAGE_ACK
-                                                : KITH_MESSAGE_ABORT;
+    const enum kith_message_kind kind =
+        !is_remembered(node, message->id)               ? KITH_MESSAGE_ABORTED
+        : kith_exchange_is_completed(node, message->id) ? KITH_MESSAGE_ACK
+                                                        : KITH_MESSAGE_ABORT;
     kith_exchange_reply(node, from, message, kind);
 }
 
@@ -575,4 +588,10 @@ const struct kith_exchange_side kith_initiator = {
     .awaits_model = 1u << INITIATOR_SENT,
     .is_ahead = 1u << INITIATOR_SNAPSHOT | 1u << INITIATOR_ASKED |
                 1u << INITIATOR_SENT | 1u << INITIATOR_MERGE,
+    .holds_sent = 1u << INITIATOR_ASKED | 1u << INITIATOR_SPLIT |
+                  1u << INITIATOR_SENT | 1u << INITIATOR_MERGE |
+                  1u << INITIATOR_MERGED | 1u << INITIATOR_ABORTING |
+                  1u << INITIATOR_RECALLING | 1u << INITIATOR_UNDO,
+    .holds_inbox = 1u << INITIATOR_MERGE | 1u << INITIATOR_MERGED |
+                   1u << INITIATOR_RECALLING | 1u << INITIATOR_UNDO,
 };

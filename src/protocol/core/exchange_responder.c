@@ -481,4 +481,8 @@ const struct kith_exchange_side kith_responder = {
     .awaits_model = 1u << RESPONDER_ACCEPTED | 1u << RESPONDER_SENT,
     .is_ahead = 1u << RESPONDER_ACCEPTED | 1u << RESPONDER_SENT |
                 1u << RESPONDER_MERGE | 1u << RESPONDER_MERGE_BOTH,
+    .holds_sent = 1u << RESPONDER_SENT | 1u << RESPONDER_MERGE |
+                  1u << RESPONDER_MERGED | 1u << RESPONDER_UNDO,
+    .holds_inbox = 1u << RESPONDER_MERGE | 1u << RESPONDER_MERGE_BOTH |
+                   1u << RESPONDER_MERGED | 1u << RESPONDER_UNDO,
 };

@@ -426,6 +426,13 @@ bool kith_node_needs(const struct kith_node *node, uint32_t slot)
     return kith_exchange_needs(node, slot);
 }
 
+struct kith_settled kith_node_settled(const struct kith_node *responder,
+                                      const struct kith_node *initiator,
+                                      struct kith_exchange_id id)
+{
+    return kith_exchange_settled(responder, initiator, id);
+}
+
 uint32_t kith_node_inbox(const struct kith_node *node, kith_id from,
                          const struct kith_message *model)
 {
