@@ -152,9 +152,10 @@ bool kith_worker_may_borrow(const struct kith_worker_config *config);
 void kith_worker_borrow(struct kith_worker *worker,
                         const struct kith_worker *lender);
 /* ---- Lent vectors: as few as there are values to keep. A driver that opens
- * thousands of workers holds their x and snapshots in vectors of a pool, which
- * may be under way meanwhile: a snapshot's is written once, by the item that
- * fills it, and x's by nobody while it is a snapshot's, too. For swaps, and for
+ * thousands of workers holds their x, snapshots and last good models in vectors
+ * of a pool, which may be under way meanwhile: a snapshot's is written once, by
+ * the item that fills it, and x's by nobody while it is a snapshot's or the
+ * last good model, too. For swaps, and for
  * rounds that send x to all. Inboxes have none until kith_worker_swap() brings
  * one. Test: unit/test_sim_memory.c */
 bool kith_worker_may_be_lent(const struct kith_worker_config *config);

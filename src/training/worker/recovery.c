@@ -15,7 +15,8 @@
  * them is not merged, or x would move by the difference. Where the very step
  * after going back fails, too, that state was none: another peer's is adopted,
  * as where there has been no good step yet. One vector more, copied once in 16
- * steps (bench/bench_recovery.c: what that costs).
+ * steps (bench/bench_recovery.c: what that costs); where a driver lends vectors
+ * it is one that x stood in (snapshot.c).
  *
  * With `train.recover_from_save` there is no such vector: the peer's last save
  * takes its place, and distances are from x. In float64 theory is tested, which
@@ -29,6 +30,12 @@
 
 #include "kith/assert.h"
 #include "worker_state.h"
+
+/* Rather than a save alone. */
+static bool keeps_good(const struct kith_worker *worker)
+{
+    return worker->recovery.is_on && worker->keeps;
+}
 
 static const void *good_of(const struct kith_worker *worker)
 {
@@ -58,8 +65,7 @@ static void keep_good(struct kith_worker *worker,
                       struct kith_work_result *result)
 {
     result->kept = true;
-    worker->backend->copy(worker->dim, worker->recovery.good,
-                          worker->slots[KITH_SLOT_LIVE]);
+    kith_worker_stand_good(worker);
     worker->recovery.factor = kith_worker_factor(worker);
     worker->recovery.age = 0;
     worker->recovery.is_there = true;
@@ -104,7 +110,7 @@ static bool is_well(struct kith_worker *worker,
     *keeps = false;
     if (!result->finite || (recovery->is_there && !(result->loss <= most)))
         return false;
-    *keeps = recovery->good != NULL &&
+    *keeps = keeps_good(worker) &&
              (!recovery->is_there || ++recovery->age >= KITH_KEEP_STEPS);
     return !*keeps || !recovery->is_there ||
            distance(worker, worker->slots[KITH_SLOT_LIVE]) <= KITH_MODEL_FAR;
@@ -198,21 +204,20 @@ void kith_worker_judge_merge(struct kith_worker *worker,
     result->recovered = true;
 }
 
-/* An element's. While there is no good state its vector may hold zeros. */
+/* An element's. */
 static double size_of(const struct kith_worker *worker, const void *vector)
 {
-    KITH_ASSERT(!worker->recovery.is_there && worker->recovery.good != NULL);
-    return distance(worker, vector);
+    const size_t n = worker->layout->gossiped;
+    KITH_ASSERT(n > 0);
+    return sqrt(worker->backend->distance_squared(n, vector, NULL) / (double)n);
 }
 
 bool kith_worker_is_spoilt(struct kith_worker *worker, const void *received)
 {
     const struct kith_recovery *recovery = &worker->recovery;
     KITH_ASSERT(received != NULL);
-    if (!recovery->is_on || recovery->is_there || recovery->good == NULL)
-        return false;
-    worker->backend->clear(worker->layout->gossiped, recovery->good);
-    return size_of(worker, received) > KITH_MODEL_FAR &&
+    return keeps_good(worker) && !recovery->is_there &&
+           size_of(worker, received) > KITH_MODEL_FAR &&
            size_of(worker, worker->slots[KITH_SLOT_LIVE]) <= KITH_MODEL_FAR;
 }
 

@@ -5,7 +5,8 @@
  * role, of which there is one wherever two roles share. What is packed
  * (packing.c) is never x, but several snapshots of one x share it. Where a
  * driver lends its vectors the one that x moves on to is new, and what stands
- * in no role any more is the driver's again.
+ * in no role any more is the driver's again; there the last good model
+ * (recovery.c) is one that x stood in, too.
  *
  * Test: unit/test_worker.c, unit/test_packing.c. */
 #include <string.h>
@@ -13,7 +14,16 @@
 #include "kith/assert.h"
 #include "worker_state.h"
 
-bool kith_worker_is_shared(const struct kith_worker *worker, uint32_t slot)
+static bool stands_in(const struct kith_worker *worker, const void *vector)
+{
+    for (unsigned role = 0; role < KITH_ROLES; role++)
+        if (worker->slots[kith_worker_role(role)] == vector)
+            return true;
+    return false;
+}
+
+/* With a message, or with another role. */
+static bool is_sent(const struct kith_worker *worker, uint32_t slot)
 {
     if (slot == KITH_SLOT_LIVE && worker->lent.is_held)
         return true;
@@ -23,6 +33,13 @@ bool kith_worker_is_shared(const struct kith_worker *worker, uint32_t slot)
             return worker->bytes > 0; /* Empty vectors are all the same. */
     }
     return false;
+}
+
+bool kith_worker_is_shared(const struct kith_worker *worker, uint32_t slot)
+{
+    const void *const good = worker->recovery.good;
+    return is_sent(worker, slot) ||
+           (worker->lent.is_on && good != NULL && worker->slots[slot] == good);
 }
 
 /* A vector that stands in no role; there is one where two roles share one. */
@@ -63,6 +80,28 @@ static void stand_in(struct kith_worker *worker, uint32_t slot, void *vector)
         !kith_worker_is_shared(worker, slot))
         leave(worker, old);
     worker->slots[slot] = vector;
+}
+
+void kith_worker_stand_good(struct kith_worker *worker)
+{
+    void *const x = worker->slots[KITH_SLOT_LIVE];
+    void *const old = worker->recovery.good;
+    if (!worker->lent.is_on) {
+        worker->backend->copy(worker->dim, old, x);
+        return;
+    }
+    worker->recovery.good = x;
+    if (old != NULL && !stands_in(worker, old))
+        leave(worker, old);
+}
+
+static void end_good(struct kith_worker *worker)
+{
+    void *const good = worker->recovery.good;
+    KITH_ASSERT(worker->lent.is_on);
+    worker->recovery.good = NULL;
+    if (good != NULL && !stands_in(worker, good))
+        leave(worker, good);
 }
 
 /* A snapshot is about to be written. One that is lent may be under way yet, as
@@ -130,6 +169,8 @@ void kith_worker_end_slot(struct kith_worker *worker, uint32_t slot)
     KITH_ASSERT(worker->lent.is_on && slot < KITH_SLOT_ROUND_EDGES);
     const bool is_x = worker->slots[slot] == worker->slots[KITH_SLOT_LIVE];
     worker->lent.is_held = false; /* was of the last item */
+    if (slot == KITH_SLOT_LIVE)
+        end_good(worker);
     if (slot == KITH_SLOT_LIVE || !is_x)
         stand_in(worker, slot, NULL);
 }
@@ -150,7 +191,8 @@ void *kith_worker_own_live(struct kith_worker *worker, bool keep)
         return old;
     void *const fresh = spare(worker);
     const size_t from = keep ? 0 : worker->layout->gossiped;
-    worker->passes += keep;
+    /* Of the last good model a worker with vectors of its own has a copy. */
+    worker->passes += keep && is_sent(worker, KITH_SLOT_LIVE);
     worker->backend->copy(worker->dim - from,
                           kith_worker_element(worker, fresh, from),
                           kith_worker_element(worker, old, from));

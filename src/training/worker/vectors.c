@@ -232,7 +232,8 @@ static void carve_all(struct kith_worker *worker, struct carver *shared,
         carve_passing(worker, carver);
     worker->recovery.is_on = worker->algorithm->pattern != KITH_PATTERN_NONE &&
                              element < sizeof(double);
-    if (worker->recovery.is_on && worker->keeps)
+    /* Of lent vectors it is one that x stood in. */
+    if (worker->recovery.is_on && worker->keeps && !worker->lent.is_on)
         worker->recovery.good = carve(carver, whole);
     KITH_ASSERT(optimiser->state_vectors <= KITH_STATES_MAX);
     for (unsigned i = 0; i < optimiser->state_vectors; i++)

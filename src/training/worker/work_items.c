@@ -256,12 +256,12 @@ static void run_adopt(struct kith_worker *worker, struct kith_work *work)
     struct kith_work_edge *edge = &work->edges[0];
     const size_t dim = worker->layout->gossiped;
     const double before = backend->sum(dim, worker->slots[KITH_SLOT_LIVE]);
-    (void)kith_worker_own_live(worker, false);
     struct kith_algebra algebra = kith_worker_edge_algebra(worker, work, edge);
     KITH_ASSERT(algebra.received != NULL);
     edge->delta_sum = 0;
     if (kith_worker_is_spoilt(worker, algebra.received))
         return;
+    algebra.live = kith_worker_own_live(worker, false);
     backend->copy(algebra.dim, algebra.live, algebra.received);
     worker->passes++;
     if (worker->algorithm->factor != NULL)

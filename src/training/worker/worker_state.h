@@ -13,7 +13,9 @@
 
 /* recovery.c */
 struct kith_recovery {
-    void *good; /* (dim) x as it was after a good step; NULL: none is kept */
+    /* (dim) x as it was after a good step; NULL: none is kept, or of lent
+     * vectors none yet */
+    void *good;
     double factor, first_loss; /* of good; of the first good step */
     uint32_t age;              /* good steps since then */
     uint32_t wary; /* good steps until a save is good, too; more than
@@ -128,7 +130,7 @@ struct kith_lent {
     bool is_held; /* x's, by a message under way */
     unsigned spare_count, left_count;
     void *spares[KITH_LENT_MAX];
-    void *left[KITH_ROLES + KITH_LENT_MAX];
+    void *left[KITH_ROLES + 1 + KITH_LENT_MAX]; /* one is good */
 };
 
 struct kith_worker {
@@ -259,8 +261,10 @@ static inline bool kith_worker_is_lent(const struct kith_worker *worker,
     return worker->lent.is_on &&
            (slot < KITH_SLOT_ROUND_EDGES || kith_slot_is_inbox(slot));
 }
-/* Does another role stand in this slot's vector? */
+/* Does another role stand in this slot's vector, or the last good model? */
 bool kith_worker_is_shared(const struct kith_worker *worker, uint32_t slot);
+/* x is the last good model from now on, in a copy or where it stands. */
+void kith_worker_stand_good(struct kith_worker *worker);
 /* SNAPSHOT, and what TRAIN and MERGE begin with where they are told to. */
 void kith_worker_snapshot(struct kith_worker *worker, struct kith_work *work);
 
