@@ -58,7 +58,10 @@
  * than its two neighbours moves a tenth of what they do.
  *
  * State: 64 identities, the ones met last, of 80 bytes and 12 for each
- * coordinate: 774 KiB a peer at most, touched as they are met.
+ * coordinate: 774 KiB a peer at most, touched as they are met. Of one that was
+ * met once C is made of s_j' - x_i' when it is met again, and identities that
+ * were held against one snapshot share it: 4 to 8 bytes for each coordinate,
+ * then.
  *
  * Source: this project; after He et al., "Byzantine-Robust Decentralized
  * Learning via ClippedGossip", 2022, and Karimireddy, He and Jaggi, "Learning
@@ -73,8 +76,10 @@
 
 enum { IDENTITIES = 64, KNOWN = KITH_GUARD_NEIGHBOURS, FEW = 2, MET = 3 };
 enum { AWAY = 16, AFTER = 2 };
-/* What is kept of an identity, (coordinates) each: C, s_j', x_i'. */
-enum { SUMS, THEIRS, OURS, KEPT };
+/* What is kept of identities, rows of (coordinates) each: s_j', x_i', C. */
+enum { THEIRS, OURS, SUMS, KEPT };
+/* Of C: 0; (s_j' - x_i') / |s_j' - x_i'|, exactly; what its row holds. */
+enum { SUMS_NONE, SUMS_OF_ONE, SUMS_KEPT };
 #define NEAR 2.0
 #define FAR 2.5
 #define FURTHEST 5.0
@@ -97,6 +102,8 @@ struct identity {
     double way;         /* R */
     uint32_t ways;      /* of which R is the mean */
     bool was_seen;      /* s_j' and x_i' are there */
+    uint8_t sums;       /* SUMS_... */
+    uint8_t ours;       /* the row of x_i', which others may share */
     uint32_t after;     /* models since own steps were done */
     uint32_t spared;    /* models that are clipped, not rejected, unless nearer
                          * than the last one: those are not counted */
@@ -107,7 +114,8 @@ struct clip {
     uint32_t known, met; /* identities; of this turn */
     double way;          /* our own, between two models of one */
     struct identity identities[IDENTITIES];
-    float kept[]; /* (IDENTITIES, KEPT, coordinates) */
+    uint8_t sharers[IDENTITIES]; /* identities, of each row of x_i' */
+    float kept[]; /* (KEPT, IDENTITIES, coordinates), written before read */
 };
 
 static size_t bytes(size_t coordinates)
@@ -135,16 +143,20 @@ static double lower_median(double *values, uint32_t count)
     return values[(count - 1) / 2];
 }
 
-static float *kept(struct clip *clip, const struct identity *identity,
-                   unsigned what, size_t coordinates)
+static float *row(struct clip *clip, unsigned what, size_t index,
+                  size_t coordinates)
 {
-    const size_t index = (size_t)(identity - clip->identities);
-    return clip->kept + (index * KEPT + what) * coordinates;
+    KITH_ASSERT(what < KEPT && index < IDENTITIES);
+    return clip->kept + (what * IDENTITIES + index) * coordinates;
+}
+
+static size_t index_of(const struct clip *clip, const struct identity *identity)
+{
+    return (size_t)(identity - clip->identities);
 }
 
 /* Its entry; a new one takes the place of who was not met for longest. */
-static struct identity *meet(struct clip *clip, kith_id peer,
-                             size_t coordinates)
+static struct identity *meet(struct clip *clip, kith_id peer)
 {
     struct identity *found = &clip->identities[0];
     for (uint32_t i = 0; i < clip->known; i++) {
@@ -156,12 +168,9 @@ static struct identity *meet(struct clip *clip, kith_id peer,
     }
     if (clip->known < IDENTITIES)
         found = &clip->identities[clip->known++];
+    if (found->was_seen)
+        clip->sharers[found->ours]--;
     *found = (struct identity){.peer = peer};
-    /* All of it, written before it is read: a page that is first read costs two
-     * faults, the second of them on every thread's core. */
-    float *const first = kept(clip, found, SUMS, coordinates);
-    for (size_t i = 0; i < KEPT * coordinates; i++)
-        first[i] = 0;
     return found;
 }
 
@@ -176,27 +185,79 @@ static double threshold(const struct clip *clip, double movement)
     return clip->known >= KNOWN ? median : fmax(MOVEMENTS * movement, median);
 }
 
+static double squared(const double *v, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += v[i] * v[i];
+    return sum;
+}
+
+/* C of one model, from what is kept of it, before that is another's. */
+static void make_sums(struct clip *clip, struct identity *identity, size_t n)
+{
+    const size_t index = index_of(clip, identity);
+    const float *const theirs = row(clip, THEIRS, index, n);
+    const float *const ours = row(clip, OURS, identity->ours, n);
+    float *const sums = row(clip, SUMS, index, n);
+    double v[KITH_GUARD_COORDINATES];
+    KITH_ASSERT(identity->was_seen && n <= KITH_GUARD_COORDINATES);
+    for (size_t i = 0; i < n; i++)
+        v[i] = (double)theirs[i] - (double)ours[i];
+    const double scale = 1 / sqrt(squared(v, n));
+    for (size_t i = 0; i < n; i++)
+        sums[i] = (float)(scale * v[i]);
+    identity->sums = SUMS_KEPT;
+}
+
+/* Will s_j' - x_i' be v, as both are kept? */
+static bool is_kept(const struct kith_guard_model *model)
+{
+    for (size_t i = 0; i < model->coordinates; i++) {
+        const float s = (float)(model->v[i] + model->sent[i]);
+        const float x = (float)model->sent[i];
+        if ((double)s - (double)x != model->v[i])
+            return false;
+    }
+    return true;
+}
+
+/* C <- 0.7 C + scale v; returns |C|^2. */
+static double add_direction(struct clip *clip, struct identity *identity,
+                            const struct kith_guard_model *model, double scale)
+{
+    const size_t n = model->coordinates;
+    float *const sums = row(clip, SUMS, index_of(clip, identity), n);
+    const bool is_first = identity->sums == SUMS_NONE;
+    double together = 0;
+    KITH_ASSERT(identity->sums != SUMS_OF_ONE);
+    identity->sums = is_first && is_kept(model) ? SUMS_OF_ONE : SUMS_KEPT;
+    for (size_t i = 0; i < n; i++) {
+        const double before = is_first ? 0 : FADING * (double)sums[i];
+        const double sum = before + scale * model->v[i];
+        if (identity->sums == SUMS_KEPT)
+            sums[i] = (float)sum;
+        together += sum * sum;
+    }
+    return together;
+}
+
 /* C and rho with this model's direction. */
 static void follow(struct clip *clip, struct identity *identity,
                    const struct kith_guard_model *model)
 {
-    float *const sums = kept(clip, identity, SUMS, model->coordinates);
-    double squared = 0, together = 0;
-    for (size_t i = 0; i < model->coordinates; i++)
-        squared += model->v[i] * model->v[i];
-    if (!(squared > 0 && squared < (double)INFINITY))
+    const double length = squared(model->v, model->coordinates);
+    if (identity->sums == SUMS_OF_ONE)
+        make_sums(clip, identity, model->coordinates);
+    if (!(length > 0 && length < (double)INFINITY))
         return;
-    const double scale = 1 / sqrt(squared);
-    for (size_t i = 0; i < model->coordinates; i++) {
-        const double sum = FADING * (double)sums[i] + scale * model->v[i];
-        sums[i] = (float)sum;
-        together += sum * sum;
-    }
+    const double together =
+        add_direction(clip, identity, model, 1 / sqrt(length));
     const double before = FADING * identity->total;
     identity->total = before + 1;
     identity->same = sqrt(together) / identity->total;
     identity->rounded =
-        (before * identity->rounded + fmin(1, model->rounding / squared)) /
+        (before * identity->rounded + fmin(1, model->rounding / length)) /
         identity->total;
     identity->met++;
 }
@@ -223,23 +284,61 @@ static bool is_coherent(const struct clip *clip,
            identity->same > COHERENT * lower_median(all, count);
 }
 
+static bool is_sent(const float *x, const struct kith_guard_model *model)
+{
+    for (size_t i = 0; i < model->coordinates; i++)
+        if (x[i] != (float)model->sent[i])
+            return false;
+    return true;
+}
+
+/* The row of x_i' that is this snapshot, or the first that nobody shares: there
+ * is one, for each identity has one. */
+static uint32_t find_ours(struct clip *clip,
+                          const struct kith_guard_model *model)
+{
+    const size_t n = model->coordinates;
+    uint32_t unused = IDENTITIES;
+    for (uint32_t i = 0; i < IDENTITIES; i++)
+        if (clip->sharers[i] == 0)
+            unused = i < unused ? i : unused;
+        else if (is_sent(row(clip, OURS, i, n), model))
+            return i;
+    KITH_ASSERT(unused < IDENTITIES);
+    return unused;
+}
+
+static void keep_ours(struct clip *clip, struct identity *identity,
+                      const struct kith_guard_model *model)
+{
+    const size_t n = model->coordinates;
+    if (identity->was_seen)
+        clip->sharers[identity->ours]--;
+    const uint32_t index = find_ours(clip, model);
+    float *const ours = row(clip, OURS, index, n);
+    for (size_t i = 0; i < n && clip->sharers[index] == 0; i++)
+        ours[i] = (float)model->sent[i];
+    identity->ours = (uint8_t)index;
+    clip->sharers[index]++;
+}
+
 /* R with this model, and our own way, unless it was away. */
 static void go_on(struct clip *clip, struct identity *identity,
                   const struct kith_guard_model *model, bool was_away)
 {
     const size_t n = model->coordinates;
-    float *const theirs = kept(clip, identity, THEIRS, n);
-    float *const ours = kept(clip, identity, OURS, n);
+    float *const theirs = row(clip, THEIRS, index_of(clip, identity), n);
+    const float *const ours = row(clip, OURS, identity->ours, n);
     double their_way = 0, our_way = 0;
     for (size_t i = 0; i < n; i++) {
         const float s = (float)(model->v[i] + model->sent[i]);
-        const float x = (float)model->sent[i];
-        const double they = (double)s - (double)theirs[i];
-        const double we = (double)x - (double)ours[i];
-        their_way += they * they;
-        our_way += we * we;
+        if (identity->was_seen) {
+            const double they = (double)s - (double)theirs[i];
+            const double we = (double)(float)model->sent[i] - (double)ours[i];
+            their_way += they * they;
+            our_way += we * we;
+        }
         theirs[i] = s;
-        ours[i] = x;
     }
     const double r = sqrt(their_way / our_way);
     if (identity->was_seen && r < (double)INFINITY)
@@ -248,6 +347,7 @@ static void go_on(struct clip *clip, struct identity *identity,
      * more, and is whatever its sender likes. */
     if (identity->was_seen && !was_away)
         clip->way = sqrt(our_way * (double)model->dim / (double)n);
+    keep_ours(clip, identity, model);
     identity->was_seen = true;
 }
 
@@ -318,7 +418,7 @@ static double weigh(void *state, const struct kith_guard_model *model)
     struct clip *clip = state;
     const double d = model->distance;
     const double m = threshold(clip, model->movement);
-    struct identity *identity = meet(clip, model->peer, model->coordinates);
+    struct identity *identity = meet(clip, model->peer);
     KITH_ASSERT(d >= 0 && model->movement >= 0);
     take_turn(clip, identity);
     const bool was_away = identity->spared > 0;
