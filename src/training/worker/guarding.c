@@ -91,7 +91,8 @@ size_t kith_worker_guard_bytes(const struct kith_worker *worker)
     const size_t dim = worker->layout->gossiped;
     const size_t count =
         dim <= KITH_GUARD_COORDINATES ? dim : KITH_GUARD_COORDINATES;
-    return state_bytes(guard, count) + 3 * count * sizeof(double) +
+    return state_bytes(guard, count) + 2 * count * sizeof(double) +
+           count * worker->backend->element_bytes +
            (divides(worker) ? message_bytes(worker) : 0) +
            (guard->replaces ? message_bytes(worker) : 0) +
            (guard->looks_at_loss ? whole_bytes(worker) : 0);
@@ -117,7 +118,7 @@ bool kith_worker_guard_open(struct kith_worker *worker)
         guarding->v = calloc(count, sizeof(double));
         guarding->sent = calloc(count, sizeof(double));
     }
-    guarding->before = calloc(count, sizeof(double));
+    guarding->before = calloc(count, worker->backend->element_bytes);
     guarding->answers = calloc(worker->slot_count, sizeof *guarding->answers);
     guarding->state_bytes = state_bytes(guard, count);
     guarding->state = kith_worker_pages(guarding->state_bytes);
@@ -209,6 +210,30 @@ static void look_at_own(const struct kith_worker *worker, double *out)
         out[i] *= factor;
 }
 
+/* As its backend has them, which is exact and half of what doubles take. */
+static void keep_before(struct kith_worker *worker)
+{
+    struct kith_guarding *guarding = &worker->guarding;
+    const bool is_wide = worker->backend->element_bytes == sizeof(double);
+    look(worker, worker->backend, worker->slots[KITH_SLOT_LIVE], guarding->v);
+    guarding->before_factor = kith_worker_factor(worker);
+    for (size_t i = 0; i < guarding->coordinates; i++)
+        if (is_wide)
+            ((double *)guarding->before)[i] = guarding->v[i];
+        else
+            ((float *)guarding->before)[i] = (float)guarding->v[i];
+}
+
+static double before_at(const struct kith_worker *worker, size_t i)
+{
+    const struct kith_guarding *guarding = &worker->guarding;
+    KITH_ASSERT(i < guarding->coordinates);
+    return guarding->before_factor *
+           (worker->backend->element_bytes == sizeof(double)
+                ? ((const double *)guarding->before)[i]
+                : (double)((const float *)guarding->before)[i]);
+}
+
 static void note_movement(struct kith_worker *worker)
 {
     struct kith_guarding *guarding = &worker->guarding;
@@ -217,7 +242,7 @@ static void note_movement(struct kith_worker *worker)
         return;
     look_at_own(worker, guarding->v);
     for (size_t i = 0; i < guarding->coordinates; i++) {
-        const double moved = guarding->v[i] - guarding->before[i];
+        const double moved = guarding->v[i] - before_at(worker, i);
         squared += moved * moved;
     }
     const double movement = sqrt(squared * (double)worker->layout->gossiped /
@@ -244,7 +269,7 @@ void kith_worker_guard_end(struct kith_worker *worker)
     guarding->has_trained = false;
     give_back(worker);
     if (needs_movement(guarding))
-        look_at_own(worker, guarding->before);
+        keep_before(worker);
 }
 
 /* What is received, times `unit`, is a model, and so is `ours`; where messages

@@ -60,12 +60,13 @@ struct kith_guarding {
     double ours_unit;
     size_t coordinates, run; /* looked at; of them in a row */
     size_t *starts;          /* (coordinates / run) of the runs */
-    /* (coordinates) received - sent; sent; x after a merge */
-    double *v, *sent, *before;
-    double movement;  /* moving average of |x - before|; 0: none yet */
-    bool has_trained; /* since the last merge */
-    uint64_t steps;   /* own ones that are done */
-    void *whole;      /* (dim) a model whose loss is asked for; NULL: none is */
+    double *v, *sent;        /* (coordinates) received - sent; sent */
+    void *before;            /* (coordinates) of the backend: x after a merge */
+    double before_factor;    /* z = that times x, then */
+    double movement;         /* moving average of |x - before|; 0: none yet */
+    bool has_trained;        /* since the last merge */
+    uint64_t steps;          /* own ones that are done */
+    void *whole; /* (dim) a model whose loss is asked for; NULL: none is */
     struct kith_batch batch; /* of the last step; lent; no rows: none yet */
     struct kith_guarded_round *round; /* NULL: one model at a time */
 };
