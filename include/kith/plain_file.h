@@ -71,5 +71,7 @@ kith_file_map(const char *path, struct kith_file_map *map, char *why);
 KITH_MUST_CHECK enum kith_err
 kith_file_map_open(const char *path, struct kith_file_map *map, char *error);
 void kith_file_map_close(struct kith_file_map *map);
+/* It was read: its pages are the system's again, and come back if need be. */
+void kith_file_map_rest(const struct kith_file_map *map);
 
 #endif

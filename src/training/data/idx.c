@@ -163,6 +163,7 @@ static enum kith_err read_zip(struct kith_data_opening *opening,
     const enum kith_err err =
         inflate_all(opening, &zip, map->size, array, data);
     (void)inflateEnd(&zip);
+    kith_file_map_rest(map);
     return err;
 }
 

@@ -44,7 +44,7 @@ struct kith_loader {
     struct kith_loader_config config;
     const struct kith_backend *host;
     const struct kith_examples *examples;
-    struct pixels pixels;
+    struct pixels *pixels; /* of tokens not filled */
     size_t row_count;
     size_t input_bytes, label_count; /* of one example */
     size_t value_bytes;              /* of one value as it is stored */
@@ -158,7 +158,7 @@ static void fill_image(struct kith_loader *loader, struct kith_place place,
                                  loader->scratch);
         image = loader->scratch;
     }
-    kith_data_pixels_convert(&loader->pixels, examples, loader->host, image,
+    kith_data_pixels_convert(loader->pixels, examples, loader->host, image,
                              inputs);
     *label = examples->labels[row_at(loader, place.cursor)];
 }
@@ -471,13 +471,15 @@ static enum kith_err take_memory(struct kith_loader *loader, char *error)
         return refuse(error, KITH_ELIMIT,
                       "a batch does not fit the address space; take a smaller "
                       "train.batch");
-    loader->scratch = malloc(loader->examples->features * sizeof(float));
     loader->order = malloc(loader->row_count * sizeof *loader->order);
-    bool ok = loader->scratch != NULL && loader->order != NULL;
-    if (ok && loader->config.lender != NULL) {
+    bool ok = loader->order != NULL;
+    if (loader->config.lender != NULL) {
         kith_loader_borrow(loader, loader->config.lender);
-        return KITH_OK;
+        return ok ? KITH_OK : refuse(error, KITH_ENOMEM, "no memory");
     }
+    loader->scratch = malloc(loader->examples->features * sizeof(float));
+    loader->pixels = malloc(sizeof *loader->pixels);
+    ok = ok && loader->scratch != NULL && loader->pixels != NULL;
     for (unsigned i = 0; i < loader->slot_count && ok; i++)
         ok = take_slot(loader, &loader->slots[i], true) &&
              (!device || take_slot(loader, &loader->given[i], false));
@@ -543,9 +545,9 @@ enum kith_err kith_loader_open(const struct kith_loader_config *config,
         slots_of(config->batch, loader->input_bytes, config->ahead);
     atomic_init(&loader->stop, false);
     atomic_init(&loader->failed, false);
-    if (!tokens)
-        kith_data_pixels_init(&loader->pixels, examples);
     err = take_memory(loader, error);
+    if (err == KITH_OK && !tokens && config->lender == NULL)
+        kith_data_pixels_init(loader->pixels, examples);
     if (err == KITH_OK && config->ahead && start_thread(loader) != 0)
         err = refuse(error, KITH_ENOMEM, "the system starts no more threads");
     if (err != KITH_OK) {
@@ -565,6 +567,8 @@ void kith_loader_borrow(struct kith_loader *loader,
     KITH_ASSERT(loader->config.backend == lender->config.backend &&
                 loader->config.batch == lender->config.batch &&
                 loader->examples == lender->examples);
+    loader->scratch = lender->scratch;
+    loader->pixels = lender->pixels;
     for (unsigned i = 0; i < SLOTS_KEPT; i++) {
         loader->slots[i].inputs = lender->slots[i].inputs;
         loader->slots[i].labels = lender->slots[i].labels;
@@ -597,7 +601,10 @@ void kith_loader_close(struct kith_loader *loader)
         backend->release(slot->inputs);
         backend->release(slot->labels);
     }
-    free(loader->scratch);
+    if (loader->config.lender == NULL) {
+        free(loader->scratch);
+        free(loader->pixels);
+    }
     free(loader->order);
     free(loader);
 }

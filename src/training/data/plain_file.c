@@ -1,5 +1,5 @@
 /* See kith/plain_file.h. */
-#define _POSIX_C_SOURCE 200809L /* mmap */
+#define _DEFAULT_SOURCE /* mmap, madvise */
 #include "kith/plain_file.h"
 
 #include <errno.h>
@@ -172,6 +172,12 @@ enum kith_err kith_file_map_open(const char *path, struct kith_file_map *map,
     if (err != KITH_OK)
         kith_file_complain(error, err, "reading", path, why);
     return err;
+}
+
+void kith_file_map_rest(const struct kith_file_map *map)
+{
+    if (map->bytes != NULL)
+        (void)madvise((void *)(uintptr_t)map->bytes, map->size, MADV_DONTNEED);
 }
 
 void kith_file_map_close(struct kith_file_map *map)
