@@ -155,9 +155,9 @@ void kith_worker_borrow(struct kith_worker *worker,
  * thousands of workers holds their x, snapshots and last good models in vectors
  * of a pool, which may be under way meanwhile: a snapshot's is written once, by
  * the item that fills it, and x's by nobody while it is a snapshot's or the
- * last good model, too. For swaps, and for
- * rounds that send x to all. Inboxes have none until kith_worker_swap() brings
- * one. Test: unit/test_sim_memory.c */
+ * last good model, too. For swaps, and for rounds that send x to all. Inboxes
+ * have none until kith_worker_swap() brings one. Test: unit/test_sim_memory.c
+ */
 bool kith_worker_may_be_lent(const struct kith_worker_config *config);
 size_t kith_worker_vector_bytes(const struct kith_worker *worker);
 /* How many vectors this item may need, at most KITH_LENT_MAX, and one of them:
