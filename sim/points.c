@@ -73,11 +73,14 @@ uint32_t sim_points_rows(const struct sim_world *world)
     return world->points.curve.plan.rows;
 }
 
+/* Bytes count when they leave the outbox: rows are of what was sent by now, not
+ * of what the queue has let go. */
 void sim_points_take(struct sim_world *world)
 {
     struct kith_curve *curve = &world->points.curve;
     const struct kith_progress progress = progress_of(world);
     KITH_ASSERT(!sim_ended(world));
+    sim_outbox_flush(world);
     switch (kith_curve_look(curve, &progress, 0)) {
     case KITH_CURVE_NOTHING:
         break;

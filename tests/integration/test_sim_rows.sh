@@ -1,7 +1,9 @@
 #!/bin/sh
 # Goal: --rows says of which peers the database has rows, and changes nothing
-# else; a large run's database stays small without being asked.
-# Method: one run of 200 peers with each kind, one of 10,001 with none given.
+# else; a large run's database stays small without being asked; rows are those
+# of the experiment, whatever the queue.
+# Method: one run of 200 peers with each kind, one of 10,001 with none given;
+# one whose messages take longer than its steps, with both queues.
 # shellcheck source=tests/integration/lab.sh
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
 
@@ -48,6 +50,26 @@ check none "0 0 1" "$(kept none --rows none)"
 for kind in default sampled none; do
     cmp "$scratch/all" "$scratch/$kind" || fail "--rows $kind: another run"
 done
+
+cat >"$scratch/under_way.yaml" <<YAML
+name: under-way
+peers: 9
+stop: {steps: 100}
+model: {kind: quadratic, dim: 40}
+gossip: {algorithm: adpsgd, every: 1}
+network: {latency: 3ms, jitter: 2ms}
+compute: {step: 5ms, merge: 200us, spread: exponential}
+YAML
+for queue in calendar heap; do
+    expect 0 sim "$scratch/under_way.yaml" --queue $queue --json \
+        --out "$scratch/$queue"
+    python3 "$top/tests/integration/ranks.py" "$scratch/json" \
+        >"$scratch/$queue.rows" || fail "--queue $queue: no rows"
+done
+cmp "$scratch/calendar.rows" "$scratch/heap.rows" || {
+    fail "--queue heap: other rows"
+    diff "$scratch/calendar.rows" "$scratch/heap.rows" | head -n 4 >&2
+}
 
 expect 2 sim "$scratch/rows.yaml" --rows most
 grep -q 'allowed.*sampled' "$scratch/err" || fail "$(cat "$scratch/err")"
