@@ -356,7 +356,6 @@ LONG = \
   tests/long/accept_choosing.sh \
   tests/long/accept_churn.sh \
   tests/long/accept_freeze.sh \
-  tests/long/accept_hash.sh \
   tests/long/accept_heal.sh \
   tests/long/accept_lab.sh \
   tests/long/accept_learning.sh \
@@ -366,6 +365,7 @@ LONG = \
   tests/long/accept_ranks.sh \
   tests/long/accept_replay.sh \
   tests/long/accept_resume.sh \
+  tests/long/accept_same.sh \
   tests/long/accept_simulate.sh \
   tests/long/accept_swarm_lab.sh \
   tests/long/accept_taxonomy.sh \
@@ -424,7 +424,9 @@ EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integr
   tests/long/accept_hosts.py tests/long/accept_mixing.py tests/long/accept_page.py tests/long/accept_worlds.py \
   tests/long/papers.py tests/long/soak.py \
   tests/long/accept_choco.py tests/long/theory_table.py \
-  tests/long/accept_quality.py tests/long/accept_taxonomy.py \
+  tests/long/accept_quality.py tests/long/accept_same.py \
+  tests/long/accept_same_draw.py tests/long/accept_same_planted.py \
+  tests/long/accept_taxonomy.py \
   tests/long/accept_learning.py tests/long/accept_choosing.py \
   tests/long/accept_overlap.py \
   tests/long/accept_slow_link.py tests/long/accept_sparse.py \

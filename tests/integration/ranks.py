@@ -13,11 +13,10 @@ CLOCK = {"wall_s", "database", "speed"}
 NOT_OURS = ("wall_s", "speed.", "started_utc")
 
 
-def main():
-    with open(sys.argv[1], encoding="utf-8") as file:
-        summary = json.load(file)
+def outcome(summary):
+    """Its lines."""
     for key in sorted(summary.keys() - CLOCK):
-        print(key, json.dumps(summary[key], sort_keys=True))
+        yield f"{key} {json.dumps(summary[key], sort_keys=True)}"
     database = sqlite3.connect(f"file:{summary['database']}?mode=ro", uri=True)
     tables = [name for (name,) in database.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
@@ -30,7 +29,10 @@ def main():
         for line in sorted(map(repr, database.execute(
                 f'SELECT {names} FROM "{table}"'))):
             if not any(word in line for word in NOT_OURS):
-                print(table, line)
+                yield f"{table} {line}"
+    database.close()
 
 
-main()
+if __name__ == "__main__":
+    with open(sys.argv[1], encoding="utf-8") as file_:
+        print(*outcome(json.load(file_)), sep="\n")
