@@ -95,8 +95,10 @@ def shortened(draft, rng):
         r"\b(at|for|restart): (\d+)ms", lambda match:
         f"{match[1]}: {max(1, int(int(match[2]) * scale))}ms",
         draft.parts["faults"])
-    if rng.random() < 0.85:
+    if rng.random() < 0.9:  # ranks do not divide it, nor sealed bytes
         draft.check("conserved")
+    if rng.random() < 0.7:
+        draft.without("network", "wire")
 
 
 # What is put on top: each with its chance, in this order. `rng` is its own.
@@ -262,7 +264,7 @@ def add_sealed(draft, _):
 ADDITIONS = (
     (0.15, add_central), (0.4, add_digits), (0.5, add_quadratic),
     (0.15, add_many),
-    (0.25, add_lockstep), (0.3, add_wire), (0.25, add_compressor),
+    (0.25, add_lockstep), (0.3, add_wire), (0.5, add_compressor),
     (0.3, add_guard), (0.2, add_lie), (0.1, add_huge), (0.3, add_gossip_key),
     (0.15, add_churn), (0.15, add_join), (0.1, add_trace), (0.25, add_hosts),
     (0.25, add_lines), (0.25, add_classes), (0.2, add_fair),
