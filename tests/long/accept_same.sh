@@ -42,9 +42,12 @@ built() {
     KITH_BUILDS=${KITH_BUILDS:+$KITH_BUILDS,}$PWD/same-builds/$1/kith
 }
 KITH_BUILDS=
-if [ "${1:-}" != --planted ]; then
+out=same
+if [ "${1:-}" = --planted ]; then
+    out=same-planted
+else
     built clang-O1 clang O1
     built gcc-O3 gcc O3
 fi
 export KITH_BUILDS
-exec nice -n 10 python3 -B "$top/tests/long/accept_same.py" "$top" same "$@"
+exec nice -n 10 python3 -B "$top/tests/long/accept_same.py" "$top" "$out" "$@"
