@@ -5,7 +5,7 @@
 # in place of sizes; and a bug of that kind does not pass.
 # Method: KITH_RUNS (300) random experiments of KITH_SEED (2026), small, of all
 # methods, faults and networks (accept_same_draw.py), each in the first way and
-# half of eight others (accept_same.py). Builds of other compilers stand in
+# three of eight others (accept_same.py). Builds of other compilers stand in
 # same-builds/; experiments that differ are kept in same/, with the command that
 # repeats them. With numbers those experiments alone; with --planted each of the
 # bugs of accept_same_planted.py in a copy of HEAD in planted/, until one
