@@ -366,8 +366,10 @@ static void post(struct sim_world *world, uint32_t index)
 {
     struct sim_packet *packet = sim_packet_at(world, index);
     KITH_DEBUG_ASSERT(packet->kind == SIM_PACKET_MESSAGE);
-    /* Now, not when the outbox lets it go: that depends on the queue. */
+    /* Now, not when the outbox lets it go: that depends on the queue. What a
+     * host came to too late never moves. */
     if (world->totals && packet->message.kind == KITH_MESSAGE_MODEL &&
+        !(packet->flags & SIM_PACKET_CANCELLED) &&
         sim_link_is_up(world, packet->from, packet->to)) {
         packet->bytes = sim_message_bytes(&packet->message);
         sim_totals_moves(world, packet);

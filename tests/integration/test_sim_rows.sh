@@ -3,7 +3,8 @@
 # else; a large run's database stays small without being asked; rows are those
 # of the experiment, whatever the queue.
 # Method: one run of 200 peers with each kind, one of 10,001 with none given;
-# one whose messages take longer than its steps, with both queues.
+# with both queues one whose messages take longer than its steps, and one whose
+# host comes to some too late.
 # shellcheck source=tests/integration/lab.sh
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
 
@@ -60,16 +61,30 @@ gossip: {algorithm: adpsgd, every: 1}
 network: {latency: 3ms, jitter: 2ms}
 compute: {step: 5ms, merge: 200us, spread: exponential}
 YAML
-for queue in calendar heap; do
-    expect 0 sim "$scratch/under_way.yaml" --queue $queue --json \
-        --out "$scratch/$queue"
-    python3 "$top/tests/integration/ranks.py" "$scratch/json" \
-        >"$scratch/$queue.rows" || fail "--queue $queue: no rows"
+cat >"$scratch/too_late.yaml" <<YAML
+name: too-late
+peers: 16
+stop: {time: 2812ms}
+model: {kind: quadratic, dim: 300}
+gossip: {algorithm: dpsgd-atc, topology: star, every: 1}
+network: {latency: 5ms}
+compute: {step: 15ms, spread: exponential}
+hosts: {cores: 1, message: 200us, merge: 1GB, wire: 500MB}
+faults: [{at: 566ms, for: 28ms, pause: "n(1)"},
+  {at: 1030ms, for: 71ms, pause: "n(2)"}]
+YAML
+for run in under_way too_late; do
+    for queue in calendar heap; do
+        expect 0 sim "$scratch/$run.yaml" --queue $queue --json \
+            --out "$scratch/$queue"
+        python3 "$top/tests/integration/ranks.py" "$scratch/json" \
+            >"$scratch/$queue.rows" || fail "--queue $queue: no rows"
+    done
+    cmp "$scratch/calendar.rows" "$scratch/heap.rows" || {
+        fail "$run with --queue heap: other rows"
+        diff "$scratch/calendar.rows" "$scratch/heap.rows" | head -n 4 >&2
+    }
 done
-cmp "$scratch/calendar.rows" "$scratch/heap.rows" || {
-    fail "--queue heap: other rows"
-    diff "$scratch/calendar.rows" "$scratch/heap.rows" | head -n 4 >&2
-}
 
 expect 2 sim "$scratch/rows.yaml" --rows most
 grep -q 'allowed.*sampled' "$scratch/err" || fail "$(cat "$scratch/err")"
