@@ -13,6 +13,7 @@ are compared with; each experiment has three of the others, by turns.
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -43,6 +44,7 @@ MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
        "OMPI_MCA_rmaps_base_oversubscribe": "1",
        "OMPI_MCA_hwloc_base_binding_policy": "none",
        "OMPI_MCA_btl": "self,vader",
+       "OMPI_MCA_mpi_yield_when_idle": "1",  # cores may have other work
        "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
 HAS_MPI = os.path.exists(os.path.join(os.path.dirname(KITH), "kith-mpi.so"))
 
@@ -233,10 +235,14 @@ def main():
                          if not check.experiment(number)), None)
         return accept_same_planted.main(TOP, finds, range(1, RUNS + 1))
     check, began = Check(out, BUILDS), time.monotonic()
-    for number in map(int, words or range(1, RUNS + 1)):
-        check.experiment(number)
-        if number % 20 == 0:
-            print(f"  {number}: {time.monotonic() - began:.0f} s", flush=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        for number in map(int, words or range(1, RUNS + 1)):
+            check.experiment(number)
+            if number % 20 == 0:
+                print(f"  {number}: {time.monotonic() - began:.0f} s", flush=True)
+    except KeyboardInterrupt:
+        print("accept_same: stopped")
     report(check, time.monotonic() - began)
     return 1 if check.counts["differences"] else 0
 
