@@ -13,6 +13,7 @@ are compared with; each experiment has three of the others, by turns.
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,7 +47,8 @@ MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
        "OMPI_MCA_btl": "self,vader",
        "OMPI_MCA_mpi_yield_when_idle": "1",  # cores may have other work
        "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
-HAS_MPI = os.path.exists(os.path.join(os.path.dirname(KITH), "kith-mpi.so"))
+HAS_MPI = shutil.which("mpirun") and os.path.exists(
+    os.path.join(os.path.dirname(KITH), "kith-mpi.so"))
 
 
 class Way:
@@ -206,8 +208,9 @@ class Check:
         for line in found:
             print(f"    {line[:700]}")
         print("    run:", " ".join(way.command(path, "/tmp", options)))
-        print(f"    repeat with: KITH_SEED={SEED} sh "
-              f"tests/long/accept_same.sh {number}", flush=True)
+        script = os.path.relpath(os.path.join(TOP, "tests/long/accept_same.sh"))
+        print(f"    repeat with: KITH_SEED={SEED} sh {script} {number}",
+              flush=True)
         return False
 
 
