@@ -1,8 +1,8 @@
 #!/bin/sh
 # Goal: a simulated run is a function of (experiment file, seed, source): one
 # trace hash, one summary, the same rows with 1, 2 and 4 threads, 1, 2 and 3
-# ranks, both queues, gcc and clang, -O1 and as configured (-O3), and one trace with sealed bytes
-# in place of sizes; and a bug of that kind does not pass.
+# ranks, both queues, gcc and clang, -O1 and as configured (-O3), and one trace
+# with sealed bytes in place of sizes; and a bug of that kind does not pass.
 # Method: KITH_RUNS (300) random experiments of KITH_SEED (2026), small, of all
 # methods, faults and networks (accept_same_draw.py), each in the first way and
 # three of eight others (accept_same.py). Builds of other compilers stand in
