@@ -88,6 +88,10 @@ void sim_scores_close(struct sim_world *world)
         kith_evaluator_close(scores->scorers[i].evaluator);
 }
 
+/* Summed in the order of the peers, from rank to rank where there are several:
+ * the last bits are those of one process. While a run that goes on catches up
+ * there are no models, and nobody looks at their mean: what was made of it is
+ * in the log. */
 uint32_t sim_scores_average(struct sim_world *world)
 {
     KITH_ASSERT(world->dim > 0);
@@ -156,12 +160,15 @@ static struct kith_score score(struct scorer *scorer, bool part)
     return result;
 }
 
+/* On the thread of the run: scorers keep their errors to themselves. */
 static void check_scorer(struct sim_world *world, const struct scorer *scorer)
 {
     if (scorer->err != KITH_OK)
         sim_fail(world, scorer->err, "%s", scorer->error);
 }
 
+/* The mean has running statistics of its own, where the model has any: means of
+ * statistics are not those of the mean. */
 static struct kith_score score_average(struct sim_world *world, bool part)
 {
     KITH_ASSERT(world->dim > 0);
@@ -214,6 +221,8 @@ static double distance_squared(const struct scorer *scorer)
     return sum;
 }
 
+/* Every so manieth of the list, so that shares are alike where the first peers
+ * of it are scored and the rest is not. */
 static void *score_share(void *argument)
 {
     struct scorer *scorer = argument;
@@ -282,6 +291,7 @@ static void keep_scores(struct sim_world *world)
     }
 }
 
+/* In the order in which keep_scores() wrote them. */
 static void recall_scores(struct sim_world *world)
 {
     struct sim_scores *scores = world->scores;
@@ -327,6 +337,7 @@ const struct sim_scored *sim_scores_peers(struct sim_world *world,
     return scores->scored;
 }
 
+/* Made of the mean, which a run that catches up does not have. */
 double sim_scores_correlation(struct sim_world *world,
                               double consensus_distance, uint32_t peers)
 {

@@ -32,6 +32,7 @@ void sim_watch_close(struct sim_world *world)
     world->watch.liveness = NULL;
 }
 
+/* Coverage counts marks of all runs, what is live is asked of some. */
 void sim_watch_mark(struct sim_world *world, kith_id peer,
                     const struct kith_mark *mark)
 {
@@ -40,6 +41,7 @@ void sim_watch_mark(struct sim_world *world, kith_id peer,
     kith_liveness_mark(world->watch.liveness, sim_time(world), peer, mark);
 }
 
+/* The first one is told: those that follow are mostly its consequence. */
 void sim_watch_unlawful(struct sim_world *world, kith_id from, kith_id to,
                         kith_ns arrives_ns)
 {
@@ -52,6 +54,7 @@ void sim_watch_unlawful(struct sim_world *world, kith_id from, kith_id to,
                        from, to, 1e-9 * (double)arrives_ns);
 }
 
+/* Nobody begins anything from now on: what has not come by then is late. */
 void sim_watch_wind_up(struct sim_world *world)
 {
     KITH_ASSERT(world->watch.until_ns == 0);
