@@ -381,6 +381,7 @@ static const char *obstacle(const struct sim_world *world)
         {options->claims != NULL, "--dishonest"},
         {world->timeline != NULL, "--timeline"},
         {options->trace_path != NULL, "--trace"},
+        {world->saves != NULL, "--save"},
         {options->observe != NULL, "an observer of each event"},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)

@@ -46,7 +46,7 @@ done
 [ "$shared" -gt $((($2 - $1) / 2)) ] ||
     fail "$shared of the runs were shared: $(cat "$scratch/several.err")"
 
-# refused WORDS NETWORK [LINE...]
+# refused WORDS NETWORK [LINE...]: with $options, too.
 refused() {
     words=$1 network=$2
     shift 2
@@ -54,7 +54,8 @@ refused() {
         'model: {kind: none}' 'gossip: {algorithm: adpsgd, every: 1}' \
         'compute: {step: 5ms}' "network: {$network}" "$@" >"$file"
     outcome one "$file" || return
-    same "$file" --threads 2
+    # shellcheck disable=SC2086
+    same "$file" --threads 2 ${options:-}
     grep -q "^events: one thread .*$words" "$scratch/several.err" ||
         fail "not said: $words: $(cat "$scratch/several.err")"
 }
@@ -69,5 +70,11 @@ python3 -c 'import json, sys
 json.dump({"data": {a: {b: 0 for b in "xy"} for a in "xy"}}, sys.stdout)' \
     >"$scratch/near.json"
 refused 'no latency between' "matrix: $scratch/near.json"
+
+# A run that is saved is gone on with at one event, which no window ends with.
+options="--save $scratch/saves --save-every 1ms"
+refused '--save' 'latency: 5ms'
+options="--save $scratch/saves --resume"
+refused '--save' 'latency: 5ms'
 
 finish
