@@ -92,6 +92,24 @@ static void move_lent(struct kith_archive *archive, struct kith_worker *worker,
         archive->vector(archive, slot);
 }
 
+/* The last good model of a lent worker is a role's vector, or one that the
+ * driver lends beside theirs. */
+static void move_good(struct kith_archive *archive, struct kith_worker *worker)
+{
+    void **const good = &worker->recovery.good;
+    uint8_t with = 0;
+    while (with < KITH_ROLES &&
+           (*good == NULL || worker->slots[kith_worker_role(with)] != *good))
+        with++;
+    KITH_ARCHIVE(archive, with);
+    if (archive->failed == NULL && with > KITH_ROLES)
+        kith_archive_fail(archive, "a good model stands nowhere");
+    else if (archive->failed == NULL && with < KITH_ROLES && archive->reads)
+        *good = worker->slots[kith_worker_role(with)];
+    else if (with == KITH_ROLES)
+        archive->vector(archive, good);
+}
+
 static void move_roles(struct kith_archive *archive, struct kith_worker *worker)
 {
     uint8_t of_live = KITH_ROLES;
@@ -110,6 +128,7 @@ static void move_roles(struct kith_archive *archive, struct kith_worker *worker)
         move_own(archive, worker, &worker->packing.of_live);
         return;
     }
+    move_good(archive, worker);
     for (uint8_t role = 0; role < KITH_ROLES; role++)
         if (worker->packing.of_live != NULL && of_live == KITH_ROLES &&
             worker->slots[kith_worker_role(role)] == worker->packing.of_live)
