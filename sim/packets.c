@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "kith/archive.h"
+#include "kith/assert.h"
 #include "sim/world.h"
 
 #define PACKETS_MIN 64u
@@ -271,44 +272,83 @@ void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots)
 
 /* ---- in a save */
 
-/* The vector takes the place of the one without bytes that stood for it. */
-static void move_vector(struct sim_world *world, uint32_t index,
-                        struct kith_archive *archive)
+/* Which index a packet has depends on the queue, and so on when the outbox lets
+ * others go: models are known by their numbers. */
+struct numbered {
+    uint32_t number, index;
+};
+
+static int by_number(const void *one, const void *other)
 {
-    const struct sim_packets *pool = &world->packets;
-    const bool is_there =
-        index - 1 < pool->used && pool->payloads[index - 1].vector != NULL;
-    KITH_ASSERT(index > 0);
-    if (!is_there || (archive->reads &&
-                      !sim_copy_is_empty(pool->payloads[index - 1].vector))) {
-        kith_archive_fail(archive, "another message was under way");
-        return;
+    const struct numbered *a = one, *b = other;
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+/* Of the models under way those with bytes here, or those without; count + 1
+ * places, NULL: no memory. */
+static struct numbered *list_models(const struct sim_packets *pool, bool empty,
+                                    size_t *count)
+{
+    struct numbered *models = malloc((pool->used + 1u) * sizeof *models);
+    KITH_ASSERT(pool->payloads != NULL);
+    *count = 0;
+    for (uint32_t i = 0; models && i < pool->used; i++) {
+        const struct sim_payload *payload = &pool->payloads[i];
+        if (payload->vector && sim_copy_is_empty(payload->vector) == empty)
+            models[(*count)++] = (struct numbered){payload->number, i};
     }
-    void **vector = &pool->payloads[index - 1].vector;
-    void *const empty = *vector;
-    archive->vector(archive, vector);
-    if (archive->reads)
+    if (models)
+        qsort(models, *count, sizeof *models, by_number);
+    return models;
+}
+
+/* The vector takes the place of the one without bytes that stood for it. */
+static void read_models(struct sim_world *world, struct kith_archive *archive,
+                        const struct numbered *models, size_t count)
+{
+    struct numbered wanted = {0};
+    KITH_ARCHIVE(archive, wanted.number);
+    while (!archive->failed && wanted.number != 0) {
+        const struct numbered *found =
+            bsearch(&wanted, models, count, sizeof *models, by_number);
+        void **vector =
+            found ? &world->packets.payloads[found->index].vector : NULL;
+        if (!vector || !sim_copy_is_empty(*vector)) {
+            kith_archive_fail(archive, "another message was under way");
+            return;
+        }
+        void *const empty = *vector;
+        archive->vector(archive, vector);
         sim_copy_release(world, empty);
+        KITH_ARCHIVE(archive, wanted.number);
+    }
+}
+
+static void write_models(struct sim_world *world, struct kith_archive *archive,
+                         struct numbered *models, size_t count)
+{
+    uint32_t last = 0;
+    for (size_t i = 0; i < count && !archive->failed; i++) {
+        KITH_ARCHIVE(archive, models[i].number);
+        archive->vector(archive,
+                        &world->packets.payloads[models[i].index].vector);
+    }
+    KITH_ARCHIVE(archive, last);
 }
 
 /* Those that have bytes here alone: of the rest the engine knows all there
  * is to know, once it has caught up. */
 void sim_packets_move(struct sim_world *world, struct kith_archive *archive)
 {
-    const struct sim_packets *pool = &world->packets;
-    uint32_t index = 0;
-    KITH_ASSERT(pool->payloads != NULL);
-    while (!archive->reads && !archive->failed && index++ < pool->used) {
-        void *vector = pool->payloads[index - 1].vector;
-        if (!vector || sim_copy_is_empty(vector))
-            continue;
-        KITH_ARCHIVE(archive, index);
-        move_vector(world, index, archive);
-    }
-    index = 0; /* the last one */
-    KITH_ARCHIVE(archive, index);
-    while (archive->reads && !archive->failed && index != 0) {
-        move_vector(world, index, archive);
-        KITH_ARCHIVE(archive, index);
-    }
+    size_t count;
+    sim_outbox_flush(world); /* it frees what no link takes */
+    struct numbered *models =
+        list_models(&world->packets, archive->reads, &count);
+    if (!models)
+        kith_archive_fail(archive, "there is no memory for its messages");
+    else if (archive->reads)
+        read_models(world, archive, models, count);
+    else
+        write_models(world, archive, models, count);
+    free(models);
 }

@@ -64,6 +64,7 @@ struct sim_payload {
     size_t sealed_bytes;
     kith_ns left_ns; /* its last bit leaves the sender */
     uint32_t next_transfer;
+    uint32_t number; /* of the run's MODELs: whatever its index */
 };
 
 /* Snapshots that a MODEL is sent from: exchanges' two, and the rounds'. */
@@ -73,6 +74,7 @@ struct sim_packets {
     struct sim_packet *packets;    /* (capacity) */
     struct sim_payload *payloads;  /* (capacity), or NULL */
     uint32_t capacity, used, free; /* free: 1 + index */
+    uint32_t models;               /* sent so far */
     /* (peers): MODELs that can still be cancelled, by snapshot; or NULL. */
     uint32_t (*transfers)[SIM_SNAPSHOTS];
 };

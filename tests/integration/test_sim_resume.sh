@@ -5,8 +5,8 @@
 # by name, and changes nothing; a disk that is full ends no run.
 # Method: runs of pairs, rounds and pushes with faults, lies, guards, momentum
 # and packed formats are killed once their first save is there and gone on with,
-# by other numbers of threads; then files that are damaged, foreign or missing,
-# and folders that are full or may not be written.
+# by other numbers of threads and another queue; then files that are damaged,
+# foreign or missing, and folders that are full or may not be written.
 # shellcheck source=tests/integration/lab.sh
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
 
@@ -86,11 +86,12 @@ resumed() {
     }
 }
 
-# same_run EXPERIMENT: killed, and gone on with by other threads.
+# same_run EXPERIMENT: killed, and gone on with by other threads, which take its
+# events from another queue.
 same_run() {
     expected "$1"
     killed "$1"
-    resumed "$1" --threads 2
+    resumed "$1" --threads 2 --queue heap
 }
 
 written pairs 6 1200 'algorithm: adpsgd, every: 1, guard: clip' "$digits" \
@@ -104,6 +105,11 @@ same_run "$file"
 killed "$file" --threads 2
 resumed "$file"
 pairs=$file
+# Its neighbours go back to their last good models again and again.
+written spoilt 6 1200 'algorithm: qg-dsgdm, topology: circulant, every: 2' \
+    "$digits" 'network: {latency: 1ms}' 'compute: {step: 5ms}' \
+    'faults: [{at: 10ms, for: 20s, huge: "peer(2)", by: 3e38}]'
+same_run "$file"
 written packed 8 1200 'algorithm: adpsgd, every: 1, wire: int8, topology: ring' \
     "$digits" "$network" 'compute: {step: 5ms}'
 same_run "$file"
