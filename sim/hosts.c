@@ -50,10 +50,15 @@ struct sim_host {
                              on with the next one */
     uint32_t stamp;       /* of the event that is not stale */
     uint32_t woken;       /* idle cores so far: their draws */
+    uint32_t cores;
 };
 
+/* A host is a machine, or the share of one that its peers keep to. The last
+ * machine may have fewer peers, and so other shares. */
 struct sim_hosts {
-    uint32_t cores, peers; /* of each, on each */
+    uint32_t cores;       /* of a host, at most */
+    uint32_t peers, rest; /* on each of a full machine, of the last one */
+    uint32_t full;        /* peers on full machines */
     struct sim_host *hosts;
     uint32_t *running;    /* (hosts x cores): threads */
     struct host_peer *at; /* (machines) */
@@ -70,6 +75,19 @@ struct sim_hosts {
 /* Of an item whose period is over, in place of a stamp. */
 #define PADDED SIM_VALUE_MAX
 
+/* Of a machine with so many peers; cores beyond their threads have nothing to
+ * do. */
+static struct kith_core_share share_of(const struct kith_experiment *experiment,
+                                       uint32_t peers)
+{
+    struct kith_core_share share =
+        kith_core_share(experiment, peers, experiment->hosts.cores);
+    KITH_ASSERT(peers % share.peers == 0);
+    if (share.cores / THREADS >= share.peers)
+        share.cores = THREADS * share.peers;
+    return share;
+}
+
 enum kith_err sim_hosts_open(struct sim_world *world)
 {
     const struct kith_experiment *experiment = world->experiment;
@@ -77,28 +95,33 @@ enum kith_err sim_hosts_open(struct sim_world *world)
         return KITH_OK;
     KITH_ASSERT(world->machine_count == world->peer_count);
     const uint32_t all = world->peer_count;
+    const uint32_t most =
+        experiment->hosts.peers == 0 || experiment->hosts.peers > all
+            ? all
+            : experiment->hosts.peers;
     struct sim_hosts *hosts = sim_alloc(world, 1, sizeof *hosts);
     if (!hosts)
         return KITH_ENOMEM;
     world->hosts = hosts;
-    hosts->peers = experiment->hosts.peers == 0 || experiment->hosts.peers > all
-                       ? all
-                       : experiment->hosts.peers;
-    const struct kith_core_share share =
-        kith_core_share(experiment, hosts->peers, experiment->hosts.cores);
+    hosts->full = all - all % most;
+    const struct kith_core_share share = share_of(experiment, most);
+    const struct kith_core_share rest =
+        hosts->full < all ? share_of(experiment, all - hosts->full) : share;
     hosts->peers = share.peers;
-    /* More have nothing to do. */
-    hosts->cores = share.cores / THREADS < share.peers ? share.cores
-                                                       : THREADS * share.peers;
-    const uint32_t count = (all + hosts->peers - 1) / hosts->peers;
+    hosts->rest = rest.peers;
+    hosts->cores = rest.cores > share.cores ? rest.cores : share.cores;
+    const uint32_t of_full = hosts->full / share.peers;
+    const uint32_t count = of_full + (all - hosts->full) / rest.peers;
     hosts->hosts = sim_alloc(world, count, sizeof *hosts->hosts);
     hosts->running =
         sim_alloc(world, (size_t)count * hosts->cores, sizeof *hosts->running);
     hosts->at = sim_alloc(world, all, sizeof *hosts->at);
     if (!hosts->hosts || !hosts->running || !hosts->at)
         return KITH_ENOMEM;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         hosts->hosts[i].due_ns = KITH_NEVER;
+        hosts->hosts[i].cores = i < of_full ? share.cores : rest.cores;
+    }
     return KITH_OK;
 }
 
@@ -106,14 +129,17 @@ enum kith_err sim_hosts_open(struct sim_world *world)
 
 static struct sim_host *host_of(const struct sim_hosts *hosts, kith_id peer)
 {
-    KITH_DEBUG_ASSERT(hosts->peers > 0);
-    return &hosts->hosts[peer / hosts->peers];
+    KITH_DEBUG_ASSERT(hosts->peers > 0 && hosts->rest > 0);
+    return peer < hosts->full
+               ? &hosts->hosts[peer / hosts->peers]
+               : &hosts->hosts[hosts->full / hosts->peers +
+                               (peer - hosts->full) / hosts->rest];
 }
 
 static uint32_t *running_of(const struct sim_hosts *hosts,
                             const struct sim_host *host)
 {
-    KITH_DEBUG_ASSERT(host->running <= hosts->cores);
+    KITH_DEBUG_ASSERT(host->running <= host->cores);
     return &hosts->running[(size_t)(host - hosts->hosts) * hosts->cores];
 }
 
@@ -188,7 +214,7 @@ static void leave_core(struct sim_world *world, struct sim_host *host,
  * stay in step, which real ones never do. */
 static kith_ns wake_time(struct sim_world *world, struct sim_host *host)
 {
-    KITH_DEBUG_ASSERT(host->running < world->hosts->cores);
+    KITH_DEBUG_ASSERT(host->running < host->cores);
     const struct kith_experiment *experiment = world->experiment;
     if (host->left > 0 && host->left_ns == sim_time(world)) {
         host->left--;
@@ -245,7 +271,7 @@ static void begin(struct sim_world *world, kith_id peer,
     }
     KITH_ASSERT(begins->state == HOST_SLEEPS);
     begins->time_ns = time_ns;
-    if (host->running < hosts->cores) {
+    if (host->running < host->cores) {
         const kith_ns wake_ns = wake_time(world, host);
         run_on(world, host, host->running++, thread, wake_ns);
     } else {

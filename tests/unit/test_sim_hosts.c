@@ -55,6 +55,12 @@ static void test_peers_keep_to_their_cores(void **state)
     alone(3, 2, "", "cores: 2"); /* neither divides the other */
     assert_int_equal(step_ends(2, 1), 2 * KITH_MS);
     assert_int_equal(step_ends(2, 2), 3 * KITH_MS);
+    /* The last machine has two peers, a core for each. */
+    alone(6, 10, "", "cores: 2, peers: 4");
+    assert_int_equal(step_ends(0, 10), 19 * KITH_MS);
+    assert_int_equal(step_ends(3, 10), 20 * KITH_MS);
+    assert_int_equal(step_ends(4, 10), 10 * KITH_MS);
+    assert_int_equal(step_ends(5, 10), 10 * KITH_MS);
 }
 
 static void test_cores_are_shared(void **state)
