@@ -249,9 +249,15 @@ int kith_cli_resume_sim(struct cli_run *run)
     if (set_save(run, folder) != KITH_EXIT_OK)
         return KITH_EXIT_USAGE;
     run->resume = run->own.values[CLI_RESUME] != NULL;
-    if (!run->resume ||
-        sim_saved_database(folder, database, sizeof database) != KITH_OK ||
-        database[0] == '\0')
+    const bool is_saved =
+        sim_saved_database(folder, database, sizeof database) == KITH_OK;
+    const bool is_first = run->ranks == NULL || run->ranks->rank == 0;
+    if (is_saved && !run->resume && is_first) /* before a database is made */
+        return kith_cli_fail(run->arguments, KITH_EXIT_EXPERIMENT,
+                             "--save: %.300s has a save already; go on from it "
+                             "with --resume, remove it, or choose another",
+                             folder);
+    if (!run->resume || !is_saved || database[0] == '\0')
         return KITH_EXIT_OK;
     if (access(database, F_OK) == 0)
         kith_text_copy(run->path, sizeof run->path, database);

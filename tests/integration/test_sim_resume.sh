@@ -185,6 +185,7 @@ PY
 }
 saved="--save $scratch/saves"
 refused 3 'has a save already' "$pairs" $saved
+[ ! -e "$scratch/refused" ] || fail "a refused run has a database"
 refused 3 'another experiment' "$pairs" $saved --resume --seed 4
 refused 3 'another experiment' "$pairs" $saved --resume \
     --set compute.step=6ms
