@@ -307,6 +307,7 @@ static void read_models(struct sim_world *world, struct kith_archive *archive,
                         const struct numbered *models, size_t count)
 {
     struct numbered wanted = {0};
+    KITH_ASSERT(archive->reads && models != NULL);
     KITH_ARCHIVE(archive, wanted.number);
     while (!archive->failed && wanted.number != 0) {
         const struct numbered *found =
@@ -328,7 +329,9 @@ static void write_models(struct sim_world *world, struct kith_archive *archive,
                          struct numbered *models, size_t count)
 {
     uint32_t last = 0;
+    KITH_ASSERT(!archive->reads && models != NULL);
     for (size_t i = 0; i < count && !archive->failed; i++) {
+        KITH_ASSERT(models[i].number != last);
         KITH_ARCHIVE(archive, models[i].number);
         archive->vector(archive,
                         &world->packets.payloads[models[i].index].vector);
