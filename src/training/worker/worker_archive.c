@@ -155,28 +155,6 @@ static void move_flags(struct kith_archive *archive, bool *flags, size_t count)
         kith_archive_bool(archive, &flags[i]);
 }
 
-/* Of lent vectors the last good model is one that x stood in, and may be that
- * of a role yet. Of others it is in the worker's memory. */
-static void move_good(struct kith_archive *archive, struct kith_worker *worker)
-{
-    void **const good = &worker->recovery.good;
-    uint8_t with = 0;
-    if (!worker->lent.is_on)
-        return;
-    while (with < KITH_ROLES &&
-           (*good == NULL || worker->slots[kith_worker_role(with)] != *good))
-        with++;
-    KITH_ARCHIVE(archive, with);
-    if (archive->failed != NULL)
-        return;
-    if (with > KITH_ROLES)
-        kith_archive_fail(archive, "a good model stands nowhere");
-    else if (with == KITH_ROLES)
-        archive->vector(archive, good);
-    else if (archive->reads)
-        *good = worker->slots[kith_worker_role(with)];
-}
-
 static void move_recovery(struct kith_archive *archive,
                           struct kith_recovery *recovery)
 {
@@ -320,7 +298,6 @@ void kith_worker_archive(struct kith_worker *worker,
                        worker->edge_count * KITH_EDGE_SCALARS * sizeof(double));
     move_slots(archive, worker);
     move_steps(archive, worker);
-    move_good(archive, worker);
     move_recovery(archive, &worker->recovery);
     /* Before what a lie has taken: it may take vectors of messages. */
     move_lying(archive, worker);
