@@ -16,11 +16,18 @@
 /* The run's own events that may be pending. */
 #define OWN_EVENTS 8u
 
+uint32_t sim_regions(const struct sim_world *world)
+{
+    const uint32_t regions = world->experiment->network.latencies.regions;
+    KITH_ASSERT(world->peer_count > 0);
+    return regions < world->peer_count ? regions : world->peer_count;
+}
+
 /* Regions stay whole: what is near each other is one division's. Without them
  * any blocks will do. */
 unsigned sim_division_of(const struct sim_world *world, kith_id peer)
 {
-    const uint64_t regions = world->experiment->network.latencies.regions;
+    const uint64_t regions = sim_regions(world);
     const struct sim_windows *windows = world->windows;
     const uint64_t count = windows->count;
     KITH_DEBUG_ASSERT(count > 1 && peer < world->peer_count);
@@ -165,6 +172,7 @@ enum kith_err sim_divide(struct sim_world *world)
     size_t count = 0;
     enum kith_err err = KITH_OK;
     sim_outbox_flush(world);
+    sim_links_unchain(world);
     for (unsigned i = 0; i < windows->count && err == KITH_OK; i++)
         err = prepare(world, windows->divisions[i]);
     while (err == KITH_OK && sim_engine_empty(world, &event)) {
@@ -182,7 +190,6 @@ enum kith_err sim_divide(struct sim_world *world)
     windows->until_ns =
         sim_engine_first(world, &event) ? event.time_ns : KITH_NEVER;
     windows->leaves = false;
-    windows->events = 0;
     return err == KITH_OK
                ? err
                : sim_fail(world, err, "no memory for %u threads' events",
@@ -196,6 +203,7 @@ void sim_join(struct sim_world *world)
     struct sim_event event;
     KITH_ASSERT(windows->count > 1);
     world->unfinished = 0;
+    sim_links_unchain(world);
     for (unsigned i = 0; i < windows->count; i++) {
         struct sim_world *division = windows->divisions[i];
         world->unfinished += division->unfinished;

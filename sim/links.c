@@ -418,12 +418,14 @@ void sim_link_step(struct sim_world *world, uint32_t index)
 
 /* ---- divisions */
 
-/* The peer's links are found anew, and so is the one that it used last. */
-static void forget(struct sim_peer *peer)
+/* Of all peers at once: a link is in the chains of both its ends. */
+void sim_links_unchain(struct sim_world *world)
 {
-    KITH_ASSERT(peer->state == SIM_PEER_RUNS);
-    peer->links.first = 0;
-    peer->links.recent = KITH_NOBODY;
+    KITH_ASSERT(world->division == NULL);
+    for (kith_id id = 0; id < world->peer_count; id++) {
+        world->peers[id].links.first = 0;
+        world->peers[id].links.recent = KITH_NOBODY;
+    }
 }
 
 /* What the other end has of it stays where that is. */
@@ -452,9 +454,6 @@ static void hand_over_end(struct sim_world *from, struct sim_link *link,
 void sim_links_hand_over(struct sim_world *from, struct sim_world *to)
 {
     KITH_ASSERT(sim_links_are_clear(from) && sim_links_are_clear(to));
-    for (kith_id id = 0; id < from->peer_count; id++)
-        if (sim_is_mine(from, id) && sim_is_mine(to, id))
-            forget(&from->peers[id]);
     for (uint32_t i = 0; i < sim_link_count(from); i++) {
         struct sim_link *link = sim_link_at(from, i);
         for (unsigned side = 0; side < 2; side++)

@@ -16,6 +16,9 @@ void sim_links_close(struct sim_world *world);
 /* The link of two peers, made where they have not met. False: no memory. */
 bool sim_link_between(struct sim_world *world, kith_id a, kith_id b,
                       uint32_t *link);
+/* Peers' links are found anew, and so are those that they used last: before
+ * the first is handed over. */
+void sim_links_unchain(struct sim_world *world);
 /* The ends of links that are of peers of both worlds go from one to the other,
  * with what waits there: each knows its own half of a link between divisions.
  * Nothing was ever broken or cut. */

@@ -5,7 +5,8 @@
  *              each, and each end is the only one that its peer ever touches
  *   lookahead  L, the least latency between peers of two divisions
  *   window     [t, t + L), t the earliest event of all: what a division sends
- *              another one in it arrives in a later one
+ *              another one in it arrives in a later one; shorter where so many
+ *              events are in it that their notes would take much memory
  *
  * Each thread takes the events of its division in the window, then what the
  * others have sent to it. What is one for the run (trace, database, use of
@@ -36,6 +37,11 @@
  * in each, waiting for the others takes longer than they do. */
 #define LOOKED_AT 64u
 #define EVENTS_LEAST 32u
+/* So many events make windows shorter: each has one note or a few, 32 bytes. */
+#define EVENTS_MOST (1u << 18)
+/* So many events for each link between two evaluations: it is handed to a
+ * division and back, which takes as long as some events. */
+#define EVENTS_A_LINK 4u
 #define MAIL_LEAST 64u
 #define FETCH_FAR 16u
 #define FETCH_NEAR 8u
@@ -166,7 +172,7 @@ static void gather(struct sim_world *world, struct sim_world *division)
 }
 
 /* From here on one thread is faster. */
-static void give_up(struct sim_world *world)
+static void give_up(struct sim_world *world, const char *why)
 {
     struct sim_windows *windows = world->windows;
     struct sim_report *report = &world->report;
@@ -175,9 +181,40 @@ static void give_up(struct sim_world *world)
     windows->is_off = windows->leaves = true;
     kith_text_from_time(sim_time(world), when, sizeof when);
     (void)snprintf(report->windows_text, sizeof report->windows_text,
-                   "one thread takes them from %s on: there are fewer than %u "
-                   "for each of %u threads in a window",
-                   when, EVENTS_LEAST, windows->count);
+                   "one thread takes them from %s on: %s", when, why);
+}
+
+static void give_up_short(struct sim_world *world)
+{
+    char why[96];
+    KITH_ASSERT(world->windows->count > 1);
+    (void)snprintf(why, sizeof why,
+                   "there are fewer than %u for each of %u threads in a window",
+                   EVENTS_LEAST, world->windows->count);
+    give_up(world, why);
+}
+
+static void give_up_divided(struct sim_world *world)
+{
+    char why[96];
+    KITH_ASSERT(!world->windows->leaves);
+    (void)snprintf(why, sizeof why,
+                   "there are fewer than %u for each of %u links between two "
+                   "evaluations",
+                   EVENTS_A_LINK, sim_link_count(world));
+    give_up(world, why);
+}
+
+/* Of the next window, where the last one had so many events. */
+static void set_length(struct sim_windows *windows, uint64_t events)
+{
+    KITH_ASSERT(windows->length_ns > 0);
+    if (events > EVENTS_MOST && windows->length_ns > 1)
+        windows->length_ns /= 2;
+    else if (events < EVENTS_MOST / 4)
+        windows->length_ns = windows->length_ns < windows->lookahead_ns / 2
+                                 ? 2 * windows->length_ns
+                                 : windows->lookahead_ns;
 }
 
 /* The others take their mail meanwhile. */
@@ -189,10 +226,13 @@ static void look(struct sim_world *world)
     sim_notes_tell(world, windows->divisions, windows->count, windows->count);
     for (unsigned i = 0; i < windows->count; i++)
         gather(world, windows->divisions[i]);
-    windows->events += world->events - before;
-    if (world->report.windows % LOOKED_AT == LOOKED_AT - 1) {
+    const uint64_t events = world->events - before;
+    windows->events += events;
+    set_length(windows, events);
+    if (world->report.windows - windows->looked_from >= LOOKED_AT) {
         if (windows->events < LOOKED_AT * EVENTS_LEAST * windows->count)
-            give_up(world);
+            give_up_short(world);
+        windows->looked_from = world->report.windows;
         windows->events = 0;
     }
     if (world->options.stop && *world->options.stop)
@@ -269,7 +309,7 @@ static void take_windows(struct sim_windows *windows, unsigned number)
         const kith_ns begins_ns = next_window(windows);
         if (last || windows->leaves || begins_ns >= windows->until_ns)
             break;
-        kith_ns ends_ns = kith_ns_add(begins_ns, windows->lookahead_ns);
+        kith_ns ends_ns = kith_ns_add(begins_ns, windows->length_ns);
         if (ends_ns > windows->until_ns)
             ends_ns = windows->until_ns;
         if (number == 0)
@@ -354,9 +394,14 @@ void sim_windows_run(struct sim_world *world)
     }
     if (sim_divide(world) != KITH_OK)
         return;
+    const uint64_t before = world->events;
     begin_stretch(windows, false);
     take_windows(windows, 0);
     sim_join(world);
+    if (sim_divisions_are_worth(world) && !windows->leaves &&
+        world->events - before <
+            EVENTS_A_LINK * (uint64_t)sim_link_count(world))
+        give_up_divided(world);
 }
 
 /* ---- whether windows are of use */
@@ -406,7 +451,7 @@ static kith_ns lookahead_of(const struct sim_world *world)
 {
     const struct kith_latencies *latencies =
         &world->experiment->network.latencies;
-    const uint32_t regions = latencies->regions;
+    const uint32_t regions = sim_regions(world);
     if (regions == 0)
         return least_of_classes(&world->experiment->network.classes);
     kith_ns least_ns = KITH_NEVER;
@@ -414,7 +459,7 @@ static kith_ns lookahead_of(const struct sim_world *world)
     for (uint32_t from = 0; from < regions; from++)
         for (uint32_t to = 0; to < regions; to++) {
             const kith_ns ns =
-                latencies->latency_ns[(size_t)from * regions + to];
+                latencies->latency_ns[(size_t)from * latencies->regions + to];
             if (sim_division_of(world, from) != sim_division_of(world, to) &&
                 ns < least_ns)
                 least_ns = ns;
@@ -422,14 +467,11 @@ static kith_ns lookahead_of(const struct sim_world *world)
     return least_ns;
 }
 
-/* A region is of one division, so there are no more of these than regions; and
- * where there are more regions than peers some have none. */
+/* A region is of one division, so there are no more of these than regions. */
 static unsigned count_of(const struct sim_world *world)
 {
-    const uint32_t regions = world->experiment->network.latencies.regions;
-    uint32_t most = world->peer_count;
-    if (regions > 0 && regions < most)
-        most = regions;
+    const uint32_t regions = sim_regions(world);
+    const uint32_t most = regions > 0 ? regions : world->peer_count;
     KITH_ASSERT(world->options.threads <= SIM_THREADS_MAX);
     return world->options.threads < most ? world->options.threads : most;
 }
@@ -488,9 +530,13 @@ enum kith_err sim_windows_open(struct sim_world *world)
         (experiment->evaluate_ns > 0 &&
          experiment->evaluate_ns / WINDOWS_LEAST < windows->lookahead_ns))
         return refuse_short(world);
+    const kith_ns step_ns = experiment->compute.step_ns;
+    windows->length_ns = step_ns > 0 && step_ns < windows->lookahead_ns
+                             ? step_ns
+                             : windows->lookahead_ns;
     kith_text_from_time(windows->lookahead_ns, window, sizeof window);
     (void)snprintf(report->windows_text, sizeof report->windows_text,
-                   "%u threads, windows of %s", windows->count, window);
+                   "%u threads, windows of up to %s", windows->count, window);
     const enum kith_err err = sim_divisions_open(world);
     return err == KITH_OK ? threads_start(world) : err;
 }

@@ -17,14 +17,17 @@ struct sim_window_state {
 struct sim_windows {
     unsigned count; /* of divisions, and of threads */
     kith_ns lookahead_ns;
-    kith_ns until_ns; /* the run's own next event */
-    uint8_t *of;      /* (peers) whose division */
+    kith_ns length_ns; /* of the next window, lookahead_ns at most */
+    kith_ns until_ns;  /* the run's own next event */
+    uint8_t *of;       /* (peers) whose division */
     struct sim_world *whole;
     struct sim_world *divisions[SIM_THREADS_MAX];
     struct sim_window_state states[SIM_THREADS_MAX];
-    uint64_t events; /* of the windows that are looked at together */
-    bool leaves;     /* after this window */
-    bool is_off;     /* for good */
+    /* Of the windows that are looked at together: the run's number of the first
+     * one, and what they have had so far. */
+    uint64_t looked_from, events;
+    bool leaves; /* after this window */
+    bool is_off; /* for good */
     /* Threads; the first one is the run's. */
     pthread_t threads[SIM_THREADS_MAX];
     atomic_uint arrived, meeting; /* of all threads: how many, which one */
@@ -36,6 +39,8 @@ struct sim_windows {
     bool has_threads;
 };
 
+/* Those that have peers; 0: there are none. */
+uint32_t sim_regions(const struct sim_world *world);
 /* Whose division the peer is of, once there is a count. */
 unsigned sim_division_of(const struct sim_world *world, kith_id peer);
 /* All of them; closing accepts what was opened of them. */

@@ -76,5 +76,47 @@ options="--save $scratch/saves --save-every 1ms"
 refused '--save' 'latency: 5ms'
 options="--save $scratch/saves --resume"
 refused '--save' 'latency: 5ms'
+options=
+
+# Of more regions than peers some have none, and no thread has those alone.
+python3 -c 'import json, sys
+names = [f"r{i}" for i in range(100)]
+json.dump({"data": {a: {b: 1 if a == b else 40 for b in names} for a in names}},
+          sys.stdout)' >"$scratch/many.json"
+printf '%s\n' 'name: regions' 'peers: 60' 'stop: {time: 1s}' \
+    'model: {kind: none}' 'gossip: {algorithm: adpsgd, every: 1}' \
+    "network: {matrix: $scratch/many.json}" 'compute: {step: 1ms}' >"$file"
+if outcome one "$file" && same "$file" --threads 4; then
+    grep -q '^events: 4 threads.*([1-9][0-9]* windows)' \
+        "$scratch/several.err" ||
+        fail "not shared: $(cat "$scratch/several.err")"
+fi
+
+# A window as long as 10,000 steps has all that its events say to each other.
+printf '%s\n' 'name: far' 'peers: 100' 'stop: {time: 30s}' \
+    'model: {kind: none}' 'gossip: {algorithm: adpsgd, every: 1}' \
+    'network: {latency: 10s}' 'compute: {step: 1ms}' >"$file"
+if outcome one "$file" && same "$file" --threads 2; then
+    grep -q '^events: 2 threads.*([1-9][0-9][0-9]* windows)' \
+        "$scratch/several.err" ||
+        fail "too long: $(cat "$scratch/several.err")"
+fi
+
+# often TOPOLOGY WORDS: evaluated every few windows, and what is said then.
+often() {
+    printf '%s\n' 'name: often' 'peers: 200' 'stop: {time: 2s}' \
+        'model: {kind: none}' \
+        "gossip: {algorithm: adpsgd, topology: $1, every: 1}" \
+        'network: {latency: 5ms}' 'compute: {step: 20ms}' 'evaluate: 55ms' \
+        >"$file"
+    if outcome one "$file" && same "$file" --threads 2; then
+        grep -q "^events: $2" "$scratch/several.err" ||
+            fail "$1, not said: $2: $(cat "$scratch/several.err")"
+    fi
+}
+# They are fewer than are looked at together, and are counted all the same; but
+# links that all go to and fro each time take longer than threads save.
+often ring '2 threads'
+often random 'one thread .* from .* links between two evaluations'
 
 finish
