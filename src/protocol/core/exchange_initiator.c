@@ -299,7 +299,6 @@ static void worked(struct kith_node *node, struct kith_exchange *exchange,
 static bool is_remembered(const struct kith_node *node,
                           struct kith_exchange_id id)
 {
-    KITH_ASSERT(node->config->algorithm->pattern != KITH_PATTERN_NONE);
     return id.incarnation == node->incarnation &&
            age_of(node, id.counter) < KITH_OUTCOMES;
 }
