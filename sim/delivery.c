@@ -353,8 +353,7 @@ static uint32_t pack(struct sim_world *world, kith_id from,
     if (send->message.kind == KITH_MESSAGE_MODEL && world->work) {
         struct sim_payload *payload = sim_payload_at(world, index);
         packet->flags |= SIM_PACKET_CARRIES;
-        payload->number = world->packets.models =
-            world->packets.models % UINT32_MAX + 1; /* never 0 */
+        payload->number = sim_packet_number(world);
         payload->vector = sim_copy_sent(world, from, send);
         if (!payload->vector) {
             sim_packet_free(world, index);

@@ -272,6 +272,13 @@ void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots)
 
 /* ---- in a save */
 
+uint32_t sim_packet_number(struct sim_world *world)
+{
+    struct sim_packets *packets = &world->packets;
+    packets->models = packets->models % UINT32_MAX + 1;
+    return packets->models;
+}
+
 /* Which index a packet has depends on the queue, and so on when the outbox lets
  * others go: models are known by their numbers. */
 struct numbered {

@@ -110,6 +110,8 @@ void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots);
 
 /* In a save: the models under way, of which there are bytes here. */
 struct kith_archive;
+/* Of the next model that is sent, never 0: a save names it so. */
+uint32_t sim_packet_number(struct sim_world *world);
 void sim_packets_move(struct sim_world *world, struct kith_archive *archive);
 
 #endif
