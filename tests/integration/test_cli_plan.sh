@@ -207,7 +207,7 @@ grep -q "none: a training loop of yours is simulated by kith_simulate()" out ||
 cp t.yaml kept.yaml
 refused 5 "is no machine's file" t.yaml --measure --machine kept.yaml
 diff t.yaml kept.yaml || fail "an experiment was written over"
-refused 5 "none/here.yaml" "$top/examples/digits.yaml" --measure \
+refused 5 "cannot write in the folder none" "$top/examples/digits.yaml" --measure \
     --machine none/here.yaml
 refused 4 "nowhere" "$top/examples/digits.yaml" --measure --machine new.yaml \
     --set data.path=nowhere
