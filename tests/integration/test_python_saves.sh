@@ -90,8 +90,14 @@ refused() { # TEXT SIZE: of that text the last word is that it has not started
 }
 rm -f "$scratch"/0/model/pair.save.previous
 refused "another number of values" 9
-printf x | dd of="$scratch/0/model/pair.save" bs=1 seek=4000 conv=notrunc \
-    2>/dev/null
+"$python" - "$scratch/0/model/pair.save" <<'PY'
+import sys
+with open(sys.argv[1], "r+b") as save: # another byte, whatever it was
+    save.seek(4000)
+    byte = save.read(1)[0]
+    save.seek(4000)
+    save.write(bytes([byte ^ 1]))
+PY
 refused "checksum does not match" 1000
 start 0 0 1000 own && first=$pid
 wait "$first" || fail "own: $(tail -n 3 "$scratch/0/err")"
