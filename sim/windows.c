@@ -435,25 +435,14 @@ static const char *obstacle(const struct sim_world *world)
     return NULL;
 }
 
-/* The least latency of all classes' is that of any two peers. */
-static kith_ns least_of_classes(const struct kith_classes *classes)
-{
-    kith_ns least_ns = classes->usual.latency_ns;
-    KITH_ASSERT(least_ns >= 0);
-    for (uint32_t i = 0; i < classes->count; i++)
-        if (classes->list[i].latency_ns < least_ns)
-            least_ns = classes->list[i].latency_ns;
-    return least_ns;
-}
-
 /* Jitter, loss and lines only add to a latency. */
 static kith_ns lookahead_of(const struct sim_world *world)
 {
     const struct kith_latencies *latencies =
         &world->experiment->network.latencies;
     const uint32_t regions = sim_regions(world);
-    if (regions == 0)
-        return least_of_classes(&world->experiment->network.classes);
+    if (regions == 0) /* the least of all classes */
+        return world->experiment->network.link.latency_ns;
     kith_ns least_ns = KITH_NEVER;
     KITH_ASSERT(world->windows->count <= regions);
     for (uint32_t from = 0; from < regions; from++)
