@@ -70,7 +70,8 @@ void *sim_pages_grow(void *pages, size_t old_bytes, size_t bytes)
     KITH_ASSERT(bytes >= old_bytes);
     void *larger = sim_pages(bytes);
     if (larger) {
-        memcpy(larger, pages, old_bytes);
+        if (old_bytes > 0) /* there may be none yet: NULL */
+            memcpy(larger, pages, old_bytes);
         sim_pages_free(pages, old_bytes);
     }
     return larger;
