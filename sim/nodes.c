@@ -80,8 +80,7 @@ static bool is_restless(const struct sim_world *world, kith_id id)
 /* After each event of the peer: keep count of who still has something to do. */
 static void settle(struct sim_world *world, kith_id id)
 {
-    if (world->totals)
-        sim_totals_exchanges(world, id);
+    sim_totals_exchanges(world, id);
     if (!world->nodes.winding_up)
         return;
     KITH_DEBUG_ASSERT(world->nodes.restless <= world->peer_count);

@@ -151,11 +151,13 @@ void sim_totals_moved(struct sim_world *world, const struct sim_packet *packet)
 void sim_totals_exchanges(struct sim_world *world, kith_id peer)
 {
     KITH_DEBUG_ASSERT(peer < world->peer_count);
+    if (!world->totals)
+        return;
     struct sim_peer *state = &world->peers[peer];
     const struct kith_node *node = sim_node_at(world, peer);
     const bool exchanging = state->state != SIM_PEER_CRASHED &&
                             !kith_node_quiet(node) && !kith_node_finished(node);
-    if (!world->totals || exchanging == ((state->ending & SIM_EXCHANGING) != 0))
+    if (exchanging == ((state->ending & SIM_EXCHANGING) != 0))
         return;
     state->ending ^= SIM_EXCHANGING;
     count_use(world, peer, SIM_USE_EXCHANGES, exchanging);

@@ -15,16 +15,6 @@
 
 /* ---- lines and latency */
 
-const struct kith_class *kith_class_of(const struct kith_classes *classes,
-                                       kith_id machine)
-{
-    if (classes->of == NULL || machine >= classes->peers ||
-        classes->of[machine] == 0)
-        return &classes->usual;
-    KITH_DEBUG_ASSERT(classes->of[machine] <= classes->count);
-    return &classes->list[classes->of[machine] - 1];
-}
-
 /* 0 is the highest. */
 static uint64_t lower(uint64_t a, uint64_t b)
 {

@@ -369,7 +369,11 @@ bool kith_exchange_is_finished(const struct kith_node *node)
 
 bool kith_exchange_is_quiet(const struct kith_node *node)
 {
-    return used(node, KITH_EXCHANGES_OURS | KITH_EXCHANGES_THEIRS) == 0;
+    for (uint32_t mask = node->exchange_mask; mask != 0;)
+        if (node->exchanges[kith_exchange_next(&mask)].state !=
+            KITH_EXCHANGE_IDLE)
+            return false;
+    return true;
 }
 
 bool kith_exchange_defers(const struct kith_node *node)
@@ -385,16 +389,23 @@ static void trigger(struct kith_node *node)
     kith_exchange_open(node, node->config->algorithm->pattern);
 }
 
+/* The item that a record of this side waits for. */
+static enum kith_work_kind due(const struct kith_exchange *exchange,
+                               const struct kith_exchange_side *side)
+{
+    KITH_DEBUG_ASSERT((side->is_due & 1u << KITH_EXCHANGE_IDLE) == 0);
+    return (side->is_due >> exchange->state & 1u) != 0 ? side->due(exchange)
+                                                       : KITH_WORK_COUNT;
+}
+
 /* The item of a record of this side, if one waits for its item. */
-static bool put_due(struct kith_node *node, uint32_t side)
+static bool put_due(struct kith_node *node, uint32_t records,
+                    const struct kith_exchange_side *side)
 {
     KITH_ASSERT(node->owner == OWNER_NONE);
-    for (uint32_t mask = node->exchange_mask & side; mask != 0;) {
+    for (uint32_t mask = node->exchange_mask & records; mask != 0;) {
         const uint32_t i = kith_exchange_next(&mask);
-        const struct kith_exchange *exchange = &node->exchanges[i];
-        if (exchange->state == KITH_EXCHANGE_IDLE)
-            continue;
-        const enum kith_work_kind kind = side_of(node, i)->due(exchange);
+        const enum kith_work_kind kind = due(&node->exchanges[i], side);
         if (kind == KITH_WORK_COUNT)
             continue;
         put_work(node, i, kind);
@@ -406,8 +417,8 @@ static bool put_due(struct kith_node *node, uint32_t side)
 bool kith_exchange_schedule(struct kith_node *node)
 {
     KITH_ASSERT(!node->effects->has_work);
-    return put_due(node, KITH_EXCHANGES_THEIRS) ||
-           put_due(node, KITH_EXCHANGES_OURS);
+    return put_due(node, KITH_EXCHANGES_THEIRS, &kith_responder) ||
+           put_due(node, KITH_EXCHANGES_OURS, &kith_initiator);
 }
 
 void kith_exchange_worked(struct kith_node *node, uint32_t index,
@@ -542,24 +553,26 @@ struct kith_settled kith_exchange_settled(const struct kith_node *responder,
  * their combinations. */
 kith_ns kith_exchange_deadline(struct kith_node *node)
 {
-    node->exchange_ns = KITH_NEVER;
+    kith_ns first_ns = KITH_NEVER;
+    uint32_t over = 0;
     for (uint32_t mask = node->exchange_mask; mask != 0;) {
         const uint32_t i = kith_exchange_next(&mask);
         const struct kith_exchange *exchange = &node->exchanges[i];
-        node->exchange_ns =
-            kith_node_earliest(node->exchange_ns, exchange->deadline_ns);
+        first_ns = kith_node_earliest(first_ns, exchange->deadline_ns);
         if (exchange->state == KITH_EXCHANGE_IDLE) {
             if (exchange->deadline_ns == KITH_NEVER)
-                node->exchange_mask &= (uint8_t) ~(1u << i);
+                over |= 1u << i;
             continue;
         }
         KITH_ASSERT(exchange->running == (node->owner == OWNER_EXCHANGE + i));
         /* Either an item is due or out, or a deadline ends this phase. */
         KITH_ASSERT(exchange->deadline_ns != KITH_NEVER || exchange->running ||
-                    side_of(node, i)->due(exchange) != KITH_WORK_COUNT);
+                    due(exchange, side_of(node, i)) != KITH_WORK_COUNT);
         KITH_ASSERT(exchange->tries <= KITH_TRIES_MAX);
     }
-    return node->exchange_ns;
+    node->exchange_mask &= (uint8_t)~over;
+    node->exchange_ns = first_ns;
+    return first_ns;
 }
 
 const struct kith_mode kith_mode_exchange = {

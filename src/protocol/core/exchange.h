@@ -165,7 +165,8 @@ static inline bool kith_exchange_brings(const struct kith_exchange *exchange)
 }
 /* One side of an exchange: what exchange.c calls for a record of the table. */
 struct kith_exchange_side {
-    /* The item that it waits for, KITH_WORK_COUNT: none. */
+    /* The item that it waits for, in a state of is_due; KITH_WORK_COUNT: none
+     * of this pattern. */
     enum kith_work_kind (*due)(const struct kith_exchange *exchange);
     void (*worked)(struct kith_node *node, struct kith_exchange *exchange,
                    enum kith_work_kind kind);
@@ -174,6 +175,7 @@ struct kith_exchange_side {
                     kith_id from, const struct kith_message *message);
     void (*wake)(struct kith_node *node, struct kith_exchange *exchange);
     void (*link_down)(struct kith_node *node, struct kith_exchange *exchange);
+    uint32_t is_due;       /* bit s: in state s an item may be due */
     uint32_t awaits_model; /* bit s: in state s a MODEL may come */
     uint32_t is_ahead;     /* bit s: our half is still to be merged */
     /* Bit s: what stands in its snapshot, in its inbox, is still asked for. An

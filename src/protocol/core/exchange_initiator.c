@@ -584,6 +584,8 @@ const struct kith_exchange_side kith_initiator = {
     .message = step_message,
     .wake = wake,
     .link_down = link_down,
+    .is_due = 1u << INITIATOR_SNAPSHOT | 1u << INITIATOR_SPLIT |
+              1u << INITIATOR_MERGE | 1u << INITIATOR_UNDO,
     .awaits_model = 1u << INITIATOR_SENT,
     .is_ahead = 1u << INITIATOR_SNAPSHOT | 1u << INITIATOR_ASKED |
                 1u << INITIATOR_SENT | 1u << INITIATOR_MERGE,

@@ -478,6 +478,8 @@ const struct kith_exchange_side kith_responder = {
     .message = step_message,
     .wake = wake,
     .link_down = link_down,
+    .is_due = 1u << RESPONDER_ACCEPTED | 1u << RESPONDER_MERGE |
+              1u << RESPONDER_MERGE_BOTH | 1u << RESPONDER_UNDO,
     .awaits_model = 1u << RESPONDER_ACCEPTED | 1u << RESPONDER_SENT,
     .is_ahead = 1u << RESPONDER_ACCEPTED | 1u << RESPONDER_SENT |
                 1u << RESPONDER_MERGE | 1u << RESPONDER_MERGE_BOTH,
