@@ -18,6 +18,7 @@
 #define SHIFT_START 16u /* 65 us: a LAN's latency; tuned from then on */
 #define SHIFT_MAX 40u   /* 18 min: nothing is that rare */
 #define WINDOW_MIN 4096u
+#define TURNS_MAX 8u /* windows are 256 times as long then */
 /* Days are widened when they hold fewer events, narrowed when they hold four
  * times as many different times: enough to prefetch, and so few days that
  * the chunks being filled stay in the cache. */
@@ -50,6 +51,7 @@ enum kith_err sim_queue_open(struct sim_queue *queue, enum sim_queue_kind kind,
     KITH_ASSERT(capacity < UINT32_MAX / 4);
     *queue = (struct sim_queue){.day = kind == SIM_QUEUE_HEAP ? UINT64_MAX : 0,
                                 .shift = SHIFT_START,
+                                .widened = true,
                                 .now_ns = -1};
     capacity = capacity < CAPACITY_MIN ? CAPACITY_MIN : capacity;
     uint64_t buckets = BUCKETS_MIN;
@@ -352,6 +354,17 @@ static void rebuild(struct sim_queue *queue, unsigned shift, uint64_t buckets)
     queue->today_count = 0;
 }
 
+/* A calendar that is widened and narrowed by turns, as steps that peers take
+ * together make of it, would be laid out again as often as it is used: each
+ * time that it changes its mind it is looked at half as often. */
+static void change_shift(struct sim_queue *queue, unsigned shift)
+{
+    const bool widens = shift > queue->shift;
+    KITH_ASSERT(shift != queue->shift && queue->turns <= TURNS_MAX);
+    queue->turns += widens != queue->widened && queue->turns < TURNS_MAX;
+    queue->widened = widens;
+}
+
 /* After a window of pops. */
 static void tune(struct sim_queue *queue)
 {
@@ -368,6 +381,8 @@ static void tune(struct sim_queue *queue)
         buckets *= 2;
     while (queue->count < buckets / 8 && buckets > BUCKETS_MIN)
         buckets /= 2;
+    if (shift != queue->shift)
+        change_shift(queue, shift);
     if (shift != queue->shift || buckets != queue->mask + 1)
         rebuild(queue, shift, buckets);
     queue->pops = queue->times = queue->days = queue->wasted = 0;
@@ -379,7 +394,7 @@ static void refill(struct sim_queue *queue)
     KITH_ASSERT(queue->today_at == queue->today_count);
     const uint64_t window =
         queue->mask + 1 > WINDOW_MIN ? queue->mask + 1 : WINDOW_MIN;
-    if (queue->pops >= window)
+    if (queue->pops >= window << queue->turns)
         tune(queue); /* may put events into the heap */
     if (queue->heap.count == 0)
         advance(queue);

@@ -71,6 +71,8 @@ struct sim_queue {
     uint32_t prefetched; /* the chunk of tomorrow that was last asked for */
     /* What the last window of pops looked like: tunes shift. */
     uint64_t pops, times, days, wasted;
+    unsigned turns; /* how often it was widened after narrowing, or back */
+    bool widened;   /* by its last change */
 };
 
 KITH_MUST_CHECK enum kith_err sim_queue_open(struct sim_queue *queue,
