@@ -228,6 +228,7 @@ SIM_INLINE void prefetch_far(const struct sim_world *world,
         return;
     sim_fetch(&world->peers[event->peer]);
     sim_nodes_fetch(world, event->peer);
+    sim_totals_fetch(world->totals, event->peer);
     if (event->kind == SIM_EVENT_DELIVER) {
         const char *packet = (const char *)sim_packet_at(world, event->value);
         sim_fetch(packet);
@@ -235,13 +236,16 @@ SIM_INLINE void prefetch_far(const struct sim_world *world,
     }
 }
 
-/* The answer to a message goes back over its link. */
+/* The answer to a message goes back over its link; a model is counted at both
+ * its ends. */
 SIM_INLINE void prefetch_near(const struct sim_world *world,
                               const struct sim_event *event)
 {
     if (event && event->kind == SIM_EVENT_DELIVER) {
-        sim_link_fetch_index(&world->links,
-                             sim_packet_at(world, event->value)->link);
+        const struct sim_packet *packet = sim_packet_at(world, event->value);
+        sim_link_fetch_index(&world->links, packet->link);
+        if (packet->flags & SIM_PACKET_MOVES)
+            sim_totals_fetch(world->totals, packet->from);
     }
 }
 

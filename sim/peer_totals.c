@@ -12,17 +12,7 @@
 #include <math.h>
 
 #include "kith/assert.h"
-#include "kith/channel_use.h"
 #include "sim/world.h"
-
-struct sim_totals {
-    _Alignas(64) kith_ns trained_ns; /* cost of the steps begun so far */
-    kith_ns finished_ns;             /* its share was done; 0: not yet */
-    uint64_t bytes_received;
-    uint64_t received; /* models that found a slot, gradients applied */
-    uint64_t stale_sum, stale_max;
-    struct kith_channel_use use;
-};
 
 /* Only where somebody reads them: rows of a database, or a central summary. */
 enum kith_err sim_totals_open(struct sim_world *world)

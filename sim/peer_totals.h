@@ -3,12 +3,32 @@
 #ifndef KITH_SIM_PEER_TOTALS_H
 #define KITH_SIM_PEER_TOTALS_H
 
+#include "kith/channel_use.h"
 #include "kith/message.h"
 #include "kith/rundb.h"
+#include "sim/huge_pages.h"
 
 struct sim_packet;
 struct sim_world;
-struct sim_totals; /* (machines), NULL: not counted */
+
+/* Of a machine: two cache lines. */
+struct sim_totals {
+    _Alignas(64) kith_ns trained_ns; /* cost of the steps begun so far */
+    kith_ns finished_ns;             /* its share was done; 0: not yet */
+    uint64_t bytes_received;
+    uint64_t received; /* models that found a slot, gradients applied */
+    uint64_t stale_sum, stale_max;
+    struct kith_channel_use use;
+};
+
+/* Ask for a peer's, which its next message changes. */
+SIM_INLINE void sim_totals_fetch(const struct sim_totals *totals, kith_id peer)
+{
+    if (totals) {
+        sim_fetch(&totals[peer]);
+        sim_fetch(&totals[peer].use.sending_ns);
+    }
+}
 
 /* What happens to a peer's channel, of kith/channel_use.h. */
 enum sim_use {
