@@ -47,9 +47,10 @@ static enum kith_err open_division(struct sim_world *world, unsigned number)
     struct sim_division *division = sim_alloc(world, 1, sizeof *division);
     struct kith_effects *effects = sim_alloc(world, 1, sizeof *effects);
     char *error = sim_alloc(world, 1, SIM_ERROR_BYTES);
-    struct sim_mail *mail = sim_alloc(world, windows->count, sizeof *mail);
+    struct sim_mail *mail =
+        sim_alloc(world, 2 * (size_t)windows->count, sizeof *mail);
     struct sim_notes *notes =
-        sim_alloc(world, windows->count + 1, sizeof *notes);
+        sim_alloc(world, 2 * (windows->count + 1u), sizeof *notes);
     if (!own || !division || !effects || !error || !mail || !notes)
         return KITH_ENOMEM;
     *division = (struct sim_division){.of = windows->of,
@@ -87,12 +88,12 @@ static enum kith_err open_division(struct sim_world *world, unsigned number)
 static void close_division(struct sim_world *own, unsigned count)
 {
     KITH_ASSERT(own->blocks == NULL);
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < 2 * count; i++) {
         struct sim_mail *mail = &own->division->mail[i];
         sim_pages_free(mail->events, mail->capacity * sizeof *mail->events);
         sim_pages_free(mail->packets, mail->capacity * sizeof *mail->packets);
     }
-    for (unsigned i = 0; i <= count; i++)
+    for (unsigned i = 0; i < 2 * (count + 1); i++)
         sim_notes_close(&own->division->notes[i]);
     sim_directions_close(own);
     sim_links_close(own);

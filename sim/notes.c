@@ -35,6 +35,11 @@ static bool grow(struct sim_world *world, void **list, size_t *capacity,
     return true;
 }
 
+static struct sim_notes *notes_for(const struct sim_world *world, unsigned to)
+{
+    return sim_notes_of(world->division, world->division->side, to);
+}
+
 /* A division's own thread alone writes its lists, while no one reads them. */
 static void put(struct sim_world *world, struct sim_notes *notes,
                 const struct sim_note *note)
@@ -54,13 +59,13 @@ void sim_note(struct sim_world *world, enum sim_note_kind kind, uint64_t value)
 {
     const struct sim_note note = {.value = value, .kind = kind};
     KITH_DEBUG_ASSERT(kind == SIM_NOTE_TRACE);
-    put(world, &world->division->notes[world->division->count], &note);
+    put(world, notes_for(world, world->division->count), &note);
 }
 
 void sim_note_mark(struct sim_world *world, kith_id who,
                    const struct kith_mark *mark)
 {
-    struct sim_notes *notes = &world->division->notes[world->division->count];
+    struct sim_notes *notes = notes_for(world, world->division->count);
     KITH_DEBUG_ASSERT(who < world->peer_count);
     void *marks = notes->marks;
     if (notes->mark_count == notes->mark_capacity &&
@@ -79,7 +84,7 @@ void sim_note_use(struct sim_world *world, kith_id who, uint32_t what,
     const struct sim_note note = {
         .value = value, .who = who, .kind = SIM_NOTE_USE + what};
     KITH_DEBUG_ASSERT(who < world->peer_count);
-    put(world, &world->division->notes[world->division->of[who]], &note);
+    put(world, notes_for(world, world->division->of[who]), &note);
 }
 
 static void tell(struct sim_world *world, const struct sim_notes *notes,
@@ -117,15 +122,15 @@ static bool is_before(const struct sim_note *a, const struct sim_note *b)
 
 /* Whose next note is the first of all; *second: of the others', or NULL. */
 static struct sim_notes *first_of(struct sim_world *const *divisions,
-                                  unsigned count, unsigned number,
+                                  unsigned number, unsigned side,
                                   const struct sim_note **second)
 {
     struct sim_notes *first = NULL;
     const struct sim_note *least = NULL;
     *second = NULL;
-    KITH_DEBUG_ASSERT(number <= count);
-    for (unsigned i = 0; i < count; i++) {
-        struct sim_notes *notes = &divisions[i]->division->notes[number];
+    for (unsigned i = 0; i < divisions[0]->division->count; i++) {
+        struct sim_notes *notes =
+            sim_notes_of(divisions[i]->division, side, number);
         const struct sim_note *next = next_of(notes);
         if (next && (!least || is_before(next, least))) {
             *second = least;
@@ -140,20 +145,20 @@ static struct sim_notes *first_of(struct sim_world *const *divisions,
 
 /* Those of one division as far as no other one's is earlier. */
 void sim_notes_tell(struct sim_world *world, struct sim_world *const *divisions,
-                    unsigned count, unsigned number)
+                    unsigned number, unsigned side)
 {
     const struct sim_note *second, *next;
     struct sim_notes *first;
-    KITH_ASSERT(count <= SIM_THREADS_MAX);
-    KITH_ASSERT(world->division == NULL && number <= count);
-    while ((first = first_of(divisions, count, number, &second)) != NULL)
+    KITH_ASSERT(world->division == NULL);
+    while ((first = first_of(divisions, number, side, &second)) != NULL)
         while ((next = next_of(first)) != NULL &&
                !(second && is_before(second, next))) {
             tell(world, first, next);
             first->told++;
         }
-    for (unsigned i = 0; i < count; i++) {
-        struct sim_notes *notes = &divisions[i]->division->notes[number];
+    for (unsigned i = 0; i < divisions[0]->division->count; i++) {
+        struct sim_notes *notes =
+            sim_notes_of(divisions[i]->division, side, number);
         notes->count = notes->mark_count = notes->told = 0;
     }
 }

@@ -42,11 +42,11 @@ void sim_note_mark(struct sim_world *world, kith_id who,
 /* For the division of `who`; what: enum sim_use. */
 void sim_note_use(struct sim_world *world, kith_id who, uint32_t what,
                   uint64_t value);
-/* Tell, and forget, what all `count` divisions have noted for the one of this
- * number, or for the run: number `count`. The whole run's world; of it a
+/* Tell, and forget, what all divisions have noted on this side for the one of
+ * this number, or for the run: number `count`. The whole run's world; of it a
  * division's peers alone are touched. */
 void sim_notes_tell(struct sim_world *world, struct sim_world *const *divisions,
-                    unsigned count, unsigned number);
+                    unsigned number, unsigned side);
 void sim_notes_close(struct sim_notes *notes);
 
 #endif

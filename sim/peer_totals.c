@@ -156,7 +156,11 @@ void sim_totals_exchanges(struct sim_world *world, kith_id peer)
 void sim_totals_passes(struct sim_world *world, kith_id peer, uint64_t passes)
 {
     KITH_DEBUG_ASSERT(peer < world->machine_count);
-    if (world->totals)
+    if (!world->totals)
+        return;
+    if (sim_is_mine(world, peer)) /* in any order: a sum of its own */
+        world->totals[peer].use.passes += passes;
+    else
         count_use(world, peer, SIM_USE_PASSES, passes);
 }
 

@@ -8,10 +8,13 @@
  *              another one in it arrives in a later one; shorter where so many
  *              events are in it that their notes would take much memory
  *
- * Each thread takes the events of its division in the window, then what the
- * others have sent to it. What is one for the run (trace, database, use of
- * channels) is noted and told in the order of one thread (notes.c), so that
- * nothing that comes of a run says how many threads took its events.
+ * Each thread takes what the others have sent it in the last window, then the
+ * events of its division in this one. What is one for the run (trace, database,
+ * use of channels) is noted and told in the order of one thread (notes.c), so
+ * that nothing that comes of a run says how many threads took its events; the
+ * thread that is the first at the end of a window tells what the last one said
+ * for the run, while it would wait. What is said in a window has a side of two,
+ * so that threads meet once a window.
  *
  * The run's own events (an evaluation, stop.time) end a window. For them, and
  * for the end, the world becomes whole again: the loop of engine.c goes on with
@@ -36,7 +39,7 @@
 /* So many windows are looked at together; where a thread has had fewer events
  * in each, waiting for the others takes longer than they do. */
 #define LOOKED_AT 64u
-#define EVENTS_LEAST 32u
+#define EVENTS_LEAST 256u
 /* So many events make windows shorter: each has one note or a few, 32 bytes. */
 #define EVENTS_MOST (1u << 18)
 /* So many events for each link between two evaluations: it is handed to a
@@ -45,9 +48,11 @@
 #define MAIL_LEAST 64u
 #define FETCH_FAR 16u
 #define FETCH_NEAR 8u
-/* A thread that waits for the others looks so often, then sleeps: they have as
- * much to do, but perhaps not a core each. */
-#define PATIENCE 4000u
+/* A thread that waits for the others looks so often, a tenth of a millisecond,
+ * then sleeps: to be woken takes as long. Where they have no core each, one of
+ * them may need this one's. */
+#define PATIENCE 200000u
+#define PATIENCE_SHARED 4000u
 
 /* ---- mail */
 
@@ -85,10 +90,13 @@ void sim_windows_post(struct sim_world *world, uint32_t index, kith_ns at_ns,
     struct sim_packet copy;
     sim_packet_leave(world, index, &copy);
     KITH_DEBUG_ASSERT(!sim_is_mine(world, copy.to));
+    const struct sim_division *division = world->division;
     struct sim_mail *mail =
-        &world->division->mail[world->division->of[copy.to]];
+        sim_mail_of(division, division->side, division->of[copy.to]);
     if (!has_room(world, mail))
         return;
+    if (mail->count == 0 || at_ns < mail->first_ns)
+        mail->first_ns = at_ns;
     mail->events[mail->count] =
         sim_event_by(world, copy.from, copy.to, at_ns, kind, 0);
     mail->packets[mail->count++] = copy;
@@ -114,13 +122,15 @@ static void fetch_ahead(const struct sim_world *world,
 }
 
 /* In any order: events of a queue are told apart by what they are. Nobody posts
- * meanwhile, and each thread empties its own. */
-static void take_mail(struct sim_windows *windows, unsigned number)
+ * on this side meanwhile, and each thread empties its own. */
+static void take_mail(struct sim_windows *windows, unsigned number,
+                      unsigned side)
 {
     struct sim_world *world = windows->divisions[number];
     KITH_ASSERT(world->division->number == number);
     for (unsigned i = 0; i < windows->count; i++) {
-        struct sim_mail *mail = &windows->divisions[i]->division->mail[number];
+        struct sim_mail *mail =
+            sim_mail_of(windows->divisions[i]->division, side, number);
         for (size_t at = 0; at < mail->count; at++) {
             fetch_ahead(world, mail, at);
             const uint32_t packet = sim_packet_enter(world, &mail->packets[at]);
@@ -148,7 +158,7 @@ static void meet(struct sim_windows *windows)
         pthread_mutex_unlock(&windows->lock);
         return;
     }
-    for (unsigned i = 0; i < PATIENCE; i++)
+    for (unsigned i = 0; i < windows->patience; i++)
         if (atomic_load(&windows->meeting) != meeting)
             return;
     pthread_mutex_lock(&windows->lock);
@@ -157,18 +167,17 @@ static void meet(struct sim_windows *windows)
     pthread_mutex_unlock(&windows->lock);
 }
 
-/* Counters go up to the run at once, so that whoever reads them there may. */
-static void gather(struct sim_world *world, struct sim_world *division)
+/* What a thread has done in a window goes up to the run. */
+static void gather(struct sim_world *world,
+                   const struct sim_window_state *state)
 {
-    KITH_ASSERT(division->faults_done == 0 && !division->nonfinite);
-    world->events += division->events;
-    world->steps_done += division->steps_done;
-    world->report.messages += division->report.messages;
-    world->report.handshakes += division->report.handshakes;
-    world->report.bulk_bytes += division->report.bulk_bytes;
-    division->events = division->steps_done = 0;
-    division->report = (struct sim_report){0};
-    sim_engine_reach(world, sim_time(division));
+    KITH_ASSERT(state->steps_done <= state->events);
+    world->events += state->events;
+    world->steps_done += state->steps_done;
+    world->report.messages += state->messages;
+    world->report.handshakes += state->handshakes;
+    world->report.bulk_bytes += state->bulk_bytes;
+    sim_engine_reach(world, state->now_ns);
 }
 
 /* From here on one thread is faster. */
@@ -217,15 +226,14 @@ static void set_length(struct sim_windows *windows, uint64_t events)
                                  : windows->lookahead_ns;
 }
 
-/* The others take their mail meanwhile. */
-static void look(struct sim_world *world)
+/* The run's thread, at what all have said on this side. */
+static void look(struct sim_world *world, unsigned side)
 {
     struct sim_windows *windows = world->windows;
     const uint64_t before = world->events;
     KITH_ASSERT(windows->whole == world);
-    sim_notes_tell(world, windows->divisions, windows->count, windows->count);
     for (unsigned i = 0; i < windows->count; i++)
-        gather(world, windows->divisions[i]);
+        gather(world, &windows->states[side][i]);
     const uint64_t events = world->events - before;
     windows->events += events;
     set_length(windows, events);
@@ -240,38 +248,71 @@ static void look(struct sim_world *world)
     sim_progress(world);
 }
 
-/* Written before a meeting, read after it. */
-static void say(struct sim_windows *windows, unsigned number)
+/* The first event that this thread knows of, its own or one that it has sent.
+ */
+static kith_ns first_known(struct sim_world *world, unsigned side)
 {
-    const struct sim_world *world = windows->divisions[number];
-    struct sim_window_state *state = &windows->states[number];
-    KITH_ASSERT(number < windows->count);
-    state->at = sim_moment(world);
-    state->ending = sim_is_ending(world);
-    state->over = sim_ended(world);
+    const struct sim_division *division = world->division;
+    struct sim_event first;
+    kith_ns first_ns =
+        sim_engine_first(world, &first) ? first.time_ns : KITH_NEVER;
+    for (unsigned i = 0; i < division->count; i++) {
+        const struct sim_mail *mail = sim_mail_of(division, side, i);
+        if (mail->count > 0 && mail->first_ns < first_ns)
+            first_ns = mail->first_ns;
+    }
+    return first_ns;
 }
 
-/* All threads come to the same answer. */
-static kith_ns next_window(const struct sim_windows *windows)
+/* Written before a meeting, read after it and until the next one but one. */
+static void say(struct sim_windows *windows, unsigned number, unsigned side)
 {
+    struct sim_world *world = windows->divisions[number];
+    KITH_ASSERT(number < windows->count && world->faults_done == 0);
+    KITH_ASSERT(!world->nonfinite);
+    windows->states[side][number] = (struct sim_window_state){
+        .next_ns = first_known(world, side),
+        .now_ns = sim_time(world),
+        .at = sim_moment(world),
+        .ending = sim_is_ending(world),
+        .over = sim_ended(world),
+        .events = world->events,
+        .steps_done = world->steps_done,
+        .messages = world->report.messages,
+        .handshakes = world->report.handshakes,
+        .bulk_bytes = world->report.bulk_bytes,
+        .length_ns = number == 0 ? windows->length_ns : 0,
+        .leaves = number == 0 && windows->leaves,
+    };
+    world->events = world->steps_done = 0;
+    world->report = (struct sim_report){0};
+}
+
+/* All threads come to the same answer: the end of the next window; none: 0. */
+static kith_ns next_window(const struct sim_windows *windows, unsigned side)
+{
+    const struct sim_window_state *states = windows->states[side];
     kith_ns next_ns = KITH_NEVER;
     KITH_ASSERT(windows->lookahead_ns > 0);
     for (unsigned i = 0; i < windows->count; i++)
-        if (windows->states[i].next_ns < next_ns)
-            next_ns = windows->states[i].next_ns;
-    return next_ns;
+        if (states[i].next_ns < next_ns)
+            next_ns = states[i].next_ns;
+    if (states[0].leaves || next_ns >= windows->until_ns)
+        return 0;
+    const kith_ns ends_ns = kith_ns_add(next_ns, states[0].length_ns);
+    return ends_ns < windows->until_ns ? ends_ns : windows->until_ns;
 }
 
 /* Whether the last window is over: a division that has stopped goes on up to
  * where the run is, and no further. */
 static bool close_window(struct sim_windows *windows, unsigned number,
-                         struct sim_moment end)
+                         unsigned side, kith_ns end_ns)
 {
     unsigned ending = 0, latest = 0;
-    KITH_ASSERT(end.time_ns > 0 && end.peer == 0);
+    KITH_ASSERT(end_ns > 0);
     for (unsigned i = 0; i < windows->count; i++) {
-        const struct sim_window_state *state = &windows->states[i],
-                                      *last = &windows->states[latest];
+        const struct sim_window_state *state = &windows->states[side][i],
+                                      *last = &windows->states[side][latest];
         if (state->over)
             return true;
         ending += state->ending;
@@ -283,44 +324,67 @@ static bool close_window(struct sim_windows *windows, unsigned number,
     if (ending == 0)
         return false;
     const bool all = ending == windows->count;
+    const struct sim_moment end = {.time_ns = end_ns};
     if (!all || number != latest)
         sim_engine_run(windows->divisions[number],
-                       all ? windows->states[latest].at : end, true);
+                       all ? windows->states[side][latest].at : end, true);
     meet(windows);
     return true;
 }
 
-/* The same loop on each thread. Between two meetings a thread writes what the
- * others read after the second one; what it reads of them stands still. */
-static void take_windows(struct sim_windows *windows, unsigned number)
+/* A window up to `end_ns`, and what the last one said for the run; `taken`: how
+ * many have been. */
+static void take_window(struct sim_windows *windows, unsigned number,
+                        unsigned side, kith_ns end_ns, uint64_t taken)
 {
     struct sim_world *world = windows->divisions[number];
     struct sim_world *whole = windows->whole;
-    KITH_ASSERT(number < windows->count);
-    for (bool last = false;;) {
-        struct sim_event first;
-        take_mail(windows, number);
-        sim_notes_tell(whole, windows->divisions, windows->count, number);
-        windows->states[number].next_ns =
-            sim_engine_first(world, &first) ? first.time_ns : KITH_NEVER;
-        if (number == 0)
-            look(whole);
-        meet(windows);
-        const kith_ns begins_ns = next_window(windows);
-        if (last || windows->leaves || begins_ns >= windows->until_ns)
-            break;
-        kith_ns ends_ns = kith_ns_add(begins_ns, windows->length_ns);
-        if (ends_ns > windows->until_ns)
-            ends_ns = windows->until_ns;
-        if (number == 0)
-            whole->report.windows++;
-        const struct sim_moment end = {.time_ns = ends_ns};
-        sim_engine_run(world, end, false);
-        say(windows, number);
-        meet(windows);
-        last = close_window(windows, number, end);
+    const struct sim_moment end = {.time_ns = end_ns};
+    uint_fast64_t told = taken;
+    KITH_ASSERT(side < 2);
+    world->division->side = (uint8_t)side;
+    sim_engine_run(world, end, false);
+    if (number == 0) {
+        whole->report.windows++;
+        look(whole, 1 - side);
     }
+    say(windows, number, side);
+    if (atomic_compare_exchange_strong(&windows->told, &told, taken + 1))
+        sim_notes_tell(whole, windows->divisions, windows->count, 1 - side);
+    meet(windows);
+}
+
+/* The same loop on each thread. Between two meetings a thread writes on one
+ * side what the others read after the second one; what they have said before
+ * the first one, on the other side, stands still. */
+static void take_windows(struct sim_windows *windows, unsigned number)
+{
+    struct sim_world *whole = windows->whole;
+    unsigned side = 0;
+    KITH_ASSERT(number < windows->count);
+    say(windows, number, side);
+    meet(windows);
+    bool last = false;
+    for (uint64_t taken = 0;; taken++) {
+        take_mail(windows, number, side);
+        sim_notes_tell(whole, windows->divisions, number, side);
+        const kith_ns ends_ns = last ? 0 : next_window(windows, side);
+        if (ends_ns == 0)
+            break;
+        side = 1 - side;
+        take_window(windows, number, side, ends_ns, taken);
+        last = close_window(windows, number, side, ends_ns);
+    }
+    if (last) /* what was done past the end of the window */
+        say(windows, number, 1 - side);
     meet(windows); /* all have read what the run's thread writes next */
+    if (number > 0)
+        return;
+    sim_notes_tell(whole, windows->divisions, windows->count, side);
+    look(whole, side);
+    if (last)
+        look(whole, 1 - side);
+    atomic_store(&windows->told, 0);
 }
 
 /* ---- threads */
@@ -514,6 +578,8 @@ enum kith_err sim_windows_open(struct sim_world *world)
     windows->count = count_of(world);
     if (windows->count < 2)
         return refuse(world, "one peer, or one region");
+    windows->patience =
+        windows->count <= world->options.cores ? PATIENCE : PATIENCE_SHARED;
     windows->lookahead_ns = lookahead_of(world);
     if (windows->lookahead_ns <= 0 ||
         (experiment->evaluate_ns > 0 &&

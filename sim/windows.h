@@ -3,6 +3,7 @@
 #ifndef KITH_SIM_WINDOWS_H
 #define KITH_SIM_WINDOWS_H
 
+#include "kith/assert.h"
 #include "kith/err.h"
 #include "sim/engine.h"
 #include "sim/notes.h"
@@ -13,15 +14,32 @@ struct sim_mail {
     struct sim_event *events;   /* (capacity) */
     struct sim_packet *packets; /* (capacity) */
     size_t count, capacity;
+    kith_ns first_ns; /* of the first of them, if there are any */
 };
 
-/* What a division's world has beside a whole run's. */
+/* What a division's world has beside a whole run's. What it says in a window is
+ * read in the next one, while it says other things: there are two sides. */
 struct sim_division {
     const uint8_t *of; /* (peers) whose division; all of them know it */
     uint8_t number, count;
-    struct sim_mail *mail;   /* (count) for each of the others */
-    struct sim_notes *notes; /* (count + 1) the last ones for the run */
+    uint8_t side;            /* where it says things now */
+    struct sim_mail *mail;   /* (2, count) for each of the others */
+    struct sim_notes *notes; /* (2, count + 1) the last ones for the run */
 };
+
+static inline struct sim_mail *sim_mail_of(const struct sim_division *division,
+                                           unsigned side, unsigned to)
+{
+    KITH_DEBUG_ASSERT(side < 2 && to < division->count);
+    return &division->mail[side * division->count + to];
+}
+
+static inline struct sim_notes *
+sim_notes_of(const struct sim_division *division, unsigned side, unsigned to)
+{
+    KITH_DEBUG_ASSERT(side < 2 && to <= division->count);
+    return &division->notes[side * (division->count + 1u) + to];
+}
 
 struct sim_windows; /* NULL: one thread takes all events */
 struct sim_world;

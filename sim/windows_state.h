@@ -9,9 +9,16 @@
 
 /* What a thread says to the others at the end of a window. */
 struct sim_window_state {
-    _Alignas(64) kith_ns next_ns; /* its next event; KITH_NEVER: it has none */
+    /* Of what it has and of what it has sent; KITH_NEVER: there is none. */
+    _Alignas(64) kith_ns next_ns;
+    kith_ns now_ns;
     struct sim_moment at;
     bool ending, over;
+    /* In this window. */
+    uint64_t events, steps_done, messages, handshakes, bulk_bytes;
+    /* By the run's thread: the next window is so long, or there is none. */
+    kith_ns length_ns;
+    bool leaves;
 };
 
 struct sim_windows {
@@ -22,7 +29,8 @@ struct sim_windows {
     uint8_t *of;       /* (peers) whose division */
     struct sim_world *whole;
     struct sim_world *divisions[SIM_THREADS_MAX];
-    struct sim_window_state states[SIM_THREADS_MAX];
+    struct sim_window_state states[2][SIM_THREADS_MAX];
+    atomic_uint_fast64_t told; /* windows of which the run's notes were told */
     /* Of the windows that are looked at together: the run's number of the first
      * one, and what they have had so far. */
     uint64_t looked_from, events;
@@ -31,6 +39,7 @@ struct sim_windows {
     /* Threads; the first one is the run's. */
     pthread_t threads[SIM_THREADS_MAX];
     atomic_uint arrived, meeting; /* of all threads: how many, which one */
+    unsigned patience;            /* before a thread sleeps until they meet */
     pthread_mutex_t lock;         /* for those that sleep until then */
     pthread_cond_t met, begins;
     uint64_t stretch; /* that has begun: windows one after another */

@@ -103,6 +103,7 @@ struct sim_options {
     /* This one included, 0 means 1: of the work pool; where no vectors are
      * computed, threads that share the events. */
     unsigned threads;
+    unsigned cores; /* they are for; 0: not known */
     enum sim_queue_kind queue;
     enum kith_wire_mode wire;
     enum sim_rows rows;

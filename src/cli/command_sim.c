@@ -95,6 +95,7 @@ static int parse_choices(const struct cli_arguments *arguments,
     options->wire = (enum kith_wire_mode)wire;
     options->rows = (enum sim_rows)rows;
     options->threads = (unsigned)threads;
+    options->cores = kith_cli_cores();
     return code;
 }
 

@@ -104,7 +104,7 @@ fi
 
 # often TOPOLOGY WORDS: evaluated every few windows, and what is said then.
 often() {
-    printf '%s\n' 'name: often' 'peers: 200' 'stop: {time: 2s}' \
+    printf '%s\n' 'name: often' 'peers: 400' 'stop: {time: 2s}' \
         'model: {kind: none}' \
         "gossip: {algorithm: adpsgd, topology: $1, every: 1}" \
         'network: {latency: 5ms}' 'compute: {step: 20ms}' 'evaluate: 55ms' \

@@ -44,7 +44,7 @@ def main():
         "step: 20ms, merge: 50us", "step: 5ms, speeds: lognormal(0.5)"))
     with open(out, "w", encoding="utf-8") as file:
         print(f"name: w{seed}", f"seed: {seed}",
-              f"peers: {draw.choice((16, 40, 100, 300))}",
+              f"peers: {draw.choice((16, 100, 300, 1000))}",
               f"stop: {{{stop}}}", "model: {kind: none}",
               f"gossip: {{algorithm: {method}, every: "
               f"{draw.choice((1, 1, 2, 4))}}}",
