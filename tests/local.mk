@@ -355,37 +355,43 @@ LONG = \
   tests/long/accept_choco.sh \
   tests/long/accept_choosing.sh \
   tests/long/accept_churn.sh \
+  tests/long/accept_fidelity.sh \
+  tests/long/accept_flows.sh \
+  tests/long/accept_follow.sh \
   tests/long/accept_freeze.sh \
   tests/long/accept_heal.sh \
+  tests/long/accept_hosts.sh \
   tests/long/accept_lab.sh \
   tests/long/accept_learning.sh \
+  tests/long/accept_messages.sh \
+  tests/long/accept_mixing.sh \
+  tests/long/accept_overlap.sh \
+  tests/long/accept_page.sh \
   tests/long/accept_parity.sh \
+  tests/long/accept_plan.sh \
+  tests/long/accept_plan_search.sh \
   tests/long/accept_program.sh \
   tests/long/accept_quality.sh \
   tests/long/accept_ranks.sh \
   tests/long/accept_replay.sh \
   tests/long/accept_resume.sh \
   tests/long/accept_same.sh \
+  tests/long/accept_scale.sh \
   tests/long/accept_simulate.sh \
-  tests/long/accept_swarm_lab.sh \
-  tests/long/accept_taxonomy.sh \
   tests/long/accept_slow_link.sh \
   tests/long/accept_sparse.sh \
+  tests/long/accept_swarm_lab.sh \
+  tests/long/accept_taxonomy.sh \
+  tests/long/accept_unpaced.sh \
+  tests/long/accept_wheel.sh \
   tests/long/accept_wires.sh \
-  tests/long/accept_unpaced.sh tests/long/accept_wheel.sh \
   tests/long/accept_wires_live.sh \
-  tests/long/accept_follow.sh tests/long/accept_hosts.sh tests/long/accept_plan.sh tests/long/accept_plan_search.sh \
-  tests/long/accept_follow.sh tests/long/accept_flows.sh \
-  tests/long/accept_hosts.sh \
-  tests/long/accept_fidelity.sh tests/long/accept_mixing.sh \
-  tests/long/accept_overlap.sh tests/long/accept_page.sh \
   tests/long/accept_worlds.sh \
   tests/long/byzantine.sh \
   tests/long/check_cuda_code.sh \
   tests/long/check_deploy.sh \
-  tests/long/accept_scale.sh \
-  tests/long/check_slurm.sh \
   tests/long/check_matrix.sh \
+  tests/long/check_slurm.sh \
   tests/long/coverage.sh \
   tests/long/fuzz.sh \
   tests/long/hostile.sh \
@@ -421,6 +427,7 @@ EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integr
   tests/long/accept_hosts.py tests/long/accept_mixing.py tests/long/accept_page.py \
   tests/long/accept_plan.py tests/long/accept_plan_search.py tests/long/accept_worlds.py \
   tests/long/accept_flows.py tests/long/flow_times_simgrid.cpp \
+  tests/long/accept_messages.py tests/long/messages_simgrid.cpp \
   tests/long/accept_hosts.py tests/long/accept_mixing.py tests/long/accept_page.py tests/long/accept_worlds.py \
   tests/long/papers.py tests/long/soak.py \
   tests/long/accept_choco.py tests/long/theory_table.py \
