@@ -1,178 +1,10 @@
 /* Every key of an experiment file: where it goes, its type, unit, bounds,
- * default, and one line of help. */
+ * default, and one line of help. Values that are not a field as it stands are
+ * read and shown by key_values.c. */
 #include "key_table.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "kith/backend.h"
 #include "kith/session.h"
-#include "kith/text.h"
-
-static enum kith_err parse_split(const char *text, void *field)
-{
-    return kith_split_parse(text, field);
-}
-
-/* Durations that may also be a word. */
-static enum kith_err time_or(const char *text, const char *word, kith_ns value,
-                             kith_ns *field)
-{
-    if (strcmp(text, word) == 0) {
-        *field = value;
-        return KITH_OK;
-    }
-    kith_ns span;
-    const enum kith_err err = kith_text_time(text, &span);
-    if (err != KITH_OK)
-        return err;
-    if (span < KITH_MS || span > 1000000 * KITH_S)
-        return KITH_ELIMIT;
-    *field = span;
-    return KITH_OK;
-}
-
-static enum kith_err parse_deadline(const char *text, void *field)
-{
-    if (strcmp(text, "never") == 0)
-        return time_or(text, "never", KITH_NEVER, field);
-    return time_or(text, "measured", 0, field);
-}
-
-static enum kith_err parse_save(const char *text, void *field)
-{
-    return time_or(text, "never", 0, field);
-}
-
-/* A time, "full", "end", or "500 steps", which the next field counts. */
-static enum kith_err parse_evaluate(const char *text, void *field)
-{
-    struct kith_experiment *experiment =
-        (void *)((char *)field - offsetof(struct kith_experiment, evaluate_ns));
-    char number[24];
-    const size_t digits = strspn(text, "0123456789");
-    const char *unit = text + digits + strspn(text + digits, " ");
-    const bool full = strcmp(text, "full") == 0;
-    experiment->evaluate_steps = 0;
-    experiment->evaluations = full                       ? KITH_EVALUATE_FULL
-                              : strcmp(text, "end") == 0 ? KITH_EVALUATE_END
-                                                         : KITH_EVALUATE_EVERY;
-    if (digits == 0 || digits >= sizeof number || strcmp(unit, "steps") != 0)
-        return time_or(text, full ? "full" : "end", 0, field);
-    memcpy(number, text, digits);
-    number[digits] = '\0';
-    experiment->evaluate_ns = 0;
-    const enum kith_err err =
-        kith_text_u64(number, &experiment->evaluate_steps);
-    return err == KITH_OK && experiment->evaluate_steps == 0 ? KITH_ELIMIT
-                                                             : err;
-}
-
-/* Texts of values that are not a field alone, for the experiment's hash. */
-static void show_split(const void *object, char *text)
-{
-    const struct kith_experiment *experiment = object;
-    const struct kith_split *split = &experiment->data.split;
-    const bool classes = split->kind == KITH_SPLIT_CLASSES;
-    char number[32];
-    kith_schema_number(classes ? split->classes : split->alpha, number,
-                       sizeof number);
-    if (split->kind != KITH_SPLIT_IID)
-        (void)snprintf(text, SCHEMA_SHOWN_BYTES, "%s(%s)",
-                       classes ? "classes" : "dirichlet", number);
-}
-
-static void show_milestones(const void *object, char *text)
-{
-    const struct kith_experiment *experiment = object;
-    const struct kith_schedule_config *schedule = &experiment->train.schedule;
-    size_t at = 0;
-    for (uint32_t i = 0; i < schedule->milestone_count; i++) {
-        char number[32];
-        kith_schema_number(schedule->milestones[i], number, sizeof number);
-        at = kith_text_add(text, SCHEMA_SHOWN_BYTES, at, "%s%s",
-                           i == 0 ? "" : ", ", number);
-    }
-}
-
-static void show_augment(const void *object, char *text)
-{
-    const struct kith_experiment *experiment = object;
-    const struct kith_augment *augment = &experiment->train.augment;
-    if (augment->crop > 0 || augment->flip)
-        (void)snprintf(text, SCHEMA_SHOWN_BYTES, "crop %u, flip %s",
-                       augment->crop, augment->flip ? "true" : "false");
-}
-
-/* What travels: vectors of other elements are other bytes. Which backend
- * computes them is each peer's own affair. */
-static void show_backend(const void *object, char *text)
-{
-    const struct kith_experiment *experiment = object;
-    (void)snprintf(text, SCHEMA_SHOWN_BYTES, "of float%zu",
-                   8 * experiment->backend->element_bytes);
-}
-
-/* The edges themselves: where their file lies is each peer's own affair. */
-static void show_edges(const void *object, char *text)
-{
-    const struct kith_experiment *experiment = object;
-    if (experiment->gossip.edges_hash != 0)
-        (void)snprintf(text, SCHEMA_SHOWN_BYTES, "a list with hash %016" PRIx64,
-                       experiment->gossip.edges_hash);
-}
-
-/* The times themselves, as with edges. A matrix of p90 is a part of them. */
-static void show_times(const struct kith_experiment *experiment,
-                       const char *path, char *text)
-{
-    if (path[0] != '\0')
-        (void)snprintf(text, SCHEMA_SHOWN_BYTES, "times with hash %016" PRIx64,
-                       experiment->network.latencies.hash);
-}
-
-static void show_matrix(const void *object, char *text)
-{
-    const struct kith_experiment *experiment = object;
-    show_times(experiment, experiment->network.files.matrix, text);
-}
-
-static void show_coordinates(const void *object, char *text)
-{
-    const struct kith_experiment *experiment = object;
-    show_times(experiment, experiment->network.files.coordinates, text);
-}
-
-/* Present or not: then `central:` replaces `gossip:`. */
-static void show_method(const void *object, char *text)
-{
-    const struct kith_central *central =
-        &((const struct kith_experiment *)object)->central;
-    if (central->present)
-        kith_text_copy(text, SCHEMA_SHOWN_BYTES,
-                       kith_central_methods[central->method].name);
-}
-
-static enum kith_err parse_speeds(const char *text, void *field)
-{
-    return kith_speeds_parse(text, field);
-}
-
-/* false: fixed. */
-static enum kith_err parse_spread(const char *text, void *field)
-{
-    bool *exponential = field;
-    *exponential = strcmp(text, "exponential") == 0;
-    return *exponential || strcmp(text, "fixed") == 0 ? KITH_OK : KITH_EPARSE;
-}
-
-static enum kith_err parse_affinity(const char *text, void *field)
-{
-    bool *all_cores = field;
-    *all_cores = strcmp(text, "none") == 0;
-    return *all_cores || strcmp(text, "auto") == 0 ? KITH_OK : KITH_EPARSE;
-}
+#include "key_values.h"
 
 #define AT(field) .offset = offsetof(struct kith_experiment, field)
 #define TEXT_AT(field)                                                         \
@@ -282,8 +114,8 @@ const struct key kith_experiment_keys[] = {
             "not given"),
     BOUNDED("data.spread", KEY_NUMBER, 0, data.config.spread, 0, 1e6, "0.28",
             "gaussian: deviation of the classes' means, per value"),
-    {"data.split", KEY_PARSED, AT(data.split), .parse = parse_split,
-     .show = show_split,
+    {"data.split", KEY_PARSED, AT(data.split), .parse = kith_key_parse_split,
+     .show = kith_key_show_split,
      .allowed = "iid, dirichlet(A) with A above 0, classes(K)",
      .initial = "iid", .help = "which rows each peer has"},
 
@@ -316,7 +148,7 @@ const struct key kith_experiment_keys[] = {
             "steps of linear climb before the schedule"),
     BOUNDED("train.floor", KEY_NUMBER, 0, train.schedule.floor, 0, 1, "0",
             "linear, cosine: share of the rate at the end"),
-    {"train.milestones", KEY_CUSTOM, .show = show_milestones,
+    {"train.milestones", KEY_CUSTOM, .show = kith_key_show_milestones,
      .allowed = "a list of 1 to 4 shares of all steps, ascending, such as "
                 "[0.5, 0.75]",
      .help = "step: where the rate drops"},
@@ -332,10 +164,10 @@ const struct key kith_experiment_keys[] = {
            "less memory: blocks run forward once more on the way back"),
     SWITCH("train.recover_from_save", KEY_LOCAL, train.recover_from_save,
            "one vector less: a spoilt model makes way for the last save"),
-    {"train.augment", KEY_CUSTOM, .show = show_augment,
+    {"train.augment", KEY_CUSTOM, .show = kith_key_show_augment,
      .allowed = "a mapping such as {crop: 4, flip: true}",
      .help = "images: pad and cut back at random, turn left to right"},
-    {"train.backend", KEY_CHOICE, .show = show_backend,
+    {"train.backend", KEY_CHOICE, .show = kith_key_show_backend,
      .choice = &kith_choice_backend, .initial = "cpu",
      .help = "arithmetic; auto: cuda where it runs, else cpu"},
 
@@ -378,7 +210,7 @@ const struct key kith_experiment_keys[] = {
             "how far to the other; else the best"),
     BOUNDED("gossip.period", KEY_U32, 0, gossip.options.period, 1, 1e9, NULL,
             "one of so many rounds is of all; else 8"),
-    {"gossip.path", KEY_TEXT, TEXT_AT(gossip.path), .show = show_edges,
+    {"gossip.path", KEY_TEXT, TEXT_AT(gossip.path), .show = kith_key_show_edges,
      .help = "its edges, a line \"FROM TO [WEIGHT]\" each, or CSV"},
     CHOICE("gossip.wire", 0, format, "float32",
            "as what the numbers of a message travel; both ends merge with the "
@@ -415,12 +247,12 @@ const struct key kith_experiment_keys[] = {
             "swaps asked for at a time, and as many answered; 0: 4, or what "
             "fits 1 GiB"),
     {"gossip.deadline", KEY_PARSED, KEY_LOCAL, AT(gossip.deadline_ns),
-     .parse = parse_deadline,
+     .parse = kith_key_parse_deadline,
      .allowed = "measured, a time of at least 1ms with its unit, or never "
                 "(simulator only)",
      .initial = "measured", .help = "how long a round waits for a neighbour"},
 
-    {"central.method", KEY_CHOICE, .show = show_method,
+    {"central.method", KEY_CHOICE, .show = kith_key_show_method,
      .choice = &kith_choice_central_method, .initial = "gradient",
      .help = "in place of gossip, simulator only; see kith list central"},
     CHOICE("central.exchange", 0, central_exchange, "naive", "how it is sent"),
@@ -479,7 +311,7 @@ const struct key kith_experiment_keys[] = {
     BOUNDED("network.jitter", KEY_TIME, KEY_LOCAL, network.link.jitter_ns, 0,
             60, "0s", "mean of an exponential, added to it"),
     {"network.matrix", KEY_TEXT, TEXT_AT(network.files.matrix),
-     .show = show_matrix,
+     .show = kith_key_show_matrix,
      .help = "file of round trips between regions, ms, in place of latency and "
              "jitter; peer i is in region i mod R"},
     {"network.matrix_p90", KEY_TEXT, KEY_LOCAL,
@@ -487,7 +319,7 @@ const struct key kith_experiment_keys[] = {
      .help = "the same regions' 90th percentiles, beside medians in matrix: "
              "gives the jitter"},
     {"network.coordinates", KEY_TEXT, TEXT_AT(network.files.coordinates),
-     .show = show_coordinates,
+     .show = kith_key_show_coordinates,
      .help = "file of hosts' coordinates, lines \"ID X Y h HEIGHT\" in ms, in "
              "place of a matrix"},
     {"network.rate", KEY_RATE, KEY_LOCAL, AT(network.rate_bits),
@@ -538,20 +370,21 @@ const struct key kith_experiment_keys[] = {
     BOUNDED("compute.merge", KEY_TIME, KEY_LOCAL, compute.merge_ns, 0, 3600,
             "0s", "sim: cost of a snapshot or merge"),
     {"compute.spread", KEY_PARSED, KEY_LOCAL, AT(compute.exponential),
-     .parse = parse_spread,
+     .parse = kith_key_parse_spread,
      .allowed = "fixed or exponential; for speeds of peers: compute.speeds",
      .initial = "fixed",
      .help = "sim: every step takes compute.step, or draws an exponential with "
              "that mean"},
     {"compute.speeds", KEY_PARSED, KEY_LOCAL, AT(compute.speeds),
-     .parse = parse_speeds,
+     .parse = kith_key_parse_speeds,
      .allowed = "equal, lognormal(S) with S from 1e-6 to 3, or pareto(A) with "
                 "A from 0.5 to 100",
      .initial = "equal",
      .help = "of peers: compute.step times e^(S z), z normal, or u^(-1/A), u "
              "uniform; one draw a peer"},
     {"compute.affinity", KEY_PARSED, KEY_LOCAL, AT(compute.all_cores),
-     .parse = parse_affinity, .allowed = "auto or none", .initial = "auto",
+     .parse = kith_key_parse_affinity, .allowed = "auto or none",
+     .initial = "auto",
      .help = "lab, and sim with hosts: each peer keeps to its share of the "
              "cores where one number divides the other"},
     CHOICE("compute.products", KEY_LOCAL, products, "own",
@@ -596,11 +429,12 @@ const struct key kith_experiment_keys[] = {
      .allowed = "unlimited, or a rate such as 5GB", .initial = "unlimited",
      .help = "bytes of a model that a core copies or merges"},
 
-    {"save", KEY_PARSED, KEY_LOCAL, AT(save_period_ns), .parse = parse_save,
+    {"save", KEY_PARSED, KEY_LOCAL, AT(save_period_ns),
+     .parse = kith_key_parse_save,
      .allowed = "a time of at least 1ms with its unit, or never",
      .initial = "5s", .help = "how often a peer writes its model to disk"},
     {"evaluate", KEY_PARSED, KEY_LOCAL, AT(evaluate_ns),
-     .parse = parse_evaluate,
+     .parse = kith_key_parse_evaluate,
      .allowed = "full, end, a time of at least 1ms with its unit, or, for kith "
                 "train alone, a number of steps such as 500 steps",
      .help = "when a run is tested on its way; where nothing is said, 20 times "

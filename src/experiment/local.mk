@@ -15,6 +15,8 @@ libkith_experiment_a_SOURCES = \
   src/experiment/hosts_file.c \
   src/experiment/key_table.c \
   src/experiment/key_table.h \
+  src/experiment/key_values.c \
+  src/experiment/key_values.h \
   src/experiment/link_law.c \
   src/experiment/load.c \
   src/experiment/machine_file.c \
