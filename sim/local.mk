@@ -29,6 +29,8 @@ libkith_sim_a_SOURCES = \
   sim/hosts.h \
   sim/huge_pages.c \
   sim/huge_pages.h \
+  sim/jobs.c \
+  sim/jobs.h \
   sim/ledger.c \
   sim/ledger.h \
   sim/link_table.c \

@@ -12,7 +12,7 @@ enum sim_peer_state {
     SIM_PEER_CRASHED,
 };
 
-/* work_pool.c */
+/* jobs.c */
 enum sim_work_state {
     SIM_WORK_NONE,
     SIM_WORK_OUT,       /* WORK_DONE comes */
@@ -42,7 +42,7 @@ struct sim_peer {
     uint32_t incarnation;     /* sim_faults.c */
     uint8_t state;            /* enum sim_peer_state */
     uint8_t work;             /* enum sim_work_state */
-    uint8_t item;             /* work_pool.c: kind of the item that is out */
+    uint8_t item;             /* jobs.c: kind of the item that is out */
     uint8_t ending;           /* SIM_FINISHED... */
 };
 _Static_assert(sizeof(struct sim_peer) == 64, "a cache line");

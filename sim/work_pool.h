@@ -1,46 +1,58 @@
-/* Items of the peers' workers, and the threads that run them. Owner:
- * work_pool.c. */
+/* Threads that run items of workers, first in, first out. The thread that has
+ * the pool is the first of them. */
 #ifndef KITH_SIM_WORK_POOL_H
 #define KITH_SIM_WORK_POOL_H
 
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "kith/sim.h"
 #include "kith/worker.h"
+#include "sim/losses.h"
 
-struct sim_work; /* NULL: the model has no parameters */
+/* WAITING: nothing has been lent for it, and no other thread knows of it. */
+enum sim_job_state { JOB_FREE, JOB_WAITING, JOB_QUEUED, JOB_RUNNING, JOB_DONE };
 
-enum kith_err sim_work_open(struct sim_world *world);
-void sim_work_close(struct sim_world *world);
-/* That run items, this one among them. */
-unsigned sim_work_threads(const struct sim_world *world);
-/* Items do not run at once: on other threads, or when this one has to wait. */
-bool sim_work_queues(const struct sim_world *world);
-/* Runs one of those, where there is any. */
-bool sim_work_help(struct sim_world *world);
-/* A peer's worker dies with its process, and is made anew. */
-enum kith_err sim_job_open(struct sim_world *world, kith_id peer);
-void sim_job_close(struct sim_world *world, kith_id peer);
-/* The mean over the steps since it was last taken; NaN: there was none. */
-double sim_job_take_loss(struct sim_world *world, kith_id peer);
-void sim_work_start(struct sim_world *world, kith_id peer,
-                    const struct kith_work *work);
-/* It ends then, after so long. */
-void sim_work_ends(struct sim_world *world, kith_id peer, kith_ns at_ns,
-                   kith_ns took_ns);
-/* It ends now, within this event, after so long. */
-void sim_work_ended(struct sim_world *world, kith_id peer, kith_ns took_ns);
-/* Virtual time of the item is over: it has run, and this is its result, which
- * stands until the peer's next item. */
-const struct kith_work_result *sim_work_end(struct sim_world *world,
-                                            kith_id peer);
-/* Is the worker in no other thread's hands, nor about to be read by an item? A
- * step that has not begun reads x alone. */
-bool sim_work_rests(const struct sim_world *world, kith_id peer);
-void sim_work_join_all(struct sim_world *world);
-/* After that: what workers were lent and have no use for is given back. */
-void sim_work_settle_all(struct sim_world *world);
-/* In a save: what came of the peer's item, where that is not over. */
-struct kith_archive;
-void sim_job_move(struct sim_world *world, kith_id peer,
-                  struct kith_archive *archive);
+/* The item that a peer's worker runs. */
+struct sim_job {
+    struct kith_worker *worker;
+    struct kith_work work;
+    struct kith_work_result result;
+    struct sim_job *next, *previous; /* in the queue */
+    enum sim_job_state state; /* under the lock, where there are threads */
+    /* jobs.c: */
+    bool is_ahead;   /* other threads have it: state is theirs */
+    uint32_t number; /* of its items: which one waits */
+    struct sim_losses losses;
+};
+
+struct sim_work_pool {
+    struct kith_worker *const *lenders; /* (count) or NULL each: workers.c */
+    uint64_t *counts; /* (count) items run by each; 0 is the event loop */
+    unsigned count;   /* of threads: all of these are the caller's */
+
+    pthread_mutex_t lock;
+    pthread_cond_t queued, done;
+    struct sim_job *first, *last; /* the queue */
+    pthread_t threads[SIM_THREADS_MAX];
+    unsigned started, running;
+    bool stop;
+};
+
+/* Of zeros and the caller's fields. Behind it close must be called. */
+void sim_work_pool_open(struct sim_work_pool *pool);
+/* Threads begin; false: the system has no more than `started` and this one. */
+KITH_MUST_CHECK bool sim_work_pool_start(struct sim_work_pool *pool);
+/* Items that are queued are not run any more; whoever runs one ends it. */
+void sim_work_pool_close(struct sim_work_pool *pool);
+/* On this thread, now. */
+void sim_work_pool_run(struct sim_work_pool *pool, struct sim_job *job);
+/* To the other threads. Until it has been awaited nobody else may touch it. */
+void sim_work_pool_put(struct sim_work_pool *pool, struct sim_job *job);
+/* It has run: on this thread, if on no other yet. */
+void sim_work_pool_await(struct sim_work_pool *pool, struct sim_job *job);
+/* Whichever is queued longest runs on this thread; false: there is none. */
+bool sim_work_pool_help(struct sim_work_pool *pool);
 
 #endif

@@ -1,6 +1,6 @@
 /* Workers of the peers, of which each has its process, and what they share:
  * whose examples are whose, memory for the steps that run at a time, vectors of
- * model_copies.c. Owner: workers.c; their items: work_pool.c. */
+ * model_copies.c. Owner: workers.c; their items: jobs.c. */
 #ifndef KITH_SIM_WORKERS_H
 #define KITH_SIM_WORKERS_H
 

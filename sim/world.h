@@ -23,7 +23,7 @@
  *   full_channel.c   wire `full`: real sessions at both ends
  *   model_copies.c   vectors under way
  *   workers.c        the peers' workers, and the vectors that they are lent
- *   work_pool.c      their items, on a pool of threads
+ *   jobs.c           their items, which threads run ahead (work_pool.c)
  *   sim_faults.c     crash, restart, pause, slow, cut
  *   dump.c           models and mixing matrices, for NumPy
  *   timeline.c       what some peers did when, for a viewer
@@ -52,6 +52,7 @@
 #include "sim/fair_sharing.h"
 #include "sim/full_channel.h"
 #include "sim/hosts.h"
+#include "sim/jobs.h"
 #include "sim/ledger.h"
 #include "sim/links.h"
 #include "sim/model_copies.h"
@@ -71,7 +72,6 @@
 #include "sim/trace.h"
 #include "sim/watch.h"
 #include "sim/windows.h"
-#include "sim/work_pool.h"
 #include "sim/workers.h"
 
 struct sim_block;

@@ -26,7 +26,7 @@ faults sim_faults
 trace trace
 channels full_channel
 workers workers
-work work_pool
+work jobs
 ledger ledger
 dump dump
 timeline timeline

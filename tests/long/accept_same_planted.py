@@ -13,7 +13,7 @@ PLANTED = {
     "race: an item's result is read while another thread runs it": (
         ("sim/work_pool.c", "while (job->state != JOB_DONE)",
          "while (job->state == JOB_QUEUED)"),
-        ("sim/work_pool.c", "    KITH_ASSERT(job->state == JOB_DONE || "
+        ("sim/jobs.c", "    KITH_ASSERT(job->state == JOB_DONE || "
          "job->state == JOB_FREE);\n    check_worker", "    check_worker")),
     "order: equal times as they were put in": (
         ("sim/event_sort.h", "return a->sequence < b->sequence;",
