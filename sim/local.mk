@@ -72,6 +72,8 @@ libkith_sim_a_SOURCES = \
   sim/save_find.h \
   sim/save_log.c \
   sim/save_log.h \
+  sim/save_recall.c \
+  sim/save_recall.h \
   sim/save_state.c \
   sim/save_state.h \
   sim/sim_saves.c \

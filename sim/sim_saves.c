@@ -1,4 +1,4 @@
-/* A run is saved, and goes on from there.
+/* Saves of a run: when, and of all ranks at once.
  *
  * What happens next depends on vectors by a few bytes of each item alone: the
  * log (rank_log.c) that ranks tell each other. So a save is
@@ -8,11 +8,8 @@
  *   rank-R.state   what vectors and workers are between two events, the trace's
  *                  hash there, and how much of the log belongs to it
  *
- * A run that goes on begins at time 0, like a rank whose peers are all
- * elsewhere: it takes every event, has no vectors, and reads in the log what it
- * cannot work out; rows are written again. At the event of the save it holds
- * the trace's hash against the one that was saved, reads its vectors, and has
- * them from there on. Nothing else of the engine is in any file.
+ * so that a run goes on by running again to there (save_recall.c). Nothing else
+ * of the engine is in any file.
  *
  * Of several ranks the first one says when, at an event at which all ask it: so
  * all save at the same one. A state takes its name when all have written
@@ -36,8 +33,8 @@
 #include "kith/plain_file.h"
 #include "kith/text.h"
 #include "sim/save_file.h"
-#include "sim/save_find.h"
 #include "sim/save_log.h"
+#include "sim/save_recall.h"
 #include "sim/save_state.h"
 #include "sim/world.h"
 
@@ -57,10 +54,7 @@ struct sim_saves {
     char state_path[SIM_SAVE_PATH_BYTES], log_path[SIM_SAVE_PATH_BYTES];
     uint64_t build, experiment;
     struct sim_save_log log;
-    struct sim_save_find find; /* what the run goes on from */
-    bool recalls;              /* it runs again to there, */
-    kith_id here_first;        /* and this is world->here, when it is over */
-    uint32_t here_count;
+    struct sim_recall recall;
     uint64_t look_events;    /* the next look is before this event */
     kith_ns due_ns, took_ns; /* of the wall's clock: the next save; the last
                                 one */
@@ -101,31 +95,16 @@ static void tell(const struct sim_world *world, const char *line)
 void sim_saves_put(struct sim_world *world, const void *bytes, size_t size)
 {
     struct sim_saves *saves = world->saves;
-    KITH_ASSERT(!saves->recalls);
+    KITH_ASSERT(!saves->recall.is_on);
     if (!sim_save_log_put(&saves->log, bytes, size))
         tell(world, "saving is given up: its log could not be written for too "
                     "long; the run goes on, and resumes from its last save");
 }
 
-/* Never an assertion: whatever a file says, it is the file that is at fault. */
-static void fail_recall(struct sim_world *world, const char *what)
-{
-    KITH_ASSERT(world->saves->recalls && what[0] != '\0');
-    (void)sim_fail(world, KITH_EMISMATCH,
-                   "going on from %.400s: %s: it is of another run, or of "
-                   "another build; remove the folder to start over",
-                   world->saves->state_path, what);
-}
-
 /* Once the run has failed, zeros. */
 void sim_saves_get(struct sim_world *world, void *bytes, size_t size)
 {
-    struct sim_saves *saves = world->saves;
-    KITH_ASSERT(saves->recalls);
-    if (!sim_save_log_get(&saves->log, saves->find.head.log_bytes, bytes,
-                          size) &&
-        sim_failure(world) == KITH_OK)
-        fail_recall(world, "its log ends before the save");
+    sim_recall_get(world, &world->saves->recall, bytes, size);
 }
 
 /* ---- a save */
@@ -136,7 +115,7 @@ static struct sim_save_head head_of(const struct sim_world *world)
     const struct sim_saves *saves = world->saves;
     const struct kith_ranks *all = sim_ranks_all(world);
     struct sim_save_head head;
-    KITH_ASSERT(!saves->recalls);
+    KITH_ASSERT(!saves->recall.is_on);
     memset(&head, 0, sizeof head);
     head.ranks = all ? all->count : 1;
     head.rank = sim_ranks_self(world);
@@ -230,7 +209,7 @@ static bool save(struct sim_world *world)
     struct sim_save_writer writer;
     const kith_ns begun_ns = wall_ns();
     uint32_t whose;
-    KITH_ASSERT(!saves->recalls && sim_failure(world) == KITH_OK);
+    KITH_ASSERT(!saves->recall.is_on && sim_failure(world) == KITH_OK);
     if (!settle(world))
         return false;
     /* Rows that the save is past are read where it is not gone on from. */
@@ -339,7 +318,7 @@ static bool look(struct sim_world *world)
     struct sim_saves *saves = world->saves;
     const struct decision decision = decide(world);
     bool is_saved = false;
-    KITH_ASSERT(!saves->recalls);
+    KITH_ASSERT(!saves->recall.is_on);
     if (sim_failure(world) != KITH_OK)
         return false;
     saves->look_events = decision.look_events;
@@ -360,51 +339,35 @@ static bool look(struct sim_world *world)
  * would come of the look stands in the log. */
 bool sim_saves_recalls(const struct sim_world *world)
 {
-    return world->saves && world->saves->recalls;
+    return world->saves && world->saves->recall.is_on;
 }
 
 /* Such a run is not summarised: nobody has a model to score. One that ends
  * by itself before its save is not the run that was saved. */
 bool sim_saves_unfinished(struct sim_world *world)
 {
-    if (sim_saves_recalls(world) && sim_failure(world) == KITH_OK)
-        fail_recall(world, "the run ends before it");
-    return sim_saves_recalls(world);
+    if (!sim_saves_recalls(world))
+        return false;
+    sim_recall_fail(world, &world->saves->recall, "the run ends before it");
+    return true;
 }
 
 /* For the line of progress: it says how far there is to go, for a large run
  * takes a while to catch up. */
 kith_ns sim_saves_target_ns(const struct sim_world *world)
 {
-    return sim_saves_recalls(world) ? world->saves->find.head.time_ns : 0;
+    return sim_saves_recalls(world) ? world->saves->recall.find.head.time_ns
+                                    : 0;
 }
 
-/* The state that is not gone on from must not become the one before. */
-static void drop_newer(const struct sim_saves *saves)
-{
-    char refused[SIM_SAVE_PATH_BYTES + 16];
-    KITH_ASSERT(saves->find.found);
-    if (!saves->find.is_previous)
-        return;
-    (void)snprintf(refused, sizeof refused, "%s.refused", saves->state_path);
-    (void)rename(saves->state_path, refused);
-}
-
-/* The log goes on behind what belongs to the save. */
-static void go_on(struct sim_world *world)
+static bool catch_up(struct sim_world *world)
 {
     struct sim_saves *saves = world->saves;
     char line[128];
-    KITH_ASSERT(saves->find.found && saves->recalls);
-    saves->recalls = false;
-    sim_save_read_close(&saves->find.state);
-    drop_newer(saves);
-    const int code = sim_save_log_cut(&saves->log, saves->find.head.log_bytes);
-    if (code != 0)
-        (void)sim_fail(world, kith_file_error(code),
-                       "cannot write %.600s: %s; go on from a folder that can "
-                       "be written",
-                       saves->log_path, strerror(code));
+    if (!sim_recall_step(world, &saves->recall, is_stopped(world)))
+        return false;
+    if (saves->recall.is_on)
+        return true;
     saves->looked_ns = wall_ns();
     saves->looked_events = sim_events(world);
     set_due(saves);
@@ -412,51 +375,7 @@ static void go_on(struct sim_world *world)
                    "going on from the save at %.6f s of virtual time",
                    1e-9 * (double)sim_time(world));
     tell(world, line);
-}
-
-/* From here on the run has its vectors. What can be known to be wrong is
- * found out before any of them is read: another trace, a log that was not
- * used up. */
-static bool arrive(struct sim_world *world)
-{
-    struct sim_saves *saves = world->saves;
-    const struct sim_save_head *head = &saves->find.head;
-    struct kith_archive archive = {
-        .reads = true, .move = sim_save_read, .arg = &saves->find.state};
-    KITH_ASSERT(world->here.count == 0);
-    if (sim_events(world) != head->events ||
-        sim_trace_hash(world) != head->trace) {
-        fail_recall(world, "the events that lead there give another trace");
-        return false;
-    }
-    if (sim_save_log_read(&saves->log) != head->log_bytes) {
-        fail_recall(world, "its log has more than the run asked for");
-        return false;
-    }
-    world->here.first = saves->here_first;
-    world->here.count = saves->here_count;
-    sim_state_move(world, &archive);
-    if (archive.failed && sim_failure(world) == KITH_OK)
-        fail_recall(world, archive.failed);
-    if (sim_failure(world) != KITH_OK)
-        return false;
-    go_on(world);
-    return sim_failure(world) == KITH_OK;
-}
-
-/* A signal ends it as it stands: there is nothing to save that is not in the
- * folder. */
-static bool catch_up(struct sim_world *world)
-{
-    struct sim_saves *saves = world->saves;
-    KITH_ASSERT(saves->recalls && saves->find.found);
-    if (sim_events(world) >= saves->find.head.events)
-        return arrive(world);
-    if (is_stopped(world))
-        (void)sim_fail(world, KITH_ECLOSED,
-                       "ended by a signal before the run had caught up with "
-                       "its save, which is as it was");
-    return sim_failure(world) == KITH_OK;
+    return true;
 }
 
 /* Of one process a signal is looked for before every event, of several at
@@ -467,9 +386,9 @@ bool sim_saves_step(struct sim_world *world)
     KITH_ASSERT(saves != NULL && saves->options != NULL);
     if (sim_failure(world) != KITH_OK)
         return false;
-    if (saves->recalls && !catch_up(world))
+    if (saves->recall.is_on && !catch_up(world))
         return false;
-    if (saves->recalls)
+    if (saves->recall.is_on)
         return true;
     const bool signalled = is_stopped(world) && !sim_ranks_all(world);
     if (sim_events(world) < saves->look_events && !signalled)
@@ -528,7 +447,7 @@ static enum kith_err open_log(struct sim_world *world)
 static enum kith_err begin_anew(struct sim_world *world)
 {
     struct sim_saves *saves = world->saves;
-    KITH_ASSERT(!saves->find.found);
+    KITH_ASSERT(!saves->recall.find.found);
     if (!saves->options->resume && sim_save_is_there(saves->state_path))
         return sim_fail(world, KITH_EEXIST,
                         "--save: %.600s has a save already; go on from it with "
@@ -548,21 +467,6 @@ static enum kith_err begin_anew(struct sim_world *world)
     return sim_fail(world, kith_file_error(code),
                     "--save: cannot write %.600s: %s; choose another folder",
                     saves->log_path, strerror(code));
-}
-
-/* Rows are taken out once it is sure that they will be written again. */
-static enum kith_err begin_recall(struct sim_world *world)
-{
-    struct sim_saves *saves = world->saves;
-    KITH_ASSERT(saves->find.found && world->here.count > 0);
-    saves->recalls = true;
-    saves->here_first = world->here.first;
-    saves->here_count = world->here.count;
-    world->here.count = 0; /* all are elsewhere */
-    struct kith_rundb *store = world->options.store;
-    const enum kith_err err = store ? kith_rundb_start_over(store) : KITH_OK;
-    return err == KITH_OK ? err
-                          : sim_fail(world, err, "%s", kith_rundb_error(store));
 }
 
 /* Behind the ranks, who speak of what they have, and before any worker is
@@ -592,15 +496,18 @@ enum kith_err sim_saves_open(struct sim_world *world)
     set_due(saves);
     saves->looked_ns = wall_ns();
     enum kith_err err = open_log(world);
-    saves->find = (struct sim_save_find){.path = saves->state_path,
-                                         .build = saves->build,
-                                         .experiment = saves->experiment,
-                                         .log = &saves->log};
+    struct sim_save_find *find = &saves->recall.find;
+    *find = (struct sim_save_find){.path = saves->state_path,
+                                   .build = saves->build,
+                                   .experiment = saves->experiment,
+                                   .log = &saves->log};
     if (err == KITH_OK && options->resume)
-        err = sim_save_find(world, &saves->find);
+        err = sim_save_find(world, find);
     if (err != KITH_OK)
         return err;
-    return saves->find.found ? begin_recall(world) : begin_anew(world);
+    saves->recall.log_path = saves->log_path;
+    return find->found ? sim_recall_begin(world, &saves->recall)
+                       : begin_anew(world);
 }
 
 void sim_saves_close(struct sim_world *world)
@@ -609,6 +516,6 @@ void sim_saves_close(struct sim_world *world)
     KITH_ASSERT(saves == NULL || saves->options != NULL);
     if (!saves)
         return;
-    sim_save_read_close(&saves->find.state);
+    sim_save_read_close(&saves->recall.find.state);
     sim_save_log_close(&saves->log);
 }
