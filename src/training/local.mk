@@ -150,6 +150,8 @@ libkith_data_a_SOURCES = \
   src/training/data/pieces.c \
   src/training/data/pixels.c \
   src/training/data/plain_file.c \
+  src/training/data/sampler.c \
+  src/training/data/sampler.h \
   src/training/data/split.c \
   src/training/data/synthetic.c \
   src/training/data/text.c \
