@@ -279,7 +279,7 @@ static uint64_t hash_of(const struct sim_world *world)
         kith_hash_word(kith_experiment_hash(world->experiment), world->dim);
     hash = kith_hash_word(hash, dataset ? dataset->train.count : 0);
     hash = kith_hash_word(hash, dataset ? dataset->test.count : 0);
-    return kith_hash_bytes(hash, kith_build(), strlen(kith_build()));
+    return kith_build_hash(hash);
 }
 
 enum kith_err sim_ranks_open(struct sim_world *world)

@@ -490,8 +490,7 @@ enum kith_err sim_saves_open(struct sim_world *world)
                    "%s/rank-%u.state", options->folder, rank);
     (void)snprintf(saves->log_path, sizeof saves->log_path, "%s/rank-%u.log",
                    options->folder, rank);
-    saves->build =
-        kith_hash_bytes(KITH_HASH_START, kith_build(), strlen(kith_build()));
+    saves->build = kith_build_hash(KITH_HASH_START);
     saves->experiment = experiment_hash(world);
     set_due(saves);
     saves->looked_ns = wall_ns();

@@ -342,6 +342,7 @@ INTEGRATION = \
   tests/integration/test_sim_timeline.sh \
   tests/integration/test_sim_windows.sh \
   tests/integration/test_sim_sweep.sh \
+  tests/integration/test_source_digest.sh \
   tests/integration/test_simulate.sh \
   tests/integration/test_swarm.sh \
   tests/integration/test_swarm_lab.sh

@@ -1,5 +1,10 @@
-/* What this build is, in one line. */
+/* What this build is, in a line. */
 #include "kith/build.h"
+
+#include <string.h>
+
+#include "kith/hash.h"
+#include "source_digest.h" /* SOURCE_DIGEST: made anew by each make */
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unreleased"
@@ -25,7 +30,20 @@
 #define OPTIMIZED ", not optimised"
 #endif
 
+#define BUILD "kith " PACKAGE_VERSION " (" COMPILER OPTIMIZED SANITIZED ")"
+
 const char *kith_build(void)
 {
-    return "kith " PACKAGE_VERSION " (" COMPILER OPTIMIZED SANITIZED ")";
+    return BUILD;
+}
+
+const char *kith_build_exact(void)
+{
+    return BUILD ", source " SOURCE_DIGEST;
+}
+
+uint64_t kith_build_hash(uint64_t hash)
+{
+    return kith_hash_bytes(hash, kith_build_exact(),
+                           strlen(kith_build_exact()));
 }

@@ -332,7 +332,7 @@ static void print_help(void)
 
 static void print_version(void)
 {
-    puts(kith_build());
+    puts(kith_build_exact());
     fputs("backends:", stdout);
     for (unsigned i = 0; kith_backends[i] != NULL; i++)
         printf(" %s", kith_backends[i]->name);

@@ -110,7 +110,7 @@ int kith_swarm_journal_open(const struct swarm_search *search,
     size_t at =
         kith_text_add(title, sizeof title, 0, "swarm%s %" PRIu64 " %s %s",
                       search->lab ? " --lab" : "", search->seed,
-                      name_of(search), kith_build());
+                      name_of(search), kith_build_exact());
     for (uint32_t i = 0; i < search->arguments->set_count; i++)
         at = kith_text_add(title, sizeof title, at, " %s",
                            search->arguments->sets[i]);

@@ -67,7 +67,7 @@ enum kith_err kith_lab_place_give(const struct kith_lab_place *place, int *out)
     const struct kith_experiment *experiment = place->experiment;
     struct sealed sealed;
     memset(&sealed, 0, sizeof sealed);
-    (void)kith_text_copy(sealed.build, sizeof sealed.build, kith_build());
+    (void)kith_text_copy(sealed.build, sizeof sealed.build, kith_build_exact());
     sealed.members = experiment->peers;
     sealed.source_bytes = (uint32_t)experiment->source_bytes;
     sealed.place = *place;
@@ -124,11 +124,11 @@ static enum kith_err find_place(int fd, struct sealed *sealed, char *error)
 static enum kith_err read_sealed(int fd, struct sealed *sealed, char *error)
 {
     struct stat status;
-    if (strcmp(sealed->build, kith_build()) != 0)
+    if (strcmp(sealed->build, kith_build_exact()) != 0)
         return FAIL(KITH_EVERSION,
                     "kith lab is %s, this libkith is %s; use the two of one "
                     "build",
-                    sealed->build, kith_build());
+                    sealed->build, kith_build_exact());
     if (fstat(fd, &status) != 0 || !read_all(fd, sealed, sizeof *sealed, 0) ||
         sealed->members == 0 || sealed->members > KITH_LAB_PEERS_MAX ||
         sealed->source_bytes > KITH_YAML_BYTES_MAX ||

@@ -56,6 +56,14 @@ expect() {
     cat "$scratch/err" >&2
 }
 
+# of_other_sources FILE: the program, as if it were of other sources.
+of_other_sources() {
+    digest_=$("$kith" --version | sed -n 's/^kith .*, source //p')
+    [ -n "$digest_" ] || fail "kith --version names no sources"
+    sed "s/$digest_/0123456789abcdef/g" "$kith" >"$1"
+    chmod +x "$1"
+}
+
 # experiment PEERS STEPS [YAML...]: a digits experiment on standard output.
 experiment() {
     cat <<YAML

@@ -112,6 +112,13 @@ grep -q 'cannot read .*nowhere' "$scratch/err" || fail "$(cat "$scratch/err")"
 alone 'set -- "$@" --seed 5' "$file"
 grep -q 'rank 1 has another experiment' "$scratch/err" ||
     fail "$(cat "$scratch/err")"
+of_other_sources "$scratch/kith"
+KITH_MPI_MODULE=$(dirname "$kith")/kith-mpi.so
+export KITH_MPI_MODULE
+alone "exec '$scratch/kith' sim \"\$@\"" "$file"
+grep -q 'rank 1 has another .*build of kith' "$scratch/err" ||
+    fail "$(cat "$scratch/err")"
+unset KITH_MPI_MODULE
 if [ "$KITH_INSTRUMENTED" = no ]; then
     written memory 300 4 'algorithm: adpsgd, every: 1' \
         'model: {kind: consensus, dim: 1000000}' 'compute: {step: 5ms}'

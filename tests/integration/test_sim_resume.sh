@@ -190,6 +190,11 @@ refused 3 'another experiment' "$pairs" $saved --resume --seed 4
 refused 3 'another experiment' "$pairs" $saved --resume \
     --set compute.step=6ms
 refused 3 'another experiment' "$file" $saved --resume
+of_other_sources "$scratch/kith"
+built=$kith
+kith=$scratch/kith
+refused 3 'of another build' "$pairs" $saved --resume
+kith=$built
 refused 2 'is of one run' "$pairs" $saved --resume --seeds 2
 refused 2 'save-every: found "soon"' "$pairs" $saved --save-every soon
 refused 2 'save-every is of a --save' "$pairs" --save-every 1s
