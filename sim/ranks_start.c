@@ -36,15 +36,21 @@ static bool check_module(const struct kith_ranks_module *module,
     return false;
 }
 
+/* MPI loads parts of its own, which look for its symbols. */
+static const struct kith_module file = {
+    .file = "kith-mpi.so",
+    .variable = "KITH_MPI_MODULE",
+    .symbol = "kith_ranks_module",
+    .build = "build it where Open MPI is installed (configure --with-mpi)",
+    .is_global = true};
+
+bool kith_ranks_find(char *path, char *why)
+{
+    return kith_module_find(&file, path, why, KITH_RANKS_WHY_BYTES);
+}
+
 static bool load(struct kith_ranks *ranks, char *why)
 {
-    /* MPI loads parts of its own, which look for its symbols. */
-    static const struct kith_module file = {
-        .file = "kith-mpi.so",
-        .variable = "KITH_MPI_MODULE",
-        .symbol = "kith_ranks_module",
-        .build = "build it where Open MPI is installed (configure --with-mpi)",
-        .is_global = true};
     char path[KITH_MODULE_PATH_BYTES];
     void *library;
     const void *found;
@@ -60,18 +66,26 @@ static bool load(struct kith_ranks *ranks, char *why)
     return true;
 }
 
-/* Open MPI tells its processes how many there are before any of it is loaded.
- */
-static uint64_t started(void)
+/* What is no number is as if it were not there: nothing else sets it. */
+static uint64_t told(const char *variable, uint64_t otherwise)
 {
-    const char *const size = getenv("OMPI_COMM_WORLD_SIZE");
-    uint64_t count;
-    return size != NULL && kith_text_u64(size, &count) == KITH_OK ? count : 1;
+    const char *const text = getenv(variable);
+    uint64_t number;
+    return text != NULL && kith_text_u64(text, &number) == KITH_OK ? number
+                                                                   : otherwise;
+}
+
+/* Open MPI tells its processes before any of it is loaded. */
+uint64_t kith_ranks_started(uint32_t *rank)
+{
+    *rank = (uint32_t)told("OMPI_COMM_WORLD_RANK", 0);
+    return told("OMPI_COMM_WORLD_SIZE", 1);
 }
 
 bool kith_ranks_start(struct kith_ranks *ranks, char *why)
 {
-    const uint64_t count = started();
+    uint32_t rank;
+    const uint64_t count = kith_ranks_started(&rank);
     *ranks = (struct kith_ranks){.count = 1};
     why[0] = '\0';
     if (count <= 1)

@@ -26,9 +26,13 @@ struct kith_module {
     bool is_global;    /* libraries that it loads look for its symbols */
 };
 
-/* Loads it: what its symbol holds (NULL: no such symbol), and its path, of
- * KITH_MODULE_PATH_BYTES; false: why not, in a line. */
 #define KITH_MODULE_PATH_BYTES 1152u
+/* The file that would be loaded, `path` of KITH_MODULE_PATH_BYTES; false: there
+ * is none, `why` says where it was looked for. */
+bool kith_module_find(const struct kith_module *module, char *path, char *why,
+                      size_t size);
+/* Loads it: what its symbol holds (NULL: no such symbol), and its path; false:
+ * why not, in a line. */
 bool kith_module_load(const struct kith_module *module, void **library,
                       const void **symbol, char *path, char *why, size_t size);
 /* What was loaded is not what it should be. */

@@ -48,9 +48,15 @@ struct kith_ranks {
     uint32_t rank, count;
 };
 
+#define KITH_RANKS_WHY_BYTES 2048u
+/* The module that would be loaded, `path` of KITH_MODULE_PATH_BYTES; false:
+ * there is none, `why`. */
+bool kith_ranks_find(char *path, char *why);
+/* How many processes mpirun has started, this one the *rank-th; 1: this alone.
+ * Nothing is loaded. */
+uint64_t kith_ranks_started(uint32_t *rank);
 /* ranks->count is 1 where this process was started alone; false: it was not,
  * and cannot speak to the others, `why`. */
-#define KITH_RANKS_WHY_BYTES 2048u
 bool kith_ranks_start(struct kith_ranks *ranks, char *why);
 /* All of them: the first code that is not 0, by rank, and whose it is. */
 int kith_ranks_agree(const struct kith_ranks *ranks, int code, uint32_t *whose);

@@ -157,6 +157,13 @@ struct cli_arguments {
     unsigned sweep_count;
 };
 
+/* Where mpirun has started several of it. */
+enum cli_several {
+    CLI_SEVERAL_APART,   /* each is on its own */
+    CLI_SEVERAL_ONE_RUN, /* they carry out one run, and speak once */
+    CLI_SEVERAL_REFUSED, /* they would be in each other's way */
+};
+
 struct cli_command {
     const char *name, *summary;
     const char *usage;   /* after "kith NAME " */
@@ -164,6 +171,7 @@ struct cli_command {
     const char *out; /* the file --out means here; NULL: the table's folder */
     const uint8_t *options; /* CLI_TAKES() */
     unsigned words_min, words_max;
+    enum cli_several several;
     int (*run)(const struct cli_arguments *arguments);
 };
 
@@ -247,10 +255,20 @@ int kith_cli_run_open(struct cli_run *run,
                       const struct cli_arguments *arguments,
                       enum kith_world world);
 /* ranks_open.c, around a simulation that mpirun may have started: the first
- * rank alone writes and speaks, what fails is said once. 0, or an exit code. */
+ * rank alone writes and speaks, what fails is said once. Before the command
+ * line is read: */
+void kith_cli_ranks_hush(void);
+/* and where it was wrong, the code; the others hear of it. */
+int kith_cli_ranks_misled(int code);
+/* Of a command that is refused, where there are several; 0, or an exit code. */
+int kith_cli_ranks_refuse(const struct cli_arguments *arguments);
+/* 0, or an exit code. */
 int kith_cli_ranks_open(const struct cli_arguments *arguments,
                         struct kith_ranks *ranks);
-/* The code of all, after what each does alone; NULL: of this one. */
+/* The code of all, of their command lines. */
+int kith_cli_ranks_told(const struct kith_ranks *ranks, int code);
+/* The code of all, after what each does alone; NULL: of this one. All go on,
+ * and speak for themselves from here on. */
 int kith_cli_ranks_agree(const struct kith_ranks *ranks, int code);
 /* `check`, after the experiment is read and before anything is written, may
  * refuse it. */

@@ -342,10 +342,11 @@ static int run(struct cli_arguments *arguments, const struct kith_ranks *ranks)
         code = kith_cli_target(arguments, &target);
     if (code == KITH_EXIT_OK)
         code = parse_saving(arguments, &saving);
+    if (code == KITH_EXIT_OK && !many(arguments))
+        code = check_one(arguments);
+    code = kith_cli_ranks_told(ranks, code);
     if (code == KITH_EXIT_OK && many(arguments))
         return kith_cli_sweep(arguments, &options);
-    if (code == KITH_EXIT_OK)
-        code = check_one(arguments);
     if (code == KITH_EXIT_OK && kith_cli_given(arguments, CLI_CALIBRATE))
         code = kith_cli_calibrate_step(arguments);
     return code == KITH_EXIT_OK ? run_one(arguments, &options, &saving, ranks)

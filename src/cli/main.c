@@ -4,6 +4,8 @@
 
 #include "cli.h"
 #include "kith/backend.h"
+#include "kith/module.h"
+#include "kith/session.h"
 
 #define RUN_OPTIONS CLI_JSON, CLI_OUT, CLI_SEED, CLI_SET
 
@@ -79,6 +81,7 @@ static const struct cli_command commands[] = {
     },
     {
         COMMAND(sim, 0, 1),
+        .several = CLI_SEVERAL_ONE_RUN,
         .summary = "simulate an experiment in virtual time",
         .usage = "EXPERIMENT.yaml [--seed N] [--set KEY=VALUE] [--json]\n"
                  "                [--sweep KEY=V1,V2,...]... [--seeds K] "
@@ -120,6 +123,7 @@ static const struct cli_command commands[] = {
     },
     {
         COMMAND(swarm, 0, 1),
+        .several = CLI_SEVERAL_REFUSED,
         .summary = "search simulations with random faults for a violation",
         .usage = "EXPERIMENT.yaml | --random [--lab] [--runs N] [--seed S] "
                  "[--jobs N]\n"
@@ -332,11 +336,16 @@ static void print_help(void)
 
 static void print_version(void)
 {
+    char path[KITH_MODULE_PATH_BYTES], why[KITH_RANKS_WHY_BYTES];
     puts(kith_build_exact());
+    printf("wire version: %u\n", KITH_PROTOCOL_VERSION);
     fputs("backends:", stdout);
     for (unsigned i = 0; kith_backends[i] != NULL; i++)
         printf(" %s", kith_backends[i]->name);
-    puts("");
+    if (kith_ranks_find(path, why))
+        printf("\nMPI: %s\n", path);
+    else
+        printf("\nMPI: %s\n", why);
 }
 
 static const struct cli_command *find_command(const char *word)
@@ -359,10 +368,18 @@ static int unknown_command(const char *word)
 
 static int run_command(const struct cli_command *command, int argc, char **argv)
 {
-    struct cli_arguments arguments;
-    const int code = kith_cli_parse(command, argc, argv, &arguments);
+    struct cli_arguments arguments = {.command = command->name};
+    const bool is_one_run = command->several == CLI_SEVERAL_ONE_RUN;
+    int code = KITH_EXIT_OK;
+    if (command->several == CLI_SEVERAL_REFUSED)
+        code = kith_cli_ranks_refuse(&arguments);
     if (code != KITH_EXIT_OK)
         return code;
+    if (is_one_run)
+        kith_cli_ranks_hush();
+    code = kith_cli_parse(command, argc, argv, &arguments);
+    if (code != KITH_EXIT_OK)
+        return is_one_run ? kith_cli_ranks_misled(code) : code;
     if (kith_cli_given(&arguments, CLI_HELP)) {
         kith_cli_help(command);
         return KITH_EXIT_OK;

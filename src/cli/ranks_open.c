@@ -17,6 +17,8 @@ static int real_error = -1; /* standard error, while it is kept elsewhere */
 /* Without a place to keep words they are said at once. */
 static void be_silent(void)
 {
+    if (real_error >= 0)
+        return;
     const int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
     const int kept = memfd_create("words of a rank", MFD_CLOEXEC);
     fflush(stdout);
@@ -49,13 +51,57 @@ static void speak_again(bool says)
     (void)close(kept);
 }
 
+static bool is_first_of_host(void)
+{
+    const char *const local = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+    return local == NULL || strcmp(local, "0") == 0;
+}
+
+void kith_cli_ranks_hush(void)
+{
+    uint32_t rank;
+    if (kith_ranks_started(&rank) > 1 && rank > 0)
+        be_silent();
+}
+
+int kith_cli_ranks_misled(int code)
+{
+    char why[KITH_RANKS_WHY_BYTES];
+    struct kith_ranks ranks;
+    uint32_t rank;
+    if (kith_ranks_started(&rank) <= 1)
+        return code;
+    if (!kith_ranks_start(&ranks, why)) {
+        speak_again(is_first_of_host());
+        return code;
+    }
+    code = kith_cli_ranks_told(&ranks, code);
+    kith_ranks_finish(&ranks);
+    return code;
+}
+
+int kith_cli_ranks_refuse(const struct cli_arguments *arguments)
+{
+    uint32_t rank;
+    const uint64_t count = kith_ranks_started(&rank);
+    if (count <= 1)
+        return KITH_EXIT_OK;
+    if (is_first_of_host())
+        (void)kith_cli_fail(
+            arguments, KITH_EXIT_USAGE,
+            "mpirun has started this as one of %llu processes: leave mpirun "
+            "out, --jobs says how many runs go on at a time",
+            (unsigned long long)count);
+    return KITH_EXIT_USAGE;
+}
+
 int kith_cli_ranks_open(const struct cli_arguments *arguments,
                         struct kith_ranks *ranks)
 {
     char why[KITH_RANKS_WHY_BYTES];
-    const char *const local = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
     if (!kith_ranks_start(ranks, why)) {
-        if (local == NULL || strcmp(local, "0") == 0)
+        speak_again(false);
+        if (is_first_of_host())
             (void)kith_cli_fail(
                 arguments, KITH_EXIT_RESOURCES,
                 "mpirun has started this as one of several processes: %s", why);
@@ -66,13 +112,23 @@ int kith_cli_ranks_open(const struct cli_arguments *arguments,
     return KITH_EXIT_OK;
 }
 
-int kith_cli_ranks_agree(const struct kith_ranks *ranks, int code)
+static int agree(const struct kith_ranks *ranks, int code, bool speaks)
 {
     uint32_t whose;
     if (ranks == NULL || ranks->count <= 1)
         return code;
     code = kith_ranks_agree(ranks, code, &whose);
-    if (ranks->rank > 0)
+    if (ranks->rank > 0 && (speaks || code != KITH_EXIT_OK))
         speak_again(code != KITH_EXIT_OK && whose == ranks->rank);
     return code;
+}
+
+int kith_cli_ranks_told(const struct kith_ranks *ranks, int code)
+{
+    return agree(ranks, code, false);
+}
+
+int kith_cli_ranks_agree(const struct kith_ranks *ranks, int code)
+{
+    return agree(ranks, code, true);
 }

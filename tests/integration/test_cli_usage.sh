@@ -22,6 +22,8 @@ says 0 "usage: kith COMMAND" --help
 says 0 "usage: kith COMMAND" help
 says 2 "usage: kith COMMAND"
 says 0 "^kith [0-9]" --version
+says 0 "^wire version: [0-9]" --version
+says 0 "^MPI: .*kith-mpi.so" --version
 for command in train eval sample export sim lab peer keys report doctor list; do
     says 0 "Example: kith $command" "$command" --help
     says 0 "usage: kith $command" "$command" -h

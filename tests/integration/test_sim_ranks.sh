@@ -92,6 +92,21 @@ refused 'dishonest: found' "$file" --dishonest 99=ahead
 refused 'calibrate' "$file" --calibrate
 refused '2 ranks and 1 peers' "$file" --set peers=1
 refused 'cannot read' "$scratch/nowhere.yaml"
+refused 'unknown option "--thread"' "$file" --thread 2
+refused '1 to 64' "$file" --threads 0
+refused 'found 2 arguments' "$file" "$file"
+if timeout 60 mpirun -n 2 "$kith" swarm --random --runs 2 \
+    --out "$scratch/refused" >"$scratch/json" 2>"$scratch/err"; then
+    fail "kith swarm: not refused"
+fi
+[ "$(grep -c '^kith swarm: .*leave mpirun out' "$scratch/err")" -eq 1 ] ||
+    fail "kith swarm: not said once: $(cat "$scratch/err")"
+[ ! -e "$scratch/refused" ] || fail "kith swarm: something was written"
+"$kith" --version | grep -q '^MPI: .*/kith-mpi.so$' ||
+    fail "$("$kith" --version)"
+timeout 60 mpirun -n 2 "$kith" sim --help >"$scratch/json" 2>"$scratch/err" ||
+    fail "--help: $(cat "$scratch/err")"
+[ "$(grep -c '^usage: ' "$scratch/json")" -eq 1 ] || fail "help, not once"
 
 # What one rank alone finds is said once, with its number.
 alone() {
@@ -108,7 +123,14 @@ alone() {
 }
 alone "set -- '$scratch/nowhere.yaml'" "$file"
 grep -q 'cannot read .*nowhere' "$scratch/err" || fail "$(cat "$scratch/err")"
+# Of command lines, too.
 # shellcheck disable=SC2016 # The rank's own arguments.
+alone 'set -- "$@" --sed 5' "$file"
+grep -q 'unknown option "--sed"' "$scratch/err" || fail "$(cat "$scratch/err")"
+# shellcheck disable=SC2016
+alone 'set -- "$@" --threads 0' "$file"
+grep -q '1 to 64' "$scratch/err" || fail "$(cat "$scratch/err")"
+# shellcheck disable=SC2016
 alone 'set -- "$@" --seed 5' "$file"
 grep -q 'rank 1 has another experiment' "$scratch/err" ||
     fail "$(cat "$scratch/err")"

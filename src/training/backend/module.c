@@ -68,10 +68,8 @@ static const struct {
               {program_folder, ""},
               {program_folder, "/../lib/kith"}};
 
-/* Writes the module's path; false: there is none, and `why` says where it was
- * looked for. */
-static bool find(const struct kith_module *module, char *path, char *why,
-                 size_t size)
+bool kith_module_find(const struct kith_module *module, char *path, char *why,
+                      size_t size)
 {
     char folder[KITH_PATH_BYTES_MAX];
     const char *const told = getenv(module->variable);
@@ -161,7 +159,8 @@ static bool check_file(const char *path, char *why, size_t size)
 bool kith_module_load(const struct kith_module *module, void **library,
                       const void **symbol, char *path, char *why, size_t size)
 {
-    if (!find(module, path, why, size) || !check_file(path, why, size))
+    if (!kith_module_find(module, path, why, size) ||
+        !check_file(path, why, size))
         return false;
     *library =
         dlopen(path, RTLD_NOW | (module->is_global ? RTLD_GLOBAL : RTLD_LOCAL));
