@@ -34,6 +34,15 @@ def need_dataset():
         skip(f"{DATASET} is not there: apt-get install dataset-fashion-mnist")
 
 
+def write(name, text):
+    """A file of OUT; its path."""
+    os.makedirs(OUT, exist_ok=True)
+    path = os.path.join(OUT, name)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
+
+
 def kith(command, experiment, *settings, options=(), expect=(0,)):
     """Runs kith COMMAND EXPERIMENT --json; returns what it printed."""
     os.makedirs(OUT, exist_ok=True)

@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import sys
 
-from accept import KITH, OUT, SEEDS, TOP, Table, kith
+from accept import KITH, OUT, SEEDS, TOP, Table, kith, write
 
 PYTHON = os.environ.get("PYTHON", sys.executable)
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -75,14 +75,6 @@ LATER = {
         SHAPED],
 }
 ALL = {**FROZEN, **LATER}
-
-
-def write(name, text):
-    os.makedirs(OUT, exist_ok=True)
-    path = os.path.join(OUT, name)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-    return path
 
 
 def environment():

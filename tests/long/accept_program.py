@@ -31,7 +31,7 @@ import time
 import numpy as np
 
 from accept import (DATASET, DEMO, OUT, SEEDS, Table, kith, mean,
-                    need_dataset, rows)
+                    need_dataset, rows, write)
 from engine_twin import first_weights
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -52,14 +52,6 @@ faults: {faults}
 """
 FAULTS = (f'[{{at: 10s, crash: "peer({CRASHED})", restart: 10s}}, '
           f'{{at: 12s, crash: "peer({KILLED})"}}]')
-
-
-def write(name, text):
-    os.makedirs(OUT, exist_ok=True)
-    path = os.path.join(OUT, name)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-    return path
 
 
 def program(name, *arguments):
