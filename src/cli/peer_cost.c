@@ -287,7 +287,7 @@ static const char *const own_sets[] = {"network={}", "faults=[]",
 /* wire NULL: nothing is exchanged. */
 struct own_lab {
     const struct cli_arguments *arguments;
-    const char *folder, *wire;
+    const char *wire, *folder;
     uint32_t batch;
 };
 
@@ -362,32 +362,47 @@ static enum kith_err run_own_two(const struct own_lab *lab, double step_s,
     return err;
 }
 
+/* What each of them took. 0, or an exit code. */
+static int run_own_labs(struct own_lab *lab, double step_s,
+                        struct spent spent[OWN_LABS], unsigned *count)
+{
+    char error[KITH_LAB_ERROR_BYTES] = "";
+    struct place place;
+    enum kith_err err = KITH_OK;
+    bool last = false;
+    if (!open_place(&place))
+        return no_folder(lab->arguments);
+    lab->folder = place.folder;
+    for (*count = 0; *count < OWN_LABS && !last && err == KITH_OK; ++*count) {
+        if (lab->wire != NULL)
+            kith_cli_progress("measuring peers' models: %s", lab->wire);
+        else
+            kith_cli_progress("measuring peers' steps: batch %u", lab->batch);
+        spent[*count] = (struct spent){0};
+        err = run_own_two(lab, step_s, &spent[*count], &last, error);
+    }
+    close_place(&place);
+    kith_cli_progress_end();
+    return ended(lab->arguments, err, error);
+}
+
 int kith_cli_measure_peer_step(const struct cli_arguments *arguments,
                                uint32_t batch, kith_ns alone_ns,
                                const struct cli_peer_cost *cost,
                                kith_ns *step_ns)
 {
-    char error[KITH_LAB_ERROR_BYTES] = "";
-    struct place place;
-    const struct own_lab lab = {arguments, place.folder, NULL, batch};
+    struct own_lab lab = {.arguments = arguments, .batch = batch};
+    struct spent spent[OWN_LABS];
     double times[OWN_LABS];
-    enum kith_err err = KITH_OK;
-    unsigned count = 0;
-    bool last = false;
-    if (!open_place(&place))
-        return no_folder(arguments);
-    while (count < OWN_LABS && !last && err == KITH_OK) {
-        struct spent spent = {0};
-        kith_cli_progress("measuring peers' steps: batch %u", batch);
-        err = run_own_two(&lab, 1e-9 * (double)alone_ns + cost->handover_s,
-                          &spent, &last, error);
-        times[count++] = spent.cpu_s / fmax(1, spent.steps) - cost->handover_s;
-    }
-    close_place(&place);
-    kith_cli_progress_end();
-    if (err == KITH_OK)
-        *step_ns = (kith_ns)fmax(1, 1e9 * median(times, count));
-    return ended(arguments, err, error);
+    unsigned count;
+    const int code = run_own_labs(
+        &lab, 1e-9 * (double)alone_ns + cost->handover_s, spent, &count);
+    if (code != KITH_EXIT_OK)
+        return code;
+    for (unsigned i = 0; i < count; i++)
+        times[i] = spent[i].cpu_s / fmax(1, spent[i].steps) - cost->handover_s;
+    *step_ns = (kith_ns)fmax(1, 1e9 * median(times, count));
+    return KITH_EXIT_OK;
 }
 
 /* Beyond what swaps of a few numbers take: at four ends of two models, and in
@@ -413,32 +428,23 @@ int kith_cli_measure_wire(const struct cli_arguments *arguments,
                           double model_bytes, const struct cli_peer_cost *cost,
                           struct cli_wire_cost *out)
 {
-    char error[KITH_LAB_ERROR_BYTES] = "";
-    struct place place;
-    const struct own_lab lab = {arguments, place.folder, wire, batch};
+    struct own_lab lab = {.arguments = arguments, .wire = wire, .batch = batch};
     const double step_s = 1e-9 * (double)step_ns;
+    struct spent spent[OWN_LABS];
     double links[OWN_LABS], merges[OWN_LABS];
-    enum kith_err err = KITH_OK;
-    unsigned count = 0;
-    bool last = false;
-    if (!open_place(&place))
-        return no_folder(arguments);
-    while (count < OWN_LABS && !last && err == KITH_OK) {
-        struct spent spent = {0};
-        kith_cli_progress("measuring peers' models: %s", wire);
-        err =
-            run_own_two(&lab, step_s + cost->handover_s, &spent, &last, error);
-        take_swap(&spent, model_bytes, step_s, cost, out);
-        links[count] = out->link;
-        merges[count++] = out->merge;
+    unsigned count;
+    const int code =
+        run_own_labs(&lab, step_s + cost->handover_s, spent, &count);
+    if (code != KITH_EXIT_OK)
+        return code;
+    for (unsigned i = 0; i < count; i++) {
+        take_swap(&spent[i], model_bytes, step_s, cost, out);
+        links[i] = out->link;
+        merges[i] = out->merge;
     }
-    close_place(&place);
-    kith_cli_progress_end();
-    if (err == KITH_OK) {
-        out->link = median(links, count);
-        out->merge = median(merges, count);
-    }
-    return ended(arguments, err, error);
+    out->link = median(links, count);
+    out->merge = median(merges, count);
+    return KITH_EXIT_OK;
 }
 
 static enum kith_err measure_idle(const char *folder,
