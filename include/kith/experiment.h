@@ -42,6 +42,7 @@ struct kith_atom {
     kith_ns at_ns;
     const struct kith_fault *fault;
     bool begins;
+    bool arrives; /* an end: of a peer that was not there before */
     kith_id peer;
     kith_id other; /* of a link, from `peer` to `other`; or KITH_NOBODY */
     const struct kith_sides

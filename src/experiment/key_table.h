@@ -69,8 +69,9 @@ KITH_MUST_CHECK experiment_reader kith_experiment_read_central;
 KITH_MUST_CHECK experiment_rule kith_experiment_rule_central;
 /* rules.c: combinations that cannot work, with the line at fault. */
 KITH_MUST_CHECK experiment_reader kith_experiment_check_rules;
-/* The first fault that begins after the predicted end of a run of `steps` own
- * steps, or NULL; `words`: what was found, and what is allowed. */
+/* The first fault that begins, or peer that arrives, after the predicted end of
+ * a run of `steps` own steps, or NULL; `words`: what was found, and what is
+ * allowed. */
 #define EXPERIMENT_LATE_BYTES 160
 const struct kith_atom *
 kith_experiment_late_fault(const struct kith_experiment *experiment,

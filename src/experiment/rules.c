@@ -324,7 +324,7 @@ kith_experiment_late_fault(const struct kith_experiment *experiment,
     const kith_ns end = predicted_end(experiment, steps);
     for (uint32_t i = 0; i < experiment->atom_count; i++) {
         const struct kith_atom *atom = &experiment->atoms[i];
-        if (!atom->begins || atom->at_ns <= end ||
+        if (!(atom->begins || atom->arrives) || atom->at_ns <= end ||
             atom->statement == UINT32_MAX)
             continue;
         char at[32], over[32];
@@ -332,7 +332,8 @@ kith_experiment_late_fault(const struct kith_experiment *experiment,
         kith_text_from_time(end, over, sizeof over);
         (void)snprintf(words, EXPERIMENT_LATE_BYTES,
                        "found a %s at %s; allowed: up to the predicted end, %s",
-                       kith_atom_event(atom)->name, at, over);
+                       atom->arrives ? "join" : kith_atom_event(atom)->name, at,
+                       over);
         return atom;
     }
     return NULL;

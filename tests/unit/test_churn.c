@@ -365,6 +365,9 @@ static void test_wrong_words(void **state)
         refused(words, bad[i][1]);
     }
     refused(" - {at: 0s, join: all, for: 3s}\n", "does not take \"for\"");
+    refused(" - {at: 900s, join: \"peer(1)\"}\n",
+            "found a join at 15.00 min; allowed: up to the predicted end");
+    refused(" - {at: \"uniform(1s, 900s)\", join: all}\n", "found a join at ");
     refused(" - {at: 0s, crash: all, up: 1s}\n", "does not take \"up\"");
     refused(" - {at: 0s, chrun: all}\n", "did you mean \"churn\"?");
 }

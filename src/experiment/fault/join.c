@@ -24,6 +24,7 @@ static enum kith_err add_absence(const struct kith_fault_statement *statement,
     KITH_ASSERT(to_ns > 0);
     enum kith_err err = kith_atoms_add(atoms, &atom);
     atom.begins = false;
+    atom.arrives = true;
     atom.at_ns = to_ns;
     if (err == KITH_OK)
         err = kith_atoms_add(atoms, &atom);
