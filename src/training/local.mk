@@ -196,6 +196,7 @@ libkith_worker_a_SOURCES = \
   src/training/worker/packed_merge.c \
   src/training/worker/packing.c \
   src/training/worker/packing_modular.c \
+  src/training/worker/comparing.c \
   src/training/worker/guarding.c \
   src/training/worker/lying.c \
   src/training/worker/median_step.c \

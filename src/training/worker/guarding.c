@@ -1,13 +1,9 @@
 /* What a guard is told of a received model, and what becomes of it.
  *
- * |received - sent| takes the place of the look at what came (recovery.c), so a
- * guard costs no pass of its own; it adds two where nothing is let in, for the
- * books. Both vectors are slots, on the host, or were unpacked.
- *
- * Who is sent a share of a model with its weight has no snapshot to hold it
- * against: received / its weight is held against x / w. Whatever a guard says,
- * the weight stays (algorithm.h); host backends alone take such guards, since x
- * is compared itself.
+ * How far it is from one's own, comparing.c, is known without a pass; a guard
+ * adds two where nothing is let in, for the books. Whatever it says of a share
+ * of a model that came with its weight, the weight stays (algorithm.h); host
+ * backends alone take such guards, since x is compared itself.
  *
  * Own movement is measured on the guard's coordinates, scaled to all, from the
  * end of one merge to the beginning of the next with a step in between, and
@@ -272,50 +268,6 @@ void kith_worker_guard_end(struct kith_worker *worker)
         keep_before(worker);
 }
 
-/* What is received, times `unit`, is a model, and so is `ours`; where messages
- * stay packed both are slots. */
-struct compared {
-    const void *received, *ours;
-    uint32_t inbox, sent;
-    double unit;
-};
-
-/* Edges of a round are held against one z, whatever was merged before them. */
-static void keep_ours(struct kith_worker *worker)
-{
-    struct kith_guarding *guarding = &worker->guarding;
-    if (guarding->ours == NULL)
-        return;
-    worker->backend->copy(worker->layout->gossiped, guarding->ours,
-                          worker->slots[KITH_SLOT_LIVE]);
-    guarding->ours_unit = kith_worker_factor(worker);
-}
-
-static struct compared compare(struct kith_worker *worker,
-                               const struct kith_work_edge *edge)
-{
-    struct kith_guarding *guarding = &worker->guarding;
-    struct compared compared = {.received =
-                                    kith_worker_unpacked(worker, edge->inbox),
-                                .inbox = edge->inbox,
-                                .sent = edge->sent,
-                                .unit = 1};
-    if (!gives_weight(worker)) {
-        compared.ours = kith_worker_sent(worker, edge->sent);
-        return compared;
-    }
-    KITH_ASSERT(worker->backend->host == worker->backend);
-    compared.ours = worker->slots[KITH_SLOT_LIVE];
-    if (guarding->ours == NULL)
-        return compared;
-    compared.unit = kith_worker_factor_of(worker, edge->scalars_received);
-    worker->backend->scale(worker->layout->gossiped,
-                           guarding->ours_unit / compared.unit, guarding->ours);
-    guarding->ours_unit = compared.unit;
-    compared.ours = guarding->ours;
-    return compared;
-}
-
 /* The coordinates of a message that stays packed. */
 static void look_at_packed(const struct kith_worker *worker, uint32_t slot,
                            double *out)
@@ -328,7 +280,7 @@ static void look_at_packed(const struct kith_worker *worker, uint32_t slot,
 }
 
 static void look_at_difference(struct kith_worker *worker,
-                               const struct compared *compared)
+                               const struct kith_compared *compared)
 {
     struct kith_guarding *guarding = &worker->guarding;
     const struct kith_backend *reader = reader_of(worker);
@@ -345,82 +297,6 @@ static void look_at_difference(struct kith_worker *worker,
     }
 }
 
-/* Of all that is received: a second vector of a message is let in by the same
- * measure. */
-static size_t elements(const struct kith_worker *worker)
-{
-    return worker->message / worker->backend->element_bytes;
-}
-
-static double measure(const struct kith_worker *worker,
-                      const struct compared *compared)
-{
-    const double squared =
-        worker->packing.streams
-            ? kith_worker_packed_distance(worker, compared->inbox,
-                                          compared->sent, NULL)
-            : worker->backend->distance_squared(
-                  elements(worker), compared->received, compared->ours);
-    const double distance =
-        compared->unit *
-        sqrt(kith_worker_whole_distance(worker, compared->inbox, squared));
-    return isfinite(distance) ? distance : (double)INFINITY;
-}
-
-/* Of our own. */
-static double norm(struct kith_worker *worker, const struct compared *compared)
-{
-    const double squared =
-        worker->packing.streams
-            ? kith_worker_packed_distance(worker, compared->sent,
-                                          KITH_SLOT_NONE, NULL)
-            : worker->backend->distance_squared(elements(worker),
-                                                compared->ours, NULL);
-    return compared->unit * sqrt(squared);
-}
-
-/* Of a message on the guard's coordinates, as far as it has them. */
-static double rounding_of(const struct kith_worker *worker, uint32_t slot)
-{
-    const struct kith_guarding *guarding = &worker->guarding;
-    const struct kith_format *format = worker->packing.format;
-    const size_t run = guarding->run, count = worker->packing.count;
-    double squared = 0;
-    for (size_t i = 0; i < guarding->coordinates / run; i++)
-        if (guarding->starts[i] + run <= count)
-            squared += format->rounding(count, worker->slots[slot],
-                                        guarding->starts[i], run);
-    return squared;
-}
-
-/* Steps of modular formats follow how far models are apart: there all are
- * rounded alike. A share is held against what never travelled. */
-static double rounding(const struct kith_worker *worker,
-                       const struct compared *compared)
-{
-    if (worker->packing.format == NULL || kith_worker_is_modular(worker))
-        return 0;
-    double squared = rounding_of(worker, compared->inbox);
-    if (!gives_weight(worker))
-        squared += rounding_of(worker, compared->sent);
-    return compared->unit * compared->unit * squared;
-}
-
-/* Evaluated on the batch of our last step. */
-static double loss(struct kith_worker *worker, const void *model)
-{
-    struct kith_guarding *guarding = &worker->guarding;
-    const struct kith_backend *backend = worker->backend;
-    KITH_ASSERT(guarding->whole != NULL && backend->host == backend);
-    if (guarding->batch.rows == 0)
-        return (double)NAN;
-    backend->copy(worker->dim, guarding->whole, worker->slots[KITH_SLOT_LIVE]);
-    backend->copy(worker->layout->gossiped, guarding->whole, model);
-    const struct kith_pass pass = {
-        .x = guarding->whole, .batch = &guarding->batch, .scale = 1};
-    return kith_graph_loss(worker->network, &pass, NULL);
-}
-
 /* The models that have come, and their edges. */
 static void gather(struct kith_worker *worker, const struct kith_work *work,
                    const struct kith_work_edge *edges[KITH_DEGREE_MAX])
@@ -429,7 +305,7 @@ static void gather(struct kith_worker *worker, const struct kith_work *work,
     struct kith_guard_round *seen = &round->seen;
     *seen = (struct kith_guard_round){.config = &worker->task.guard_config,
                                       .host = reader_of(worker),
-                                      .dim = elements(worker),
+                                      .dim = kith_worker_guard_elements(worker),
                                       .merged = round->merged};
     for (uint32_t i = 0; i < work->edge_count; i++) {
         const struct kith_work_edge *edge = &work->edges[i];
@@ -439,19 +315,22 @@ static void gather(struct kith_worker *worker, const struct kith_work *work,
             !kith_worker_is_read(worker, edge->inbox))
             continue;
         KITH_ASSERT(k < KITH_DEGREE_MAX && !gives_weight(worker));
-        const struct compared compared = compare(worker, edge);
+        const struct kith_compared compared =
+            kith_worker_guard_compare(worker, edge);
         edges[k] = edge;
         round->inboxes[k] = edge->inbox;
         round->received[k] = kith_worker_unpacked(worker, edge->inbox);
         seen->models[k] = round->received[k];
         seen->models[k + 1] = compared.ours;
-        seen->distances[k] = measure(worker, &compared);
+        seen->distances[k] = kith_worker_guard_distance(worker, &compared);
         seen->let_in[k] = 1;
         seen->count++;
     }
     for (uint32_t k = 0; worker->guarding.whole != NULL && k <= seen->count;
          k++)
-        seen->losses[k] = seen->count > 0 ? loss(worker, seen->models[k]) : 0;
+        seen->losses[k] = seen->count > 0
+                              ? kith_worker_guard_loss(worker, seen->models[k])
+                              : 0;
 }
 
 /* Slots that were received may be others' as well: nothing is written there. */
@@ -488,7 +367,7 @@ void kith_worker_guard_begin(struct kith_worker *worker,
     if (guarding->guard == NULL)
         return;
     note_movement(worker);
-    keep_ours(worker);
+    kith_worker_guard_keep_ours(worker);
     for (uint32_t i = 0; i < work->edge_count; i++)
         if (work->edges[i].inbox != KITH_SLOT_NONE)
             guarding->answers[work->edges[i].inbox] =
@@ -510,9 +389,10 @@ static struct kith_guarded weigh(struct kith_worker *worker,
 {
     struct kith_guarding *guarding = &worker->guarding;
     const struct kith_guard *guard = guarding->guard;
-    const struct compared compared = compare(worker, edge);
+    const struct kith_compared compared =
+        kith_worker_guard_compare(worker, edge);
     /* First: coordinates are anywhere, and a pass in order brings them near. */
-    const double distance = measure(worker, &compared);
+    const double distance = kith_worker_guard_distance(worker, &compared);
     if (guard->looks)
         look_at_difference(worker, &compared);
     const struct kith_guard_model model = {
@@ -520,13 +400,19 @@ static struct kith_guarded weigh(struct kith_worker *worker,
         .peer = edge->peer,
         .distance = distance,
         .movement = guarding->movement,
-        .norm = guard->looks_at_norm ? norm(worker, &compared) : 0,
+        .norm = guard->looks_at_norm ? kith_worker_guard_norm(worker, &compared)
+                                     : 0,
         .elapsed = elapsed(worker),
-        .loss = guard->looks_at_loss ? loss(worker, compared.received) : 0,
-        .own_loss = guard->looks_at_loss ? loss(worker, compared.ours) : 0,
+        .loss = guard->looks_at_loss
+                    ? kith_worker_guard_loss(worker, compared.received)
+                    : 0,
+        .own_loss = guard->looks_at_loss
+                        ? kith_worker_guard_loss(worker, compared.ours)
+                        : 0,
         .v = guard->looks ? guarding->v : NULL,
         .sent = guard->looks ? guarding->sent : NULL,
-        .rounding = guard->looks ? rounding(worker, &compared) : 0,
+        .rounding =
+            guard->looks ? kith_worker_guard_rounding(worker, &compared) : 0,
         .coordinates = guarding->coordinates,
         .dim = worker->layout->gossiped};
     struct kith_guarded answer = {.distance = model.distance};

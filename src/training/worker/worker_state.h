@@ -442,6 +442,36 @@ void kith_worker_packed_mix(struct kith_worker *worker, kith_mix_edge *mix,
                             const struct kith_algebra *algebra,
                             struct kith_work_edge *edge);
 
+/* ---- comparing.c: for guards */
+
+/* What is received, times `unit`, is a model, and so is `ours`; where messages
+ * stay packed both are slots. */
+struct kith_compared {
+    const void *received, *ours;
+    uint32_t inbox, sent;
+    double unit;
+};
+
+/* Before a MERGE: edges of a round are held against x as it is then. */
+void kith_worker_guard_keep_ours(struct kith_worker *worker);
+struct kith_compared
+kith_worker_guard_compare(struct kith_worker *worker,
+                          const struct kith_work_edge *edge);
+/* Of all that is received: a second vector of a message is let in by the same
+ * measure. */
+size_t kith_worker_guard_elements(const struct kith_worker *worker);
+/* |received - ours|; infinite where it is not finite. */
+double kith_worker_guard_distance(const struct kith_worker *worker,
+                                  const struct kith_compared *compared);
+/* Of our own. */
+double kith_worker_guard_norm(struct kith_worker *worker,
+                              const struct kith_compared *compared);
+/* Squared, on the guard's coordinates: what formats have added. */
+double kith_worker_guard_rounding(const struct kith_worker *worker,
+                                  const struct kith_compared *compared);
+/* Of a model on the batch of our last step; NaN: there was none. */
+double kith_worker_guard_loss(struct kith_worker *worker, const void *model);
+
 /* ---- guarding.c: nothing to do where there is no guard */
 
 KITH_MUST_CHECK bool kith_worker_guard_open(struct kith_worker *worker);
