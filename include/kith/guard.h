@@ -83,10 +83,12 @@ struct kith_guard {
     const char *name, *paper, *summary; /* required */
     unsigned keys;                      /* KITH_GUARD_READS(...) | ... */
 
-    /* Bytes of what it keeps, 8-aligned, zeroed; NULL: nothing. */
+    /* Bytes of what it keeps, 8-aligned, zeroed; NULL: nothing. A worker's
+     * begin with a page, of which those that are never touched cost nothing. */
     size_t (*bytes)(size_t coordinates);
-    /* Does it still need `movement`? NULL: never. */
-    bool (*needs_movement)(const void *state);
+    /* Does it still need `movement`? NULL: never. Of as many coordinates as
+     * `bytes` was asked for. */
+    bool (*needs_movement)(const void *state, size_t coordinates);
     bool looks;         /* weigh: at coordinates, `v` */
     bool looks_at_norm; /* `norm` */
     bool looks_at_loss; /* `loss`, `losses` */

@@ -104,7 +104,7 @@ static void test_begins_with_own_movement(void **state)
     is(from(1, 29.999, 2), tapered(29.999, 6));
     is(from(1, 30, 2), 0);
     is(from(1, 30.001, 2), 0);
-    assert_true(guard->needs_movement(memory));
+    assert_true(guard->needs_movement(memory, DIM));
 }
 
 /* Two or three: the lower median as well, where it is more. */
@@ -118,7 +118,7 @@ static void test_few_identities(void **state)
     is(from(1, 24, 1), 0);
     is(from(2, 30, 1), 24. / 30); /* lower of 24 and 12 */
     is(from(3, 60, 0), 48. / 60);
-    assert_true(guard->needs_movement(memory));
+    assert_true(guard->needs_movement(memory, DIM));
 }
 
 /* Four: the lower median of the last distances, this one not among them. */
@@ -127,7 +127,7 @@ static void test_median_by_identity(void **state)
     (void)state;
     for (kith_id peer = 1; peer <= 4; peer++)
         is(from(peer, 10. * peer, 100), 1); /* 10 20 30 40 */
-    assert_false(guard->needs_movement(memory));
+    assert_false(guard->needs_movement(memory, DIM));
     is(from(5, 50, 100), 40. / 50);
     is(from(5, 60, 100), 1); /* 10 20 30 40 50 */
     is(from(6, 75, 100), 60. / 75);
@@ -414,6 +414,61 @@ static void test_memory_is_bounded(void **state)
     is(from(1, 5, 1), 4. / 5);
 }
 
+/* Of as many coordinates as are looked at at most rows are pages, and what is
+ * known of identities stands in two more behind them. */
+enum { MOST = KITH_GUARD_COORDINATES, PAGE = MOST * sizeof(float) };
+
+/* Are there values in that page of the state? */
+static bool is_written(const char *state, size_t page)
+{
+    static const char zeros[PAGE];
+    const size_t left = guard->bytes(MOST) - page * PAGE;
+    return memcmp(state + page * PAGE, zeros, left < PAGE ? left : PAGE) != 0;
+}
+
+static unsigned rows_written(const char *state)
+{
+    unsigned written = 0;
+    for (size_t page = 0; page < guard->bytes(MOST) / PAGE - 1; page++)
+        written += is_written(state, page);
+    return written;
+}
+
+/* Of `peer`, `v` away from our values, which are all `ours`. */
+static void meet(char *state, kith_id peer, double v, double ours)
+{
+    double all[MOST], sent[MOST];
+    for (size_t i = 0; i < MOST; i++) {
+        all[i] = v;
+        sent[i] = ours;
+    }
+    const struct kith_guard_model model = {.peer = peer,
+                                           .distance = fabs(v),
+                                           .movement = 1,
+                                           .v = all,
+                                           .sent = sent,
+                                           .coordinates = MOST,
+                                           .dim = MOST};
+    (void)guard->weigh(state, &model);
+}
+
+/* A row for each of our snapshots, one for each identity, and one more for who
+ * was met again. */
+static void test_few_rows(void **state)
+{
+    (void)state;
+    char *const kept = calloc(1, guard->bytes(MOST));
+    assert_non_null(kept);
+    for (kith_id peer = 1; peer <= 10; peer++)
+        meet(kept, peer, .25, peer <= 5 ? 1 : 2);
+    assert_int_equal(rows_written(kept), 2 + 10);
+    meet(kept, 6, .25, 2);
+    assert_int_equal(rows_written(kept), 2 + 10 + 1);
+    assert_true(is_written(kept, guard->bytes(MOST) / PAGE - 1));
+    assert_false(is_written(kept, guard->bytes(MOST) / PAGE));
+    free(kept);
+}
+
 int main(void)
 {
 #define TEST(name)                                                             \
@@ -437,6 +492,7 @@ int main(void)
         TEST(stops),
         TEST(still_of_two),
         TEST(memory_is_bounded),
+        TEST(few_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -485,6 +485,23 @@ static void test_own_movement(void **state)
     kith_worker_close(pair.worker);
 }
 
+/* Where four are known nobody asks for it any more, and what it was measured
+ * from is the system's memory again. */
+static void test_own_movement_ends(void **state)
+{
+    (void)state;
+    struct pair pair = open_pair("adpsgd");
+    const struct kith_guarding *const guarding = &pair.worker->guarding;
+    const double *const before = guarding->before;
+    for (kith_id peer = 1; peer <= 5; peer++) {
+        train(pair.worker, 3);
+        merge(&pair, peer, 0.01);
+        assert_true(guarding->has_before == (peer < 4));
+        assert_true((before[0] != 0) == guarding->has_before);
+    }
+    kith_worker_close(pair.worker);
+}
+
 static void test_refused_by_name(void **state)
 {
     (void)state;
@@ -526,6 +543,7 @@ int main(void)
         cmocka_unit_test(test_weights_stay),
         cmocka_unit_test(test_shares_come_home),
         cmocka_unit_test(test_own_movement),
+        cmocka_unit_test(test_own_movement_ends),
         cmocka_unit_test(test_liars),
         cmocka_unit_test(test_nobody_lies),
         cmocka_unit_test(test_wire_rounds),

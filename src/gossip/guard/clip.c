@@ -58,10 +58,10 @@
  * than its two neighbours moves a tenth of what they do.
  *
  * State: 64 identities, the ones met last, of 80 bytes and 12 for each
- * coordinate: 774 KiB a peer at most, touched as they are met. Of one that was
- * met once C is made of s_j' - x_i' when it is met again, and identities that
- * were held against one snapshot share it: 4 to 8 bytes for each coordinate,
- * then.
+ * coordinate: 774 KiB a peer at most, touched as they are met, rows of
+ * 1,024 coordinates by whole pages. Of one that was met once C is made of s_j'
+ * - x_i' when it is met again, and identities that were held against one
+ * snapshot share it: 4 to 8 bytes for each coordinate, then.
  *
  * Source: this project; after He et al., "Byzantine-Robust Decentralized
  * Learning via ClippedGossip", 2022, and Karimireddy, He and Jaggi, "Learning
@@ -109,24 +109,37 @@ struct identity {
                          * than the last one: those are not counted */
 };
 
+/* What few identities touch stands in front; before it, at the state's
+ * beginning: (KEPT, IDENTITIES, coordinates) float, written before read. */
 struct clip {
     uint64_t clock, turn;
-    uint32_t known, met; /* identities; of this turn */
-    double way;          /* our own, between two models of one */
-    struct identity identities[IDENTITIES];
+    uint32_t known, met;         /* identities; of this turn */
+    double way;                  /* our own, between two models of one */
     uint8_t sharers[IDENTITIES]; /* identities, of each row of x_i' */
-    float kept[]; /* (KEPT, IDENTITIES, coordinates), written before read */
+    struct identity identities[IDENTITIES];
 };
+_Static_assert(sizeof(struct identity) == 80, "as it is said above");
+
+static size_t rows_bytes(size_t coordinates)
+{
+    return IDENTITIES * KEPT * coordinates * sizeof(float);
+}
 
 static size_t bytes(size_t coordinates)
 {
-    return sizeof(struct clip) +
-           IDENTITIES * KEPT * coordinates * sizeof(float);
+    return rows_bytes(coordinates) + sizeof(struct clip);
 }
 
-static bool needs_movement(const void *state)
+/* Rows of all identities are a whole number of cache lines. */
+static struct clip *clip_of(void *state, size_t coordinates)
 {
-    return ((const struct clip *)state)->known < KNOWN;
+    return (void *)((char *)state + rows_bytes(coordinates));
+}
+
+static bool needs_movement(const void *state, size_t coordinates)
+{
+    const void *const clip = (const char *)state + rows_bytes(coordinates);
+    return ((const struct clip *)clip)->known < KNOWN;
 }
 
 /* Of `count` values, which it sorts. */
@@ -147,7 +160,8 @@ static float *row(struct clip *clip, unsigned what, size_t index,
                   size_t coordinates)
 {
     KITH_ASSERT(what < KEPT && index < IDENTITIES);
-    return clip->kept + (what * IDENTITIES + index) * coordinates;
+    float *const rows = (void *)((char *)clip - rows_bytes(coordinates));
+    return rows + (what * IDENTITIES + index) * coordinates;
 }
 
 static size_t index_of(const struct clip *clip, const struct identity *identity)
@@ -415,7 +429,7 @@ static double let_in(double d, double m)
 
 static double weigh(void *state, const struct kith_guard_model *model)
 {
-    struct clip *clip = state;
+    struct clip *clip = clip_of(state, model->coordinates);
     const double d = model->distance;
     const double m = threshold(clip, model->movement);
     struct identity *identity = meet(clip, model->peer);

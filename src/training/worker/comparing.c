@@ -92,9 +92,9 @@ static double rounding_of(const struct kith_worker *worker, uint32_t slot)
     const size_t run = guarding->run, count = worker->packing.count;
     double squared = 0;
     for (size_t i = 0; i < guarding->coordinates / run; i++)
-        if (guarding->starts[i] + run <= count)
+        if (kith_guarding_start(guarding, i) + run <= count)
             squared += format->rounding(count, worker->slots[slot],
-                                        guarding->starts[i], run);
+                                        kith_guarding_start(guarding, i), run);
     return squared;
 }
 

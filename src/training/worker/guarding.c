@@ -19,7 +19,7 @@
 #include "kith/rng.h"
 #include "worker_state.h"
 
-enum { RUN = 8, RUN_OF_DEVICE = 64 };
+enum { RUN = 8, RUN_OF_DEVICE = 64, PAGE = 4096 };
 #define SLOWLY 0.9
 
 static void draw_runs(struct kith_worker *worker)
@@ -32,8 +32,7 @@ static void draw_runs(struct kith_worker *worker)
         guarding->starts[i] =
             guarding->coordinates == dim
                 ? 0
-                : guarding->run *
-                      kith_rng_below(&rng, (uint32_t)(dim / guarding->run));
+                : kith_rng_below(&rng, (uint32_t)(dim / guarding->run));
 }
 
 static bool gives_weight(const struct kith_worker *worker)
@@ -68,6 +67,23 @@ static size_t state_bytes(const struct kith_guard *guard, size_t coordinates)
     return guard->bytes == NULL ? 1 : guard->bytes(coordinates);
 }
 
+static size_t pages_of(size_t bytes)
+{
+    return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+static size_t before_bytes(const struct kith_worker *worker)
+{
+    return worker->guarding.coordinates * worker->backend->element_bytes;
+}
+
+/* The guard's, and behind it `before`, on pages of its own: it is there for as
+ * long as the guard asks for movements. */
+static size_t block_bytes(const struct kith_worker *worker)
+{
+    return pages_of(worker->guarding.state_bytes) + before_bytes(worker);
+}
+
 /* Whole cache lines of a message, and of x. */
 static size_t message_bytes(const struct kith_worker *worker)
 {
@@ -87,7 +103,7 @@ size_t kith_worker_guard_bytes(const struct kith_worker *worker)
     const size_t dim = worker->layout->gossiped;
     const size_t count =
         dim <= KITH_GUARD_COORDINATES ? dim : KITH_GUARD_COORDINATES;
-    return state_bytes(guard, count) + 2 * count * sizeof(double) +
+    return pages_of(state_bytes(guard, count)) + 2 * count * sizeof(double) +
            count * worker->backend->element_bytes +
            (divides(worker) ? message_bytes(worker) : 0) +
            (guard->replaces ? message_bytes(worker) : 0) +
@@ -109,22 +125,23 @@ bool kith_worker_guard_open(struct kith_worker *worker)
                     : kith_worker_shares(worker) ? RUN
                                                  : RUN_OF_DEVICE;
     const size_t count = guarding->coordinates;
-    guarding->starts = calloc(count / guarding->run, sizeof(size_t));
+    guarding->starts = calloc(count / guarding->run, sizeof *guarding->starts);
     if (worker->lender == NULL) {
         guarding->v = calloc(count, sizeof(double));
         guarding->sent = calloc(count, sizeof(double));
     }
-    guarding->before = calloc(count, worker->backend->element_bytes);
     guarding->answers = calloc(worker->slot_count, sizeof *guarding->answers);
     guarding->state_bytes = state_bytes(guard, count);
-    guarding->state = kith_worker_pages(guarding->state_bytes);
+    guarding->state = kith_worker_pages(block_bytes(worker));
+    if (guarding->state != NULL)
+        guarding->before =
+            (char *)guarding->state + pages_of(guarding->state_bytes);
     const bool judges = judges_rounds(worker);
     if (judges)
         guarding->round = calloc(1, sizeof *guarding->round);
     if ((judges && guarding->round == NULL) || guarding->starts == NULL ||
         guarding->v == NULL || guarding->sent == NULL ||
-        guarding->before == NULL || guarding->answers == NULL ||
-        guarding->state == NULL)
+        guarding->answers == NULL || guarding->state == NULL)
         return false;
     if (divides(worker))
         guarding->ours = aligned_alloc(64, message_bytes(worker));
@@ -157,13 +174,12 @@ void kith_worker_guard_close(struct kith_worker *worker)
         free(worker->guarding.v);
         free(worker->guarding.sent);
     }
-    free(worker->guarding.before);
     free(worker->guarding.answers);
     if (worker->guarding.round != NULL)
         free(worker->guarding.round->merged);
     free(worker->guarding.round);
-    kith_worker_pages_give(worker->guarding.state,
-                           worker->guarding.state_bytes);
+    if (worker->guarding.state != NULL)
+        kith_worker_pages_give(worker->guarding.state, block_bytes(worker));
     free(worker->guarding.ours);
     free(worker->guarding.whole);
 }
@@ -171,7 +187,8 @@ void kith_worker_guard_close(struct kith_worker *worker)
 static bool needs_movement(const struct kith_guarding *guarding)
 {
     return guarding->guard != NULL && guarding->guard->needs_movement != NULL &&
-           guarding->guard->needs_movement(guarding->state);
+           guarding->guard->needs_movement(guarding->state,
+                                           guarding->coordinates);
 }
 
 /* Of what was sent and received: slots are the host's, what was unpacked stands
@@ -192,8 +209,8 @@ static void look(const struct kith_worker *worker,
     KITH_ASSERT(guarding->coordinates % run == 0);
     for (size_t i = 0; i < guarding->coordinates / run; i++)
         backend->read(run,
-                      (const char *)vector +
-                          guarding->starts[i] * backend->element_bytes,
+                      (const char *)vector + kith_guarding_start(guarding, i) *
+                                                 backend->element_bytes,
                       out + i * run);
 }
 
@@ -213,6 +230,7 @@ static void keep_before(struct kith_worker *worker)
     const bool is_wide = worker->backend->element_bytes == sizeof(double);
     look(worker, worker->backend, worker->slots[KITH_SLOT_LIVE], guarding->v);
     guarding->before_factor = kith_worker_factor(worker);
+    guarding->has_before = true;
     for (size_t i = 0; i < guarding->coordinates; i++)
         if (is_wide)
             ((double *)guarding->before)[i] = guarding->v[i];
@@ -234,7 +252,8 @@ static void note_movement(struct kith_worker *worker)
 {
     struct kith_guarding *guarding = &worker->guarding;
     double squared = 0;
-    if (!needs_movement(guarding) || !guarding->has_trained)
+    if (!needs_movement(guarding) || !guarding->has_trained ||
+        !guarding->has_before)
         return;
     look_at_own(worker, guarding->v);
     for (size_t i = 0; i < guarding->coordinates; i++) {
@@ -264,8 +283,12 @@ void kith_worker_guard_end(struct kith_worker *worker)
     struct kith_guarding *guarding = &worker->guarding;
     guarding->has_trained = false;
     give_back(worker);
-    if (needs_movement(guarding))
+    if (needs_movement(guarding)) {
         keep_before(worker);
+    } else if (guarding->has_before) {
+        kith_worker_pages_forget(guarding->before, before_bytes(worker));
+        guarding->has_before = false;
+    }
 }
 
 /* The coordinates of a message that stays packed. */
@@ -275,8 +298,8 @@ static void look_at_packed(const struct kith_worker *worker, uint32_t slot,
     const struct kith_guarding *guarding = &worker->guarding;
     const size_t run = guarding->run;
     for (size_t i = 0; i < guarding->coordinates / run; i++)
-        kith_worker_packed_read(worker, slot, guarding->starts[i], run,
-                                out + i * run);
+        kith_worker_packed_read(worker, slot, kith_guarding_start(guarding, i),
+                                run, out + i * run);
 }
 
 static void look_at_difference(struct kith_worker *worker,

@@ -3,6 +3,7 @@
  * Test: unit/test_worker.c, unit/test_worker_device.c */
 #define _DEFAULT_SOURCE /* madvise, MAP_ANONYMOUS */
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "kith/assert.h"
@@ -29,6 +30,17 @@ void kith_worker_pages_give(void *pages, size_t bytes)
 {
     if (pages != NULL)
         (void)munmap(pages, bytes);
+}
+
+/* Of a mapping, which stays one. */
+void kith_worker_pages_forget(void *pages, size_t bytes)
+{
+#ifdef MADV_DONTNEED
+    if (bytes > 0)
+        (void)madvise(pages, bytes, MADV_DONTNEED);
+#else
+    memset(pages, 0, bytes);
+#endif
 }
 
 /* Of fewer bytes the rounding to whole pages would cost more than it spares. */

@@ -177,8 +177,14 @@ static void move_guarding(struct kith_archive *archive,
     kith_archive_pages(archive, guarding->answers,
                        worker->slot_count * sizeof *guarding->answers);
     kith_archive_pages(archive, guarding->state, guarding->state_bytes);
-    kith_archive_pages(archive, guarding->before,
-                       guarding->coordinates * worker->backend->element_bytes);
+    bool has_before = guarding->has_before;
+    kith_archive_bool(archive, &has_before);
+    if (has_before && archive->failed == NULL) {
+        kith_archive_pages(archive, guarding->before,
+                           guarding->coordinates *
+                               worker->backend->element_bytes);
+        guarding->has_before = true;
+    }
     KITH_ARCHIVE(archive, guarding->before_factor);
     KITH_ARCHIVE(archive, guarding->movement);
     KITH_ARCHIVE(archive, guarding->steps);

@@ -2,6 +2,7 @@
 #ifndef KITH_TRAINING_WORKER_WORKER_STATE_H
 #define KITH_TRAINING_WORKER_WORKER_STATE_H
 
+#include "kith/assert.h"
 #include "kith/bucket.h"
 #include "kith/lars_parts.h"
 #include "kith/loader.h"
@@ -59,17 +60,27 @@ struct kith_guarding {
     void *ours;
     double ours_unit;
     size_t coordinates, run; /* looked at; of them in a row */
-    size_t *starts;          /* (coordinates / run) of the runs */
+    uint32_t *starts;        /* (coordinates / run) of the runs, in runs */
     double *v, *sent;        /* (coordinates) received - sent; sent */
-    void *before;            /* (coordinates) of the backend: x after a merge */
+    void *before;            /* (coordinates) of the backend: x after a merge;
+                                behind the state */
     double before_factor;    /* z = that times x, then */
     double movement;         /* moving average of |x - before|; 0: none yet */
+    bool has_before;         /* else the system has its memory */
     bool has_trained;        /* since the last merge */
     uint64_t steps;          /* own ones that are done */
     void *whole; /* (dim) a model whose loss is asked for; NULL: none is */
     struct kith_batch batch; /* of the last step; lent; no rows: none yet */
     struct kith_guarded_round *round; /* NULL: one model at a time */
 };
+
+/* Where a run of coordinates begins. */
+static inline size_t kith_guarding_start(const struct kith_guarding *guarding,
+                                         size_t run)
+{
+    KITH_DEBUG_ASSERT(run < guarding->coordinates / guarding->run);
+    return guarding->run * (size_t)guarding->starts[run];
+}
 
 /* packing_modular.c: of a modular format; NULL, all of it, in others. */
 struct kith_reading {
@@ -249,6 +260,8 @@ void *kith_worker_block(const struct kith_block *block);
  * take them from what was freed, and touch them all. NULL: there are none. */
 void *kith_worker_pages(size_t bytes);
 void kith_worker_pages_give(void *pages, size_t bytes);
+/* Zeros again, and no memory until somebody writes there: whole pages. */
+void kith_worker_pages_forget(void *pages, size_t bytes);
 
 /* ---- snapshot.c */
 
