@@ -55,6 +55,11 @@ void *sim_pages(size_t bytes)
     return pages ? memset(pages, 0, whole) : NULL;
 }
 
+size_t sim_pages_whole(size_t bytes)
+{
+    return bytes >= LARGE ? rounded(bytes, HUGE_PAGE) : bytes;
+}
+
 /* By size, as it was taken: the size says where the pages came from. */
 void sim_pages_free(void *pages, size_t bytes)
 {

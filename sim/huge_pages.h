@@ -8,6 +8,8 @@
 
 /* NULL when there is none. */
 void *sim_pages(size_t bytes);
+/* What it takes for so many: as many may be asked for. */
+size_t sim_pages_whole(size_t bytes);
 /* The same `bytes` as asked for; accepts NULL. */
 void sim_pages_free(void *pages, size_t bytes);
 /* Larger, with the old content in front; the old one is freed. NULL leaves the

@@ -31,9 +31,9 @@ struct sim_copy {
 #define SIM_COPY_OWN UINT32_MAX
 _Static_assert(sizeof(struct sim_copy) == 64, "a cache line");
 
-/* Copies are made many at a time, of which those behind `used` are untouched: a
- * sixteenth as many as there are, so that a large run has them on huge pages,
- * and a small one no more than it needs. */
+/* Copies are made many at a time, of which those behind `used` are untouched:
+ * first what workers begin with, then a sixteenth as many as there are, so that
+ * a large run has them on huge pages, and a small one no more than it needs. */
 struct sim_slab {
     _Alignas(64) struct sim_slab *older;
     size_t bytes, count, used;
@@ -73,16 +73,27 @@ static size_t stride_of(const struct sim_world *world)
     return sizeof(struct sim_copy) + (world->vector_bytes + 63) / 64 * 64;
 }
 
+/* So many at once. */
+static size_t more_of(const struct sim_world *world, size_t stride)
+{
+    const uint64_t made = world->copies.made, here = world->here.count;
+    const bool begins =
+        world->workers && sim_workers_lend(world) && here > made;
+    const uint64_t count = begins ? here - made : made / 16 + 1;
+    const size_t most = SLAB_BYTES_MAX / stride + 1;
+    KITH_ASSERT(stride > 0 && count > 0);
+    return count < most ? (size_t)count : most;
+}
+
 static bool grow(struct sim_world *world)
 {
     struct sim_copies *copies = &world->copies;
     const size_t stride = stride_of(world);
     KITH_ASSERT(!copies->newest ||
                 copies->newest->used == copies->newest->count);
-    size_t count = copies->made / 16 + 1;
-    if (count > SLAB_BYTES_MAX / stride)
-        count = SLAB_BYTES_MAX / stride + 1;
-    const size_t bytes = sizeof(struct sim_slab) + count * stride;
+    const size_t bytes = sim_pages_whole(sizeof(struct sim_slab) +
+                                         more_of(world, stride) * stride);
+    const size_t count = (bytes - sizeof(struct sim_slab)) / stride;
     struct sim_slab *slab = sim_pages(bytes);
     if (!slab) {
         sim_fail(world, KITH_ENOMEM,
