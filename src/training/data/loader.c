@@ -21,15 +21,16 @@
 #include "kith/assert.h"
 
 /* Two that stay valid, and as many more as make up a MiB. */
-enum { SLOTS_KEPT = 2, DEPTH_MAX = 16, SLOTS_MAX = SLOTS_KEPT + DEPTH_MAX };
+enum { SLOTS_KEPT = 2, DEPTH_MAX = 16 };
 #define AHEAD_BYTES ((size_t)1 << 20)
 
 struct kith_loader {
     struct kith_loader_config config;
     struct sampler sampler; /* the thread's, or the caller's where it is not */
     unsigned slot_count;
-    struct batch_slot slots[SLOTS_MAX]; /* in the host's memory */
-    struct batch_slot given[SLOTS_MAX]; /* on the backend, if it is another */
+    struct batch_slot *slots; /* (slot_count) in the host's memory */
+    struct batch_slot *given; /* (slot_count) on the backend, if it is another;
+                                 behind the slots */
 
     struct kith_place place; /* of the batch after the last one given */
     uint64_t taken;          /* batches given */
@@ -283,6 +284,13 @@ enum kith_err kith_loader_open(const struct kith_loader_config *config,
     }
     loader->slot_count =
         slots_of(config->batch, loader->sampler.input_bytes, config->ahead);
+    loader->slots = calloc(2 * loader->slot_count, sizeof *loader->slots);
+    if (loader->slots == NULL) {
+        kith_sampler_close(&loader->sampler);
+        free(loader);
+        return kith_sampler_refuse(error, KITH_ENOMEM, "no memory");
+    }
+    loader->given = loader->slots + loader->slot_count;
     err = take_memory(loader, error);
     if (err == KITH_OK && config->ahead && start_thread(loader) != 0)
         err = kith_sampler_refuse(error, KITH_ENOMEM,
@@ -331,12 +339,10 @@ void kith_loader_close(struct kith_loader *loader)
     const unsigned own =
         loader->config.lender == NULL ? 2 * loader->slot_count : 0;
     for (unsigned i = 0; i < own; i++) {
-        const struct batch_slot *slot =
-            i < loader->slot_count ? &loader->slots[i]
-                                   : &loader->given[i - loader->slot_count];
-        backend->release(slot->inputs);
-        backend->release(slot->labels);
+        backend->release(loader->slots[i].inputs);
+        backend->release(loader->slots[i].labels);
     }
+    free(loader->slots);
     kith_sampler_close(&loader->sampler);
     free(loader);
 }
