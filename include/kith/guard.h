@@ -89,6 +89,9 @@ struct kith_guard {
     /* Does it still need `movement`? NULL: never. Of as many coordinates as
      * `bytes` was asked for. */
     bool (*needs_movement)(const void *state, size_t coordinates);
+    /* Can these bytes, which a file had, be what it keeps? NULL: whatever they
+     * are, nothing goes by them. */
+    bool (*is_whole)(const void *state, size_t coordinates);
     bool looks;         /* weigh: at coordinates, `v` */
     bool looks_at_norm; /* `norm` */
     bool looks_at_loss; /* `loss`, `losses` */

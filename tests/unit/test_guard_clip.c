@@ -469,6 +469,38 @@ static void test_few_rows(void **state)
     free(kept);
 }
 
+/* A file may say anything: of what is known of identities each byte, turned,
+ * is refused, or no harm. Refused are how many there are, and of each row and
+ * entry whose it is and what stands in it. */
+static void test_damaged(void **state)
+{
+    (void)state;
+    enum { ENTRIES = 64, IN_AN_ENTRY = 3 };
+    const size_t size = guard->bytes(DIM);
+    const size_t rows = size - size % (ENTRIES * DIM * sizeof(float));
+    unsigned refused = 0;
+    assert_true(guard->is_whole(memory, DIM));
+    for (kith_id peer = 1; peer <= 10; peer++)
+        from(peer, 10, 1);
+    from(1, 10, 1);
+    assert_true(guard->is_whole(memory, DIM));
+    char *const kept = malloc(size);
+    assert_non_null(kept);
+    memcpy(kept, memory, size);
+    for (size_t at = rows; at < size; at++) {
+        ((uint8_t *)memory)[at] = 0xff;
+        if (guard->is_whole(memory, DIM)) {
+            from(1, 10, 1);
+            from(99, 10, 1);
+        } else {
+            refused++;
+        }
+        memcpy(memory, kept, size);
+    }
+    assert_int_equal(refused, 4 + ENTRIES + IN_AN_ENTRY * ENTRIES);
+    free(kept);
+}
+
 int main(void)
 {
 #define TEST(name)                                                             \
@@ -493,6 +525,7 @@ int main(void)
         TEST(still_of_two),
         TEST(memory_is_bounded),
         TEST(few_rows),
+        TEST(damaged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 #include <math.h>
 
 #include "experiment_base.h"
+#include "kith/archive.h"
 #include "src/training/worker/worker_state.h"
 #include "tests/support/probe.h"
 #include "worker_run.h"
@@ -502,6 +503,94 @@ static void test_own_movement_ends(void **state)
     kith_worker_close(pair.worker);
 }
 
+struct bytes {
+    char *start;
+    size_t at, size;
+};
+
+static bool count(void *arg, void *bytes, size_t size)
+{
+    struct bytes *buffer = arg;
+    (void)bytes;
+    buffer->size += size;
+    return true;
+}
+
+static bool put(void *arg, void *bytes, size_t size)
+{
+    struct bytes *buffer = arg;
+    memcpy(buffer->start + buffer->at, bytes, size);
+    buffer->at += size;
+    return true;
+}
+
+static bool take(void *arg, void *bytes, size_t size)
+{
+    struct bytes *buffer = arg;
+    if (buffer->size - buffer->at < size)
+        return false;
+    memcpy(bytes, buffer->start + buffer->at, size);
+    buffer->at += size;
+    return true;
+}
+
+/* Inboxes are the worker's own here. */
+static void stay(struct kith_archive *archive, void **vector)
+{
+    (void)archive;
+    (void)vector;
+}
+
+static const char *carry_over(struct kith_worker *from, struct kith_worker *to)
+{
+    struct bytes buffer = {NULL, 0, 0};
+    struct kith_archive out = {.move = count, .vector = stay, .arg = &buffer};
+    kith_worker_archive(from, &out);
+    buffer.start = malloc(buffer.size);
+    assert_non_null(buffer.start);
+    out.move = put;
+    kith_worker_archive(from, &out);
+    assert_null(out.failed);
+    buffer.at = 0;
+    struct kith_archive in = {
+        .reads = true, .move = take, .vector = stay, .arg = &buffer};
+    kith_worker_archive(to, &in);
+    free(buffer.start);
+    return in.failed;
+}
+
+/* From a save, too, it is there for as long as it is asked for; what cannot be
+ * a guard's is refused. */
+static void test_saved(void **state)
+{
+    (void)state;
+    struct pair one = open_pair("adpsgd"), few = open_pair("adpsgd"),
+                many = open_pair("adpsgd"), bad = open_pair("adpsgd");
+    const struct kith_guarding *const guarding = &one.worker->guarding;
+    for (kith_id peer = 1; peer <= 3; peer++) {
+        train(one.worker, 1);
+        merge(&one, peer, 0.01);
+    }
+    assert_true(guarding->has_before);
+    assert_null(carry_over(one.worker, few.worker));
+    assert_true(few.worker->guarding.has_before);
+    assert_memory_equal(few.worker->guarding.before, guarding->before,
+                        guarding->coordinates * sizeof(double));
+    merge(&one, 4, 0.01);
+    assert_false(guarding->has_before);
+    assert_null(carry_over(one.worker, many.worker));
+    assert_false(many.worker->guarding.has_before);
+    assert_true(*(const double *)many.worker->guarding.before == 0);
+
+    memset((char *)guarding->state, 0xff, guarding->state_bytes);
+    assert_string_equal(carry_over(one.worker, bad.worker),
+                        "a guard's memory is damaged");
+    kith_worker_close(one.worker);
+    kith_worker_close(few.worker);
+    kith_worker_close(many.worker);
+    kith_worker_close(bad.worker);
+}
+
 static void test_refused_by_name(void **state)
 {
     (void)state;
@@ -544,6 +633,7 @@ int main(void)
         cmocka_unit_test(test_shares_come_home),
         cmocka_unit_test(test_own_movement),
         cmocka_unit_test(test_own_movement_ends),
+        cmocka_unit_test(test_saved),
         cmocka_unit_test(test_liars),
         cmocka_unit_test(test_nobody_lies),
         cmocka_unit_test(test_wire_rounds),

@@ -70,6 +70,7 @@
  * Test: unit/test_guard_clip.c, unit/test_guard_runs.c. */
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "kith/assert.h"
 #include "kith/guard.h"
@@ -451,6 +452,32 @@ static double weigh(void *state, const struct kith_guard_model *model)
                   : let_in(d, m);
 }
 
+/* What stands in an entry is an index or a length: those that are followed. */
+static bool is_entry(const struct identity *identity, bool is_known)
+{
+    uint8_t was_seen;
+    memcpy(&was_seen, &identity->was_seen, sizeof was_seen);
+    return was_seen <= is_known && identity->ours < IDENTITIES &&
+           identity->sums <= SUMS_KEPT &&
+           (was_seen || identity->sums != SUMS_OF_ONE);
+}
+
+static bool is_whole(const void *state, size_t coordinates)
+{
+    const struct clip *const clip =
+        (const void *)((const char *)state + rows_bytes(coordinates));
+    uint8_t sharers[IDENTITIES] = {0};
+    if (clip->known > IDENTITIES)
+        return false;
+    for (uint32_t i = 0; i < IDENTITIES; i++) {
+        const struct identity *identity = &clip->identities[i];
+        if (!is_entry(identity, i < clip->known))
+            return false;
+        sharers[identity->ours] += identity->was_seen;
+    }
+    return memcmp(sharers, clip->sharers, sizeof sharers) == 0;
+}
+
 extern const struct kith_guard kith_guard_clip;
 const struct kith_guard kith_guard_clip = {
     .name = "clip",
@@ -459,6 +486,7 @@ const struct kith_guard kith_guard_clip = {
                "reject who is far off, stands still or pushes one way",
     .bytes = bytes,
     .needs_movement = needs_movement,
+    .is_whole = is_whole,
     .looks = true,
     .weigh = weigh,
 };

@@ -168,6 +168,24 @@ static void move_recovery(struct kith_archive *archive,
                sizeof recovery->stale / sizeof recovery->stale[0]);
 }
 
+/* A worker that was just opened has it, and one whose guard no longer asks for
+ * movements has not. */
+static void move_before(struct kith_archive *archive,
+                        struct kith_worker *worker)
+{
+    struct kith_guarding *guarding = &worker->guarding;
+    const size_t bytes = guarding->coordinates * worker->backend->element_bytes;
+    bool has_before = guarding->has_before;
+    kith_archive_bool(archive, &has_before);
+    if (archive->failed != NULL)
+        return;
+    if (has_before)
+        kith_archive_pages(archive, guarding->before, bytes);
+    else if (guarding->has_before)
+        kith_worker_pages_forget(guarding->before, bytes);
+    guarding->has_before = has_before;
+}
+
 static void move_guarding(struct kith_archive *archive,
                           struct kith_worker *worker)
 {
@@ -177,16 +195,15 @@ static void move_guarding(struct kith_archive *archive,
     kith_archive_pages(archive, guarding->answers,
                        worker->slot_count * sizeof *guarding->answers);
     kith_archive_pages(archive, guarding->state, guarding->state_bytes);
-    bool has_before = guarding->has_before;
-    kith_archive_bool(archive, &has_before);
-    if (has_before && archive->failed == NULL) {
-        kith_archive_pages(archive, guarding->before,
-                           guarding->coordinates *
-                               worker->backend->element_bytes);
-        guarding->has_before = true;
-    }
+    if (archive->reads && archive->failed == NULL &&
+        guarding->guard->is_whole != NULL &&
+        !guarding->guard->is_whole(guarding->state, guarding->coordinates))
+        kith_archive_fail(archive, "a guard's memory is damaged");
+    move_before(archive, worker);
     KITH_ARCHIVE(archive, guarding->before_factor);
     KITH_ARCHIVE(archive, guarding->movement);
+    if (archive->reads && archive->failed == NULL && !(guarding->movement >= 0))
+        kith_archive_fail(archive, "a movement is no length");
     KITH_ARCHIVE(archive, guarding->steps);
     kith_archive_bool(archive, &guarding->has_trained);
 }
