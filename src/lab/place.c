@@ -24,7 +24,7 @@
     kith_text_fail(error, KITH_EXPERIMENT_ERROR_BYTES, err, __VA_ARGS__)
 
 struct sealed {
-    char build[160];
+    char build[256];
     uint32_t members, source_bytes;
     struct kith_lab_place place; /* its pointers mean nothing */
     struct kith_identity identity;
