@@ -10,11 +10,18 @@
 # Each run comes to the trace hash of ./kith with both, or this fails. TOP is
 # the source, CC and CFLAGS are those of ./kith.
 set -eu
-: "${TOP:?the folder of the source}" "${CC:?}" "${CFLAGS:?}"
-"$CC" -v 2>&1 | grep -q '^gcc version' || {
+: "${TOP:?the folder of the source}" "${CC:?}" "${CFLAGS?}"
+# shellcheck disable=SC2086 # A compiler's name may have options.
+LC_ALL=C $CC -v 2>&1 | grep -q '^gcc version' || {
     echo "profiled: the compiler is $CC; wanted: gcc (CC=gcc in configure)" >&2
     exit 1
 }
+# make -n runs whatever calls make.
+flags=${MAKEFLAGS-}
+case ${flags%% *} in
+*[=-]*) ;;
+*n*) exit 0 ;;
+esac
 kith=$PWD/kith
 options=$(./config.status --config)
 TOP=$(cd "$TOP" && pwd)
