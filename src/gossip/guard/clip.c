@@ -452,13 +452,13 @@ static double weigh(void *state, const struct kith_guard_model *model)
                   : let_in(d, m);
 }
 
-/* What stands in an entry is an index or a length: those that are followed. */
+/* Indices and lengths that are gone by. */
 static bool is_entry(const struct identity *identity, bool is_known)
 {
     uint8_t was_seen;
     memcpy(&was_seen, &identity->was_seen, sizeof was_seen);
     return was_seen <= is_known && identity->ours < IDENTITIES &&
-           identity->sums <= SUMS_KEPT &&
+           identity->sums <= SUMS_KEPT && identity->distance >= 0 &&
            (was_seen || identity->sums != SUMS_OF_ONE);
 }
 
@@ -467,7 +467,7 @@ static bool is_whole(const void *state, size_t coordinates)
     const struct clip *const clip =
         (const void *)((const char *)state + rows_bytes(coordinates));
     uint8_t sharers[IDENTITIES] = {0};
-    if (clip->known > IDENTITIES)
+    if (clip->known > IDENTITIES || clip->way < 0)
         return false;
     for (uint32_t i = 0; i < IDENTITIES; i++) {
         const struct identity *identity = &clip->identities[i];
