@@ -40,7 +40,9 @@ alone "$scratch/venv/bin/pip" install --no-deps --no-index "$wheel" \
     >"$scratch/said" 2>&1 || fail "pip: $(cat "$scratch/said")"
 alone "$scratch/venv/bin/kith" --version >"$scratch/program" ||
     fail "the program does not start"
-"$kith" --version | cmp -s - "$scratch/program" ||
+# But for where the module of MPI is, which a wheel does not have.
+"$kith" --version | grep -v '^MPI: ' >"$scratch/built"
+grep -v '^MPI: ' "$scratch/program" | cmp -s "$scratch/built" - ||
     fail "another program: $(cat "$scratch/program")"
 
 alone "$scratch/venv/bin/python" - <<'EOT' || fail "the library in its process"
