@@ -37,6 +37,7 @@ libkith_sim_a_SOURCES = \
   sim/link_table.h \
   sim/links.c \
   sim/links.h \
+  sim/mail.c \
   sim/max_min.c \
   sim/max_min.h \
   sim/model_copies.c \

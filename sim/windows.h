@@ -49,8 +49,9 @@ void sim_windows_close(struct sim_world *world);
 /* Until the run's own next event, or until that is all that helps: then the
  * world is whole again, as one thread would have left it. */
 void sim_windows_run(struct sim_world *world);
-/* A division's packet goes to a peer of another one, and is gone here. */
-void sim_windows_post(struct sim_world *world, uint32_t packet, kith_ns at_ns,
-                      enum sim_event_kind kind);
+/* A division's packet goes to a peer of another one, and is gone here:
+ * mail.c. */
+void sim_mail_post(struct sim_world *world, uint32_t packet, kith_ns at_ns,
+                   enum sim_event_kind kind);
 
 #endif

@@ -1,4 +1,4 @@
-/* Of windows.c and divisions.c alone. */
+/* Of windows.c, divisions.c and mail.c alone. */
 #ifndef KITH_SIM_WINDOWS_STATE_H
 #define KITH_SIM_WINDOWS_STATE_H
 
@@ -48,6 +48,8 @@ struct sim_windows {
     bool has_threads;
 };
 
+/* All that was posted for the division of this number on this side. */
+void sim_mail_take(struct sim_windows *windows, unsigned number, unsigned side);
 /* Those that have peers; 0: there are none. */
 uint32_t sim_regions(const struct sim_world *world);
 /* Whose division the peer is of, once there is a count. */

@@ -10,6 +10,7 @@
  *   engine.c         the clock, the events to come, the loop
  *   windows.c        events on several threads, a window of time at once
  *   divisions.c      the worlds of those threads
+ *   mail.c           what they send to each other
  *   notes.c          what they say to what is one for the run, in order
  *   nodes.c          peers that gossip: steps, timers, the end of the run
  *   central/         central methods in their place
