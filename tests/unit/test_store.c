@@ -1,8 +1,9 @@
-/* Goal: what goes in comes out; nothing is overwritten; a killed writer leaves
- * a readable file; errors stick; the JSON has exactly the promised keys.
- * Method: databases in a temporary folder, read back with SQLite; a child that
- * is killed; RLIMIT_FSIZE for a disk that is full; SQLite behind wrappers that
- * see two threads in it. */
+/* Goal: what goes in comes out; nothing is overwritten; a reader of a file just
+ * made is waited for; a killed writer leaves a readable file; errors stick; the
+ * JSON has exactly the promised keys.
+ * Method: databases in a temporary folder, read back with SQLite; children that
+ * are killed or read; RLIMIT_FSIZE for a disk that is full; SQLite behind
+ * wrappers that see two threads in it. */
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -49,6 +50,8 @@ int __wrap_sqlite3_step(sqlite3_stmt *statement)
     return code;
 }
 
+/* Asked once, before the next of them. */
+static void (*before_exec)(sqlite3 *);
 int __real_sqlite3_exec(sqlite3 *database, const char *sql,
                         int (*each)(void *, int, char **, char **), void *user,
                         char **error);
@@ -59,6 +62,10 @@ int __wrap_sqlite3_exec(sqlite3 *database, const char *sql,
                         int (*each)(void *, int, char **, char **), void *user,
                         char **error)
 {
+    void (*const before)(sqlite3 *) = before_exec;
+    before_exec = NULL;
+    if (before != NULL)
+        before(database);
     enter();
     const int code = __real_sqlite3_exec(database, sql, each, user, error);
     (void)atomic_fetch_sub(&inside, 1);
@@ -209,6 +216,46 @@ static void test_never_overwrites(void **state)
     assert_string_not_equal(first, second);
     unlink(first);
     unlink(second);
+}
+
+static pid_t reader;
+
+/* Somebody reads the file that has just been made, for a moment. */
+static void read_new(sqlite3 *database)
+{
+    const char *path = sqlite3_db_filename(database, "main");
+    int told[2];
+    char word;
+    assert_int_equal(pipe(told), 0);
+    reader = fork();
+    if (reader == 0) {
+        sqlite3 *own = NULL;
+        const bool reads =
+            sqlite3_open_v2(path, &own, SQLITE_OPEN_READONLY, NULL) ==
+                SQLITE_OK &&
+            __real_sqlite3_exec(own, "BEGIN; SELECT * FROM sqlite_master", NULL,
+                                NULL, NULL) == SQLITE_OK;
+        const bool says = write(told[1], reads ? "y" : "n", 1) == 1;
+        (void)nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+        _exit(says ? 0 : 1);
+    }
+    assert_int_equal(read(told[0], &word, 1), 1);
+    assert_int_equal(word, 'y');
+    close(told[0]);
+    close(told[1]);
+}
+
+static void test_read_at_birth(void **state)
+{
+    char path[KITH_PATH_BYTES_MAX], error[KITH_RUNDB_ERROR_BYTES];
+    int status;
+    (void)state;
+    before_exec = read_new;
+    struct kith_rundb *store = create(path);
+    assert_int_equal(waitpid(reader, &status, 0), reader);
+    assert_int_equal(status, 0);
+    assert_int_equal(kith_rundb_close(store, error), KITH_OK);
+    unlink(path);
 }
 
 static void test_folders(void **state)
@@ -510,6 +557,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_never_overwrites),
+        cmocka_unit_test(test_read_at_birth),
         cmocka_unit_test(test_folders),
         cmocka_unit_test(test_kill),
         cmocka_unit_test(test_ahead),

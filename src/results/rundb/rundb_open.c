@@ -132,6 +132,7 @@ enum kith_err kith_rundb_open_new(struct kith_rundb *store, const char *path)
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
                         NULL) != SQLITE_OK)
         return kith_rundb_stick(store, "opening");
+    sqlite3_busy_timeout(store->database, KITH_RUNDB_OPEN_WAIT_MS);
     snprintf(pragmas, sizeof pragmas,
              "PRAGMA journal_mode=DELETE; PRAGMA synchronous=NORMAL;"
              "PRAGMA application_id=%d; PRAGMA user_version=%d;",
@@ -187,6 +188,7 @@ static enum kith_err create_at(const char *path, uint32_t run_id,
     write_begin(store, experiment);
     write_run(store, world, experiment);
     const enum kith_err err = kith_rundb_commit(store);
+    sqlite3_busy_timeout(store->database, 0);
     if (err != KITH_OK) {
         kith_text_copy(error, KITH_RUNDB_ERROR_BYTES, store->error);
         kith_rundb_free(store);

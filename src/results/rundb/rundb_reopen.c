@@ -9,8 +9,6 @@
 #include "kith/text.h"
 #include "rundb_store.h"
 
-#define OPEN_WAIT_MS 2000
-
 enum kith_err kith_rundb_refuse(char *error, const char *path,
                                 enum kith_err err, const char *what)
 {
@@ -130,7 +128,7 @@ enum kith_err kith_rundb_reopen(const char *path, const char *world,
         err = kith_rundb_refuse(error, path, err, why);
     } else {
         /* Its writer may have been killed a moment ago, and not be gone. */
-        sqlite3_busy_timeout(store->database, OPEN_WAIT_MS);
+        sqlite3_busy_timeout(store->database, KITH_RUNDB_OPEN_WAIT_MS);
         err = check_run(store->database, path, world, experiment, error);
         sqlite3_busy_timeout(store->database, 0);
     }
@@ -240,7 +238,7 @@ enum kith_err kith_rundb_start_over(struct kith_rundb *store)
 {
     if (kith_rundb_commit(store) != KITH_OK)
         return store->err;
-    sqlite3_busy_timeout(store->database, OPEN_WAIT_MS);
+    sqlite3_busy_timeout(store->database, KITH_RUNDB_OPEN_WAIT_MS);
     (void)kith_rundb_exec(
         store,
         "SAVEPOINT over; DELETE FROM series; DELETE FROM marks;"

@@ -129,8 +129,13 @@ enum kith_err kith_rundb_refuse(char *error, const char *path,
 /* Reserves the first free DIRECTORY/NAME-WORLD-N.db by creating it. */
 enum kith_err kith_rundb_create_file(const char *directory, const char *world,
                                      const char *name, char *path, char *error);
-/* An empty store on that file, which is there; its tables are made. On an error
- * the store stays, to be freed. */
+/* How long the opening of a store waits for somebody who reads the file, or for
+ * its last writer to be gone. Rows wait by themselves: they are committed later.
+ */
+#define KITH_RUNDB_OPEN_WAIT_MS 2000
+/* An empty store on that file, which is there; its tables are made, after
+ * whoever looks at the new file meanwhile. On an error the store stays, to be
+ * freed. */
 enum kith_err kith_rundb_open_new(struct kith_rundb *store, const char *path);
 /* The time in UTC, as it stands in a database. */
 void kith_rundb_utc(char text[32]);
