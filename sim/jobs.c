@@ -14,6 +14,7 @@
 #include "sim/jobs.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "kith/archive.h"
 #include "kith/assert.h"
@@ -296,6 +297,18 @@ static void start_item(struct sim_world *world, kith_id peer,
         run_waiting(world, peer);
 }
 
+/* Where nothing is computed, those that a peer begins with: a share of no
+ * weight would be refused. */
+static void give_scalars(const struct sim_world *world,
+                         const struct kith_work *work)
+{
+    const struct kith_algorithm *algorithm = sim_node_config(world)->algorithm;
+    KITH_ASSERT(work->edge_count == 0 || work->edges);
+    for (uint32_t i = 0; i < work->edge_count; i++)
+        memcpy(work->edges[i].scalars_sent, algorithm->scalars_start,
+               sizeof work->edges[i].scalars_sent);
+}
+
 bool sim_work_rests(const struct sim_world *world, kith_id peer)
 {
     const struct sim_job *job = &world->work->jobs[peer];
@@ -345,6 +358,8 @@ void sim_work_start(struct sim_world *world, kith_id id,
     const kith_ns cost_ns = cost_of(world, id, work);
     if (world->work)
         start_item(world, id, work);
+    else if (sim_node_config(world)->algorithm->scalar_count > 0)
+        give_scalars(world, work);
     peer->work = cost_ns > 0 ? SIM_WORK_OUT : SIM_WORK_IMMEDIATE;
     if (cost_ns == 0)
         return;
