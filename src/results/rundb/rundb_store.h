@@ -130,8 +130,7 @@ enum kith_err kith_rundb_refuse(char *error, const char *path,
 enum kith_err kith_rundb_create_file(const char *directory, const char *world,
                                      const char *name, char *path, char *error);
 /* How long the opening of a store waits for somebody who reads the file, or for
- * its last writer to be gone. Rows wait by themselves: they are committed later.
- */
+ * its last writer to be gone. Rows need no wait: they are committed later. */
 #define KITH_RUNDB_OPEN_WAIT_MS 2000
 /* An empty store on that file, which is there; its tables are made, after
  * whoever looks at the new file meanwhile. On an error the store stays, to be
