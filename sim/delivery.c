@@ -350,17 +350,18 @@ static uint32_t pack(struct sim_world *world, kith_id from,
         packet->message.kind = KITH_MESSAGE_ACK;
     if (push_drops(world, from, send))
         packet->flags |= SIM_PACKET_DROPPED;
-    if (send->message.kind == KITH_MESSAGE_MODEL && world->work) {
-        struct sim_payload *payload = sim_payload_at(world, index);
-        packet->flags |= SIM_PACKET_CARRIES;
-        payload->number = sim_packet_number(world);
-        payload->vector = sim_copy_sent(world, from, send);
-        if (!payload->vector) {
-            sim_packet_free(world, index);
-            return 0;
-        }
-    }
-    return index;
+    if (send->message.kind != KITH_MESSAGE_MODEL || world->vector_bytes == 0)
+        return index;
+    struct sim_payload *payload = sim_payload_at(world, index);
+    packet->flags |= SIM_PACKET_CARRIES;
+    payload->number = sim_packet_number(world);
+    if (!world->work)
+        return index;
+    payload->vector = sim_copy_sent(world, from, send);
+    if (payload->vector)
+        return index;
+    sim_packet_free(world, index);
+    return 0;
 }
 
 static void post(struct sim_world *world, uint32_t index)

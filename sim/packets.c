@@ -24,7 +24,7 @@ enum kith_err sim_packets_open(struct sim_world *world)
         pool->payloads = sim_pages(pool->capacity * sizeof *pool->payloads);
         complete = complete && pool->payloads;
     }
-    if (world->dim > 0) {
+    if (world->vector_bytes > 0) {
         pool->transfers =
             sim_alloc(world, world->peer_count, sizeof *pool->transfers);
         complete = complete && pool->transfers;
@@ -219,7 +219,8 @@ void sim_transfer_list(struct sim_world *world, uint32_t index, kith_ns left_ns)
         return;
     struct sim_payload *payload = sim_payload_at(world, index);
     payload->left_ns = left_ns;
-    if (left_ns <= sim_time(world) || !payload->vector ||
+    if (left_ns <= sim_time(world) || !world->packets.transfers ||
+        packet->message.kind != KITH_MESSAGE_MODEL ||
         (packet->flags & SIM_PACKET_LISTED))
         return;
     uint32_t *head = transfers_of(world, packet);

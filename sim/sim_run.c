@@ -54,6 +54,14 @@ static enum kith_err check_options(const struct sim_options *options,
                  experiment->backend->name, experiment->backend->host->name);
         return KITH_EINVAL;
     }
+    if (experiment->model->absent && experiment->model_config.dim > 0 &&
+        options->wire == KITH_WIRE_FULL) {
+        snprintf(error, SIM_ERROR_BYTES,
+                 "wire: full seals values, and those of model %s are nobody's; "
+                 "take wire: sized, or model.dim out",
+                 experiment->model->name);
+        return KITH_EINVAL;
+    }
     return KITH_OK;
 }
 

@@ -389,6 +389,7 @@ static const char *obstacle(const struct sim_world *world)
     } all[] = {
         {world->central != NULL || world->experiment->central.present,
          "a central method"},
+        {world->vector_bytes > 0, "model.dim"},
         {world->ranks != NULL, "several ranks"},
         {world->channels != NULL, "wire: full"},
         {world->hosts != NULL, "hosts:"},

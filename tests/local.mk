@@ -338,6 +338,7 @@ INTEGRATION = \
   tests/integration/test_sim_ranks.sh \
   tests/integration/test_sim_resume.sh \
   tests/integration/test_sim_shards.sh \
+  tests/integration/test_sim_absent.sh \
   tests/integration/test_sim_rows.sh \
   tests/integration/test_sim_timeline.sh \
   tests/integration/test_sim_windows.sh \
@@ -429,7 +430,6 @@ EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integr
   tests/long/accept_plan.py tests/long/accept_plan_search.py tests/long/accept_worlds.py \
   tests/long/accept_flows.py tests/long/flow_times_simgrid.cpp \
   tests/long/accept_messages.py tests/long/messages_simgrid.cpp \
-  tests/long/accept_hosts.py tests/long/accept_mixing.py tests/long/accept_page.py tests/long/accept_worlds.py \
   tests/long/papers.py tests/long/soak.py \
   tests/long/accept_choco.py tests/long/theory_table.py \
   tests/long/accept_quality.py tests/long/accept_same.py \

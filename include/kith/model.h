@@ -137,6 +137,7 @@ struct kith_model {
     enum kith_input input;
     unsigned keys; /* KITH_MODEL_READS(...) of each key it reads */
     bool reports;  /* its own program says how good it is */
+    bool absent;   /* dim() values are nobody's: messages have their size */
     /* A shape that people use, in words and as keys, for lists; NULL: the model
      * has no network. */
     const char *example;
@@ -172,7 +173,7 @@ const struct kith_model *kith_model_find(const char *name);
  * the model's size. features: values per example (images), tokens per sequence
  * (tokens) or 0; classes: classes, vocabulary or 0. */
 struct kith_model_size {
-    size_t dim, trained, gossiped, features, classes;
+    size_t dim, trained, gossiped, features, classes; /* absent: dim is 0 */
     uint32_t layers;       /* weight tensors that train */
     double flops;          /* of one row's forward pass */
     double training_flops; /* three times that, less what frozen views save */

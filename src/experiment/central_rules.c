@@ -215,6 +215,8 @@ static enum kith_err rule_world(const struct tree *tree,
         {central->payload_bytes > 0 && size.dim > 0, "central.payload",
          "this model says itself how many bytes it has; take it out, or take "
          "model none"},
+        {size.gossiped > size.dim, "model.dim",
+         "central runs have central.payload for that; take it out"},
         {experiment->network.drop_push > 0, "network.drop_push",
          "central runs lose no messages for good; take it out"},
         {experiment->network.wire != KITH_WIRE_SIZED, "network.wire",

@@ -110,7 +110,7 @@ static enum kith_err match_gradients(const struct tree *tree,
     const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
     if (!(algorithm->flags & KITH_SHARES_GRADIENTS))
         return KITH_OK;
-    if (!kith_model_learns(experiment->model))
+    if (!kith_model_learns(experiment->model) && !experiment->model->absent)
         return fail(tree, "model.kind", experiment, experiment->model->name,
                     "a model that learns: what its rounds share are gradients");
     const struct kith_backend *backend = experiment->backend;
@@ -389,9 +389,7 @@ static enum kith_err match_lies(const struct tree *tree,
         return kith_yaml_refuse(tree, "faults",
                                 "found label-flip, but the labels are those of "
                                 "a training loop of yours; take another kind");
-    if (!is_program &&
-        kith_model_size_of(experiment->model, &experiment->model_config)
-                .gossiped == 0)
+    if (experiment->model->absent)
         return kith_yaml_refuse(tree, "faults",
                                 "found hostile, but model %s has no values to "
                                 "lie about; take it out",

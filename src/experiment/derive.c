@@ -187,6 +187,9 @@ kith_experiment_check_world(const struct kith_experiment *experiment,
         (experiment->stop.time_ns > 0 || experiment->atom_count > 0))
         return REFUSE("compute.step: not given; a simulated time needs the "
                       "cost of a step, such as --set compute.step=5ms");
+    if (is_lab && experiment->model->absent && experiment->model_config.dim > 0)
+        return REFUSE("model.dim: values that nobody has are sent by kith sim "
+                      "alone; take consensus, or leave it out");
     if (is_lab && experiment->compute.exponential)
         return REFUSE(only_sim, "compute.spread: exponential");
     if (is_lab && (experiment->network.zones.rate_bits > 0 ||

@@ -57,7 +57,7 @@ const struct key kith_experiment_keys[] = {
                 "[784, 128, 10]",
      .help = "sizes, input first"},
     BOUNDED("model.dim", KEY_U32, 0, model_config.dim, 1, 1 << 30, NULL,
-            "parameters"),
+            "parameters; none: messages as long as theirs"),
     {"model.run", KEY_TEXT, KEY_LOCAL, TEXT_AT(run.command),
      .help = "lab: the command whose processes are the peers, in this file's "
              "folder"},

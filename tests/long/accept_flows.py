@@ -5,12 +5,13 @@
 50 random small platforms, whose flows end in tests/long/flow_times (sim/flows.c)
 and in flow_times_simgrid.cpp (SimGrid, network model CM02, latency 0, no cross
 traffic: max-min fair sharing alone); then 1,000 hosts of 1 Gbit/s with 40 MB for
-random others, by turns RUNS (3) times each. Last the public program: 1,000 peers
-of kith sim exchange models of 40 kB over 1 Mbit/s, which are flows of 40 MB over
-1 Gbit/s a thousand times smaller; it does all else that a run does, and its
-requests and answers are flows, too. Seconds are processor time: each is one
-thread. KITH, OUT are those of accept.py.
+random others, by turns RUNS (3) times each. Last the public program: 1,000 peers of
+kith sim exchange models of 40 MB over 1 Gbit/s, whose values nobody has; the same
+models, when its timeline says that they began, in SimGrid, by turns. kith sim does
+all else that a run does meanwhile, and its requests and answers are flows, too.
+Seconds are processor time: each is one thread. KITH, OUT are those of accept.py.
 """
+import json
 import os
 import random
 import resource
@@ -26,15 +27,15 @@ OURS = [os.path.abspath("tests/long/flow_times")]
 SIMGRID = ["--cfg=network/model:CM02", "--cfg=network/crosstraffic:0",
            "--log=root.thresh:error"]
 
+LATENCY_NS = 1000
 GOSSIP = """name: flows
 seed: 1
 peers: 1000
 stop: {steps: 10}
-model: {kind: consensus, dim: 10000}
+model: {kind: none, dim: 10000000}
 gossip: {algorithm: adpsgd, every: 1, topology: random}
 compute: {step: 1s, spread: exponential}
-network: {latency: 1ms, rate: 1Mbit, sharing: fair}
-evaluate: end
+network: {latency: 1us, rate: 1Gbit, sharing: fair}
 """
 
 
@@ -107,33 +108,67 @@ def check_speed(table, simgrid):
         table.note(f"{name}: messages a second "
                    f"[{min(values):.0f}..{max(values):.0f}]",
                    f"{statistics.median(values):.0f}")
-    theirs = statistics.median(speeds["SimGrid"])
     table.at_least("ours / SimGrid", 10,
-                   statistics.median(speeds["ours"]) / theirs, "{:.1f}")
-    return theirs
+                   statistics.median(speeds["ours"]) /
+                   statistics.median(speeds["SimGrid"]), "{:.1f}")
 
 
-def check_gossip(table, folder, theirs):
-    path, trace = os.path.join(folder, "flows.yaml"), os.path.join(folder, "t")
+def models_of(timeline):
+    """Of each model: start in ns, bytes, from, to, end; sorted. A connection
+    carries one at a time: the next one starts where the last one has left."""
+    with open(timeline, encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+    begun, models, left = {}, [], {}
+    for event in events:
+        if event.get("cat") != "message" or "model" not in event["name"]:
+            continue
+        at = round(1000 * event["ts"])
+        if event["ph"] == "b":
+            begun[event["id"]] = (at, event["pid"], event["args"])
+        else:
+            start, sender, args = begun.pop(event["id"])
+            line = sender, args["to"]
+            start = max(start, left.get(line, 0))
+            left[line] = at - LATENCY_NS
+            models.append((start, args["bytes"], *line, left[line]))
+    assert not begun
+    return sorted(models)
+
+
+def check_program(table, folder, simgrid):
+    """The public program, and its own models in SimGrid."""
+    path = os.path.join(folder, "flows.yaml")
+    timeline = os.path.join(folder, "timeline.json")
     with open(path, "w", encoding="utf-8") as file:
         file.write(GOSSIP)
-    kith("sim", path, options=("--rows", "none", "--trace", trace))
-    with open(trace, encoding="utf-8") as file:
-        kinds = [line.split(" < ")[1].split()[0] for line in file
-                 if " < " in line]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    kith("sim", path, options=("--rows", "none"))
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = (after.ru_utime + after.ru_stime -
-               before.ru_utime - before.ru_stime)
-    models = kinds.count("model")
-    table.note("kith sim: models alone a second", f"{models / seconds:.0f}")
-    table.note("kith sim: messages a second, each a flow",
-               f"{len(kinds) / seconds:.0f}")
-    table.note("kith sim / SimGrid, models alone",
-               f"{models / seconds / theirs:.1f}")
-    table.at_least("kith sim / SimGrid, messages", 10,
-                   len(kinds) / seconds / theirs, "{:.1f}")
+    kith("sim", path, options=("--rows", "none", "--timeline", timeline,
+                               "--window", "0..999"))
+    models = models_of(timeline)
+    platform = text([125e6] * 2000,
+                    [(start, size, [2 * one, 2 * other + 1])
+                     for start, size, one, other, _ in models])
+    ours, theirs = [], []
+    for _ in range(RUNS):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        kith("sim", path, options=("--rows", "none"))
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        ours.append(len(models) / (after.ru_utime + after.ru_stime -
+                                   before.ru_utime - before.ru_stime))
+        ends, seconds = run(simgrid, platform)
+        theirs.append(len(models) / seconds)
+    apart_most = max(
+        abs(end - their) / (their - start)
+        for (start, *_, end), their in zip(models, ends, strict=True))
+    table.note("kith sim: models of 40 MB", f"{len(models)}")
+    table.at_most("kith sim / SimGrid, the same models: largest difference of "
+                  "a model's time", 0.01, apart_most, "{:.1e}")
+    for name, values in (("kith sim", ours), ("SimGrid", theirs)):
+        table.note(f"{name}: models a second "
+                   f"[{min(values):.0f}..{max(values):.0f}]",
+                   f"{statistics.median(values):.0f}")
+    table.at_least("kith sim / SimGrid, the same models", 10,
+                   statistics.median(ours) / statistics.median(theirs),
+                   "{:.1f}")
 
 
 def main():
@@ -148,7 +183,8 @@ def main():
                     for seed in range(1, PLATFORMS + 1))
         table.at_most(f"{PLATFORMS} small platforms: largest difference of a "
                       f"flow's time", 0.01, worst, "{:.1e}")
-        check_gossip(table, folder, check_speed(table, simgrid))
+        check_speed(table, simgrid)
+        check_program(table, folder, simgrid)
     table.end()
 
 

@@ -92,9 +92,10 @@ enum kith_err kith_model_measure(const struct kith_model *model,
         return err;
     if (model->build != NULL)
         return measure_net(model, config, size, error);
-    size->dim = size->gossiped = model->dim(config);
-    size->trained = size->dim - config->buffers;
-    size->layers = size->dim > 0;
+    size->gossiped = model->dim(config);
+    size->dim = model->absent ? 0 : size->gossiped;
+    size->trained = size->gossiped - config->buffers;
+    size->layers = size->gossiped > 0;
     return KITH_OK;
 }
 

@@ -1,4 +1,6 @@
-/* No parameters at all: for the speed and the decisions of the simulator. */
+/* No parameters at all: for the decisions of the simulator, and for its time.
+ * With a dim messages are as long as those of a model of so many values, which
+ * nobody has: thousands of peers exchange models of any size in no memory. */
 #include "vector.h"
 
 static enum kith_err none_check(const struct kith_model_config *config,
@@ -11,15 +13,18 @@ static enum kith_err none_check(const struct kith_model_config *config,
 
 static size_t none_dim(const struct kith_model_config *config)
 {
-    (void)config;
-    return 0;
+    return config->dim;
 }
 
 extern const struct kith_model kith_model_none;
 const struct kith_model kith_model_none = {
     .name = "none",
     .paper = "-",
-    .summary = "no parameters: decisions and messages only",
+    .summary =
+        "no parameters: decisions and messages only, as long as those of "
+        "dim values if asked",
+    .keys = KITH_MODEL_READS(DIM),
+    .absent = true,
     .check = none_check,
     .dim = none_dim,
 };
