@@ -277,6 +277,7 @@ INTEGRATION = \
   tests/integration/test_python_device.sh \
   tests/integration/test_cli_init.sh \
   tests/integration/test_cli_json.sh \
+  tests/integration/test_cli_links.sh \
   tests/integration/test_cli_device.sh \
   tests/integration/test_cli_bf16.sh \
   tests/integration/test_cli_balance.sh \
@@ -627,6 +628,7 @@ PEER_TESTS = \
   tests/integration/test_peer_doctor \
   tests/integration/test_peer_faults \
   tests/integration/test_peer_flood \
+  tests/integration/test_peer_guest \
   tests/integration/test_peer_keys \
   tests/integration/test_peer_pair \
   tests/integration/test_peer_pieces \
@@ -655,6 +657,8 @@ VISIT = $(PEERS) tests/support/visit.c tests/support/visit.h
 tests_integration_test_peer_flood_SOURCES = \
   tests/integration/test_peer_flood.c $(VISIT) tests/support/flood.c \
   tests/support/flood.h
+tests_integration_test_peer_guest_SOURCES = \
+  tests/integration/test_peer_guest.c $(VISIT)
 tests_integration_test_peer_keys_SOURCES = \
   tests/integration/test_peer_keys.c $(VISIT)
 tests_integration_test_peer_pieces_SOURCES = \

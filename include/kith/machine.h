@@ -20,6 +20,8 @@
  *   wake: 40us              until an idle core goes on
  *   slice: 4ms              a thread keeps its core so long while others wait
  *   handshake: 310us        processor time of both ends
+ *   links:                  from here to members of a cluster
+ *     - {rank: 1, latency: 20ms, jitter: 1ms, rate: 95Mbit, loss: 0.001}
  *
  * Bounded as every file is; errors as of kith/experiment.h.
  * Test: unit/test_machine.c. */
@@ -36,6 +38,7 @@
 #define KITH_MACHINE_STEPS_MAX 64u
 #define KITH_MACHINE_SUITES_MAX 8u
 #define KITH_MACHINE_WIRES_MAX 16u
+#define KITH_MACHINE_LINKS_MAX 64u
 struct kith_machine_step {
     uint32_t batch, threads;
     kith_ns time_ns;
@@ -49,6 +52,12 @@ struct kith_machine_wire {
     char name[KITH_NAME_MAX];       /* gossip.wire */
     uint64_t link_bits, merge_bits; /* per second of one core */
 };
+struct kith_machine_link { /* one way, as network.* of an experiment says it */
+    kith_id rank;
+    kith_ns latency_ns, jitter_ns;
+    uint64_t rate_bits;
+    double loss;
+};
 struct kith_machine {
     char model[KITH_NAME_MAX];
     uint64_t values;
@@ -60,6 +69,8 @@ struct kith_machine {
     uint32_t suite_count;
     struct kith_machine_wire wires[KITH_MACHINE_WIRES_MAX];
     uint32_t wire_count;
+    struct kith_machine_link links[KITH_MACHINE_LINKS_MAX];
+    uint32_t link_count;
     uint64_t socket_bits, merge_bits; /* per second of one core */
     kith_ns message_ns, handover_ns, wake_ns, slice_ns; /* 0: not measured */
     kith_ns handshake_ns;
@@ -82,6 +93,9 @@ kith_machine_suite_of(const struct kith_machine *machine, const char *word);
  * socket's rate is of both ends. suite NULL: the socket alone. 0: no time. */
 double kith_machine_wire_rate(const struct kith_machine *machine,
                               const struct kith_machine_suite *suite);
+/* That with the least rate; NULL: none was measured. */
+const struct kith_machine_link *
+kith_machine_slowest_link(const struct kith_machine *machine);
 /* A step's seconds at this batch: measured, or on the line through the nearest
  * two with so many threads. Beyond them along the same line, but a larger batch
  * takes no less than the nearest, a smaller one no more, and no less than its

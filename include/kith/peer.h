@@ -242,16 +242,26 @@ kith_peer_suite(const struct kith_experiment *experiment,
                 char *error);
 
 /* What kith_doctor_run() found of one layer between here and a member. */
+/* From here to there: one way's latency and mean jitter, as links have them
+ * (kith/link_law.h); the share of packets that were sent again. */
+struct kith_link_measure {
+    kith_ns latency_ns, jitter_ns;
+    uint64_t rate_bits;
+    double loss;
+};
 struct kith_doctor_check {
     kith_id rank; /* of the member; our own: the identity's files */
     bool ok;
     const char *layer, *found;
-    const char *advice; /* NULL where it is well */
+    const char *advice;                   /* NULL where it is well */
+    const struct kith_link_measure *link; /* of the layer "link", else NULL */
 };
 /* Dials every other member and says, layer by layer (name, TCP, preface,
  * handshake, certificate, clock, model), how far it came and what to do, one
- * rank after another, our own first. A check's texts are valid during the call.
- * *failures: members that are not well. */
+ * rank after another, our own first. With `links` it measures the way to each
+ * that is well, at most 12 s: 54 MB at most, which a running peer takes and
+ * drops; another release may close instead. A check's texts are valid during
+ * the call. *failures: members that are not well. */
 struct kith_doctor_options {
     const struct kith_experiment *experiment;
     const struct kith_identity *identity;
@@ -259,6 +269,7 @@ struct kith_doctor_options {
     kith_id self;
     const struct kith_member *members; /* (experiment->peers) */
     size_t dim; /* of the model, for HELLO; a program's is not compared */
+    bool links;
     struct kith_peer_limits limits;
     void *user;
     void (*on_check)(void *user, const struct kith_doctor_check *check);

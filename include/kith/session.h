@@ -159,10 +159,11 @@ struct kith_identity {
 };
 
 /* What both ends must share; travels in the first sealed frame. */
+#define KITH_VISIT_MEASURES 1u /* and stays a while, to measure the way */
 struct kith_hello {
     uint64_t experiment_hash;
     uint64_t dim;
-    uint32_t incarnation;
+    uint32_t incarnation; /* a visitor's: KITH_VISIT_MEASURES, or 0 */
     uint32_t rank;     /* the sender's place in the member list; KITH_NOBODY: a
                           visitor, who proves himself and leaves */
     int64_t utc_s;     /* the sender's clock: config.utc_s, filled in by the

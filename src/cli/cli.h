@@ -120,6 +120,9 @@
     X(KEEP, "--keep", "FILE", "write the run's experiment, for kith sim")      \
     X(MEASURE, "--measure", NULL,                                              \
       "measure this machine and write it into the file of --machine")          \
+    X(TO, "--to", "PEER.yaml",                                                 \
+      "the ways to its members, whose peers run, are measured, too")           \
+    X(LINKS, "--links", NULL, "and measure the way to each: up to 54 MB")      \
     X(MACHINE, "--machine", "FILE",                                            \
       "what kith plan --measure wrote [--measure: machine.yaml; else none]")   \
     X(MEMORY, "--memory", "SIZE",                                              \

@@ -28,6 +28,16 @@ static void show_check(void *user, const struct kith_doctor_check *check)
     fflush(stdout);
 }
 
+static json_t *link_json(const struct kith_link_measure *link)
+{
+    json_t *out = json_object();
+    kith_json_set_real(out, "latency_s", 1e-9 * (double)link->latency_ns);
+    kith_json_set_real(out, "jitter_s", 1e-9 * (double)link->jitter_ns);
+    kith_json_set_real(out, "bits_per_s", (double)link->rate_bits);
+    kith_json_set_real(out, "loss", link->loss);
+    return out;
+}
+
 static void add_check(void *user, const struct kith_doctor_check *check)
 {
     struct examination *all = user;
@@ -44,11 +54,13 @@ static void add_check(void *user, const struct kith_doctor_check *check)
         json_array_get(all->found, json_array_size(all->found) - 1);
     if (!check->ok)
         (void)json_object_set_new(member, "ok", json_false());
-    (void)json_array_append_new(
-        json_object_get(member, "checks"),
+    json_t *entry =
         json_pack("{s:s, s:b, s:o, s:o}", "layer", check->layer, "ok",
                   (int)check->ok, "found", kith_json_text(check->found),
-                  "advice", kith_json_text(check->advice)));
+                  "advice", kith_json_text(check->advice));
+    if (check->link != NULL)
+        (void)json_object_set_new(entry, "link", link_json(check->link));
+    (void)json_array_append_new(json_object_get(member, "checks"), entry);
 }
 
 int kith_cli_doctor(const struct cli_arguments *arguments)
@@ -56,7 +68,8 @@ int kith_cli_doctor(const struct cli_arguments *arguments)
     struct kith_member_file member;
     char error[KITH_PEER_ERROR_BYTES] = "";
     uint32_t failures = 0;
-    const int code = kith_cli_member_open(&member, KITH_WORLD_VISIT, arguments);
+    const int code = kith_cli_member_open(arguments, arguments->words[0],
+                                          KITH_WORLD_VISIT, &member);
     if (code != KITH_EXIT_OK)
         return code;
     struct examination all = {
@@ -65,19 +78,10 @@ int kith_cli_doctor(const struct cli_arguments *arguments)
         .heading = KITH_NOBODY,
         .found = kith_cli_given(arguments, CLI_JSON) ? json_array() : NULL,
     };
-    struct kith_doctor_options options = {
-        .experiment = &member.experiment,
-        .identity = &member.identity,
-        .trust = &member.trust,
-        .self = member.file.rank,
-        .members = member.members,
-        .dim = kith_model_size_of(member.experiment.model,
-                                  &member.experiment.model_config)
-                   .dim,
-        .user = &all,
-        .on_check = all.found != NULL ? add_check : show_check,
-    };
-    kith_peer_limits_default(&options.limits);
+    struct kith_doctor_options options = kith_cli_doctor_options(&member);
+    options.links = kith_cli_given(arguments, CLI_LINKS);
+    options.user = &all;
+    options.on_check = all.found != NULL ? add_check : show_check;
     kith_cli_catch_signals();
     const enum kith_err err = kith_doctor_run(&options, &failures, error);
     kith_member_file_close(&member);

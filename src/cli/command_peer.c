@@ -382,8 +382,8 @@ int kith_cli_peer(const struct cli_arguments *arguments)
     struct peering peering = {.arguments = arguments};
     int code = calibrate(arguments);
     if (code == KITH_EXIT_OK)
-        code =
-            kith_cli_member_open(&peering.member, KITH_WORLD_PEER, arguments);
+        code = kith_cli_member_open(arguments, arguments->words[0],
+                                    KITH_WORLD_PEER, &peering.member);
     if (code != KITH_EXIT_OK)
         return code;
     code = kith_cli_compute_open(arguments, &peering.member.experiment,

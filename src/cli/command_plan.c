@@ -292,6 +292,9 @@ int kith_cli_plan(const struct cli_arguments *arguments)
     struct plan_facts facts = {.note_count = 0};
     char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
     int code = check_search(arguments);
+    if (code == KITH_EXIT_OK && !measures && kith_cli_given(arguments, CLI_TO))
+        code = kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--to goes with --measure");
     if (code == KITH_EXIT_OK)
         code = read_wishes(arguments, &facts);
     if (code == KITH_EXIT_OK)

@@ -44,6 +44,7 @@ libkith_cli_a_SOURCES = \
   src/cli/plan_command.h \
   src/cli/plan_facts.c \
   src/cli/plan_figures.c \
+  src/cli/plan_links.c \
   src/cli/plan_measure.c \
   src/cli/plan_memory.c \
   src/cli/ranks_open.c \

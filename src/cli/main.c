@@ -201,12 +201,13 @@ static const struct cli_command commands[] = {
     {
         COMMAND(doctor, 1, 1),
         .summary = "say which layer fails between this peer and the others",
-        .usage = "PEER.yaml [--json]",
+        .usage = "PEER.yaml [--links] [--json]",
         .details = "Name, TCP, preface, handshake, certificate, clock and "
                    "model, for each member.\nExit code 6 where one is not "
-                   "well.\n\n"
+                   "well. With --links latency, jitter, rate and loss of the "
+                   "way\nto each, whose peer runs.\n\n"
                    "Example: kith doctor /etc/kith/peer.yaml",
-        .options = CLI_TAKES(CLI_JSON),
+        .options = CLI_TAKES(CLI_LINKS, CLI_JSON),
     },
     {
         COMMAND(report, 1, CLI_WORDS_MAX),
@@ -266,9 +267,9 @@ static const struct cli_command commands[] = {
         COMMAND(plan, 1, 1),
         .summary = "say what an experiment will take, before it is run",
         .usage =
-            "EXPERIMENT.yaml [--measure] [--machine FILE] "
-            "[--target efficiency=A]\n"
-            "                 [--memory SIZE] [--set KEY=VALUE] [--json]\n"
+            "EXPERIMENT.yaml [--measure [--to PEER.yaml]] [--machine FILE]\n"
+            "                 [--target efficiency=A] [--memory SIZE] "
+            "[--set KEY=VALUE] [--json]\n"
             "       kith plan EXPERIMENT.yaml --search time|bytes --target "
             "accuracy=X|loss=X\n"
             "                 [--machine FILE] [--price P] [--sweep "
@@ -281,7 +282,8 @@ static const struct cli_command commands[] = {
             "workers, servers and neighbours an efficiency allows\n[0.9], the "
             "interval that hides an exchange, how fast the graph mixes, what "
             "memory is\ntaken, and one kith sim that checks the "
-            "prediction.\n\n"
+            "prediction. --to measures latency,\njitter, rate and loss to the "
+            "members of a peer's file, whose peers run.\n\n"
             "Example: kith plan examples/digits.yaml --measure --machine "
             "here.yaml\n"
             "         kith plan examples/digits.yaml --machine here.yaml "
@@ -289,7 +291,7 @@ static const struct cli_command commands[] = {
             "         kith plan examples/digits.yaml --search time --target "
             "accuracy=0.9 --price 0.5",
         .options =
-            CLI_TAKES(CLI_MEASURE, CLI_MACHINE, CLI_TARGET, CLI_MEMORY,
+            CLI_TAKES(CLI_MEASURE, CLI_TO, CLI_MACHINE, CLI_TARGET, CLI_MEMORY,
                       CLI_SEED, CLI_SET, CLI_SEARCH, CLI_PRICE, CLI_SWEEP,
                       CLI_RUNS, CLI_SEEDS, CLI_THREADS, CLI_JSON),
     },

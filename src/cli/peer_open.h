@@ -6,7 +6,11 @@
 #include "kith/member_file.h"
 
 /* 0, or an exit code with the error printed and nothing to close. */
-int kith_cli_member_open(struct kith_member_file *member, enum kith_world world,
-                         const struct cli_arguments *arguments);
+int kith_cli_member_open(const struct cli_arguments *arguments,
+                         const char *path, enum kith_world world,
+                         struct kith_member_file *member);
+/* What a visit of that member's others needs; a HELLO as theirs. */
+struct kith_doctor_options
+kith_cli_doctor_options(const struct kith_member_file *member);
 
 #endif

@@ -10,6 +10,13 @@
  * that is there and no machine's stays. 0, or an exit code. plan_measure.c */
 int kith_cli_plan_measure(const struct cli_arguments *arguments,
                           struct kith_experiment *experiment, const char *path);
+/* machine's links <- those to the members of --to's file; none without it. 0,
+ * or an exit code where none could be measured. plan_links.c */
+int kith_cli_measure_links(const struct cli_arguments *arguments,
+                           struct kith_machine *machine);
+/* `links:` of its file, behind `at`; returns where that ends. */
+size_t kith_cli_add_links(const struct kith_machine *machine, char *text,
+                          size_t size, size_t at);
 /* Bytes of memory that one more example of a batch takes, between the file's
  * batch and twice that; 0: the model has no network. KITH_ENOMEM and the like.
  * plan_memory.c */

@@ -188,6 +188,23 @@ static void take_codec(struct plan_facts *facts)
                                   : 0));
 }
 
+/* Which link an experiment has is not a machine's to say: it is offered. */
+static void offer_link(struct plan_facts *facts)
+{
+    const struct kith_machine_link *link =
+        facts->machine == NULL ? NULL
+                               : kith_machine_slowest_link(facts->machine);
+    if (link == NULL)
+        return;
+    kith_cli_plan_note(facts,
+                       "the slowest link of --machine is to rank %u: --set "
+                       "'network={latency: %lldns, jitter: %lldns, rate: "
+                       "%.0fkbit, loss: %.3g}'",
+                       link->rank, (long long)link->latency_ns,
+                       (long long)link->jitter_ns,
+                       fmax(1, 1e-3 * (double)link->rate_bits), link->loss);
+}
+
 static void take_network(struct plan_facts *facts)
 {
     const struct kith_experiment *experiment = facts->experiment;
@@ -202,6 +219,8 @@ static void take_network(struct plan_facts *facts)
         kith_cli_plan_note(facts, "network.rate is not given: bytes take no "
                                   "time on a link; --set network.rate=1Gbit");
     }
+    if (up <= 0 && down <= 0)
+        offer_link(facts);
     if (experiment->network.classes.count > 0 ||
         experiment->compute.speeds.kind != KITH_SPEEDS_EQUAL)
         kith_cli_plan_note(facts,

@@ -14,7 +14,7 @@
 #include "plan_command.h"
 #include "suite_speed.h"
 
-#define TEXT_BYTES 16384u
+#define TEXT_BYTES 32768u
 /* Of what took no time that a clock has seen. */
 #define RATE_MAX 1e12
 
@@ -246,6 +246,7 @@ int kith_cli_plan_measure(const struct cli_arguments *arguments,
                           struct kith_experiment *experiment, const char *path)
 {
     struct file_text out = {.at = 0};
+    struct kith_machine ways; /* its links */
     struct kith_dataset dataset = {.close = NULL};
     bool has = false;
     int code = check_place(arguments, path);
@@ -256,6 +257,8 @@ int kith_cli_plan_measure(const struct cli_arguments *arguments,
                              "to measure: give compute.step",
                              experiment->model->name);
     if (code == KITH_EXIT_OK)
+        code = kith_cli_measure_links(arguments, &ways);
+    if (code == KITH_EXIT_OK)
         code = kith_cli_compute_open(arguments, experiment, CLI_COMPUTE_ALL);
     if (code == KITH_EXIT_OK)
         code = kith_cli_dataset_open(arguments, experiment, &dataset, &has);
@@ -264,6 +267,7 @@ int kith_cli_plan_measure(const struct cli_arguments *arguments,
     code =
         measure_all(arguments, experiment, has ? &dataset.train : NULL, &out);
     kith_dataset_close(&dataset);
+    out.at = kith_cli_add_links(&ways, out.text, sizeof out.text, out.at);
     if (code == KITH_EXIT_OK)
         code = kith_cli_replace_file(arguments, path, out.text);
     if (code == KITH_EXIT_OK)

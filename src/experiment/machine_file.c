@@ -35,6 +35,10 @@ static const struct key machine_keys[] = {
     {"wires", KEY_CUSTOM,
      .allowed = "a list such as [{wire: float32, link: 1GB, merge: 3GB}]",
      .help = "what a core of real peers does of models, per second"},
+    {"links", KEY_CUSTOM,
+     .allowed = "a list such as [{rank: 1, latency: 20ms, jitter: 1ms, rate: "
+                "95Mbit, loss: 0.001}]",
+     .help = "from here to members of a cluster"},
     {"socket", KEY_RATE, .allowed = "a rate such as 5GB", AT(socket_bits),
      .help = "what a core sends and receives per second"},
     {"merge", KEY_RATE, .allowed = "a rate such as 5GB", AT(merge_bits),
@@ -57,7 +61,10 @@ static const char *const step_words = "{batch: 16, threads: 1, time: 61us}",
                          *const suite_words =
                              "{suite: AESGCM, seal: 5GB, open: 6GB}",
                          *const wire_words =
-                             "{wire: float32, link: 1GB, merge: 3GB}";
+                             "{wire: float32, link: 1GB, merge: 3GB}",
+                         *const link_words =
+                             "{rank: 1, latency: 20ms, jitter: 1ms, "
+                             "rate: 95Mbit, loss: 0.001}";
 
 /* The scalar `key` of a mapping of `count`, or NULL. */
 static const char *text_of(const struct tree *tree,
@@ -147,6 +154,35 @@ static enum kith_err read_wire(const struct tree *tree,
                                   wire_words);
 }
 
+static bool is_delay(const char *text, kith_ns *out)
+{
+    return text != NULL && kith_text_time(text, out) == KITH_OK && *out >= 0 &&
+           *out <= 60 * KITH_S;
+}
+
+static enum kith_err read_link(const struct tree *tree,
+                               const struct tree_item *item,
+                               struct kith_machine *machine)
+{
+    struct kith_machine_link *link = &machine->links[machine->link_count++];
+    const char *rank = text_of(tree, item, 5, "rank");
+    const char *rate = text_of(tree, item, 5, "rate");
+    const char *loss = text_of(tree, item, 5, "loss");
+    uint64_t number;
+    if (rank != NULL && rate != NULL && loss != NULL &&
+        kith_text_u64(rank, &number) == KITH_OK && number < KITH_PEERS_MAX &&
+        is_delay(text_of(tree, item, 5, "latency"), &link->latency_ns) &&
+        is_delay(text_of(tree, item, 5, "jitter"), &link->jitter_ns) &&
+        kith_text_rate(rate, &link->rate_bits) == KITH_OK &&
+        kith_text_double(loss, &link->loss) == KITH_OK && link->loss >= 0 &&
+        link->loss < 1) {
+        link->rank = (kith_id)number;
+        return KITH_OK;
+    }
+    return kith_yaml_refuse_value(
+        tree, item, "links", "%s with times up to 60s and a share", link_words);
+}
+
 typedef enum kith_err read_entry(const struct tree *tree,
                                  const struct tree_item *item,
                                  struct kith_machine *machine);
@@ -188,6 +224,9 @@ enum kith_err kith_machine_parse(const char *name, const char *text,
                         machine);
     if (err == KITH_OK)
         err = read_list(&tree, "wires", KITH_MACHINE_WIRES_MAX, read_wire,
+                        machine);
+    if (err == KITH_OK)
+        err = read_list(&tree, "links", KITH_MACHINE_LINKS_MAX, read_link,
                         machine);
     kith_yaml_close(&tree);
     return err;
@@ -282,6 +321,17 @@ kith_machine_suite_of(const struct kith_machine *machine, const char *word)
             best = suite;
     }
     return best;
+}
+
+const struct kith_machine_link *
+kith_machine_slowest_link(const struct kith_machine *machine)
+{
+    const struct kith_machine_link *slowest = NULL;
+    KITH_ASSERT(machine->link_count <= KITH_MACHINE_LINKS_MAX);
+    for (uint32_t i = 0; i < machine->link_count; i++)
+        if (slowest == NULL || machine->links[i].rate_bits < slowest->rate_bits)
+            slowest = &machine->links[i];
+    return slowest;
 }
 
 double kith_machine_wire_rate(const struct kith_machine *machine,

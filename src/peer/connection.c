@@ -50,6 +50,7 @@ bool kith_link_close(struct kith_link *link, const char *why)
     kith_traffic_close(link);
     kith_hand_over_closed(link);
     kith_piece_closed(link);
+    kith_guest_closed(link);
     give_ticket(link);
     kith_link_release(link);
     if (link->rank != KITH_NOBODY)
@@ -287,6 +288,10 @@ static bool link_opened(struct kith_link *link)
     link->state = KITH_LINK_OPEN;
     if (!kith_transport_identify(link))
         return false;
+    if (kith_link_is_guest(link)) {
+        kith_link_set_timer(link, KITH_GUEST_NS);
+        return true;
+    }
     kith_link_set_timer(link, link->transport->options.limits.idle_ns);
     struct kith_member_state *member = &link->transport->members[link->rank];
     if (!kith_member_opened(member, link))
@@ -306,6 +311,8 @@ static bool link_event(struct kith_link *link,
         /* Our HELLO first: the other side must be open before a message. */
         return kith_link_flush(link) && link_opened(link);
     }
+    if (kith_link_is_guest(link))
+        return kith_guest_event(link, event);
     if (event->kind == KITH_SESSION_FIN) {
         link->closing |= KITH_CLOSING_FIN_RECEIVED;
         kith_member_finished(&link->transport->members[link->rank], link);

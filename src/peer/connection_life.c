@@ -142,6 +142,8 @@ static void link_timer(uv_timer_t *timer)
         handshake_timer(link, now);
     } else if (link->closing & KITH_CLOSING_BEGUN) {
         kith_link_close(link, "closed after waiting for the peer");
+    } else if (kith_link_is_guest(link)) {
+        kith_link_close(link, "a visitor has measured long enough");
     } else if (now - link->progress_ns >= idle) {
         kith_member_finished(&link->transport->members[link->rank], link);
         kith_link_leave(link);

@@ -1,14 +1,13 @@
 /* Which layer fails between here and another member?
  *
  *   name -> tcp -> preface -> handshake -> certificate -> model -> clock
+ *   [-> link]
  *
  * One blocking dial per member, one check per layer, and for the first one that
  * fails what was found and what to do. It comes as a visitor: the sessions of a
  * peer that runs under the same identity stay as they are. */
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,22 +17,17 @@
 
 #include "address.h"
 #include "kith/text.h"
+#include "measure_link.h"
 
 /* A clock this far off is reported; certificates tolerate five minutes. */
 #define CLOCK_NOTE_S 30
 #define CLOCK_FAIL_S 300
 
-/* One member under examination: a blocking socket and its session. Bytes that
- * do not make a whole record yet are held back, as the session asks. */
+/* One member under examination. */
 struct diagnosis {
     const struct kith_doctor_options *options;
     kith_id rank;
-    int fd;
-    struct kith_session *session;
-    kith_ns until_ns;
-    size_t received;
-    uint8_t bytes[KITH_PREAUTH_BYTES];
-    size_t held;
+    struct kith_visit visit;
 };
 
 /* One layer at a time as it is known: a time-out takes seconds. */
@@ -61,40 +55,10 @@ static bool report_failure(const struct diagnosis *diagnosis, const char *layer,
     return false;
 }
 
-/* Blocking with a deadline: a diagnosis has one connection and no loop. */
-static bool wait_for(const struct diagnosis *diagnosis, short events)
-{
-    const kith_ns left = diagnosis->until_ns - (kith_ns)uv_hrtime();
-    struct pollfd poll_fd = {diagnosis->fd, events, 0};
-    return left > 0 && poll(&poll_fd, 1, (int)(left / KITH_MS) + 1) == 1;
-}
-
 /* ---- name and TCP
  *
  * The layers that need no cryptography: most of what goes wrong in a
  * new cluster is a name, a port or a firewall. */
-
-/* A connect that does not block, then poll: the kernel alone would wait for
- * two minutes. */
-static int connect_one(struct diagnosis *diagnosis, const struct addrinfo *at)
-{
-    int number = 0;
-    socklen_t size = sizeof number;
-    diagnosis->fd =
-        socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (diagnosis->fd < 0)
-        return errno;
-    diagnosis->until_ns =
-        (kith_ns)uv_hrtime() + diagnosis->options->limits.message_ns;
-    if (connect(diagnosis->fd, at->ai_addr, at->ai_addrlen) == 0)
-        return 0;
-    if (errno != EINPROGRESS)
-        return errno;
-    if (!wait_for(diagnosis, POLLOUT))
-        return ETIMEDOUT;
-    (void)getsockopt(diagnosis->fd, SOL_SOCKET, SO_ERROR, &number, &size);
-    return number;
-}
 
 /* A refusal proves that the machine answers; silence is most often a firewall.
  */
@@ -118,15 +82,16 @@ static bool check_tcp(struct diagnosis *diagnosis, const struct addrinfo *found)
     for (const struct addrinfo *at = found; at != NULL; at = at->ai_next) {
         kith_address_print(at->ai_addr, address);
         const kith_ns began_ns = (kith_ns)uv_hrtime();
-        number = connect_one(diagnosis, at);
+        number = kith_visit_connect(&diagnosis->visit, at,
+                                    diagnosis->options->limits.message_ns);
         if (number == 0) {
             snprintf(text, sizeof text, "%s in %.1f ms", address,
                      1e-6 * (double)((kith_ns)uv_hrtime() - began_ns));
             return report_ok(diagnosis, "tcp", text);
         }
-        if (diagnosis->fd >= 0)
-            close(diagnosis->fd);
-        diagnosis->fd = -1;
+        if (diagnosis->visit.fd >= 0)
+            close(diagnosis->visit.fd);
+        diagnosis->visit.fd = -1;
     }
     snprintf(text, sizeof text, "%s: %s", address, strerror(number));
     return report_failure(diagnosis, "tcp", text, connect_advice(number));
@@ -156,58 +121,6 @@ static bool check_connection(struct diagnosis *diagnosis)
 
 /* ---- the session */
 
-/* MSG_NOSIGNAL: the peer may have closed already, and SIGPIPE would end the
- * command. */
-static bool write_output(struct diagnosis *diagnosis)
-{
-    uint8_t out[KITH_PREAUTH_BYTES];
-    size_t size = kith_session_output(diagnosis->session, out, sizeof out);
-    for (size_t at = 0; at < size;) {
-        const ssize_t count =
-            send(diagnosis->fd, out + at, size - at, MSG_NOSIGNAL);
-        if (count > 0)
-            at += (size_t)count;
-        else if (errno != EAGAIN || !wait_for(diagnosis, POLLOUT))
-            return false;
-    }
-    return true;
-}
-
-/* Reads until the session is open or has failed. KITH_ECLOSED: the peer closed;
- * KITH_ETIMEOUT: it said nothing more. */
-static enum kith_err run_handshake(struct diagnosis *diagnosis)
-{
-    struct kith_session_event event = {.kind = KITH_SESSION_NONE};
-    while (event.kind != KITH_SESSION_OPEN) {
-        if (!write_output(diagnosis))
-            return KITH_ECLOSED;
-        if (!wait_for(diagnosis, POLLIN))
-            return KITH_ETIMEOUT;
-        const ssize_t count =
-            read(diagnosis->fd, diagnosis->bytes + diagnosis->held,
-                 sizeof diagnosis->bytes - diagnosis->held);
-        if (count <= 0)
-            return KITH_ECLOSED;
-        diagnosis->received += (size_t)count;
-        const size_t size = diagnosis->held + (size_t)count;
-        size_t at = 0;
-        for (;;) {
-            size_t consumed;
-            const enum kith_err err =
-                kith_session_read(diagnosis->session, diagnosis->bytes + at,
-                                  size - at, &consumed, &event);
-            at += consumed;
-            if (err != KITH_OK)
-                return err;
-            if (event.kind != KITH_SESSION_NONE || consumed == 0)
-                break;
-        }
-        diagnosis->held = size - at;
-        memmove(diagnosis->bytes, diagnosis->bytes + at, diagnosis->held);
-    }
-    return KITH_OK;
-}
-
 /* How many bytes had come tells how far the peer got before it went silent. */
 static bool explain_silence(const struct diagnosis *diagnosis,
                             enum kith_err err)
@@ -215,7 +128,7 @@ static bool explain_silence(const struct diagnosis *diagnosis,
     const char *found = err == KITH_ETIMEOUT
                             ? "connected, but nothing was said in time"
                             : "the peer closed the connection";
-    if (diagnosis->received < KITH_PREFACE_BYTES)
+    if (diagnosis->visit.received < KITH_PREFACE_BYTES)
         return report_failure(
             diagnosis, "preface", found,
             "another program listens there, or it is overloaded; its "
@@ -232,7 +145,7 @@ static bool explain_silence(const struct diagnosis *diagnosis,
 static bool is_of_program(const struct diagnosis *diagnosis)
 {
     const struct kith_hello *theirs =
-        kith_session_peer_hello(diagnosis->session);
+        kith_session_peer_hello(diagnosis->visit.session);
     struct kith_experiment experiment = *diagnosis->options->experiment;
     if (!experiment.model->reports)
         return false;
@@ -252,7 +165,7 @@ static bool explain_mismatch(const struct diagnosis *diagnosis,
     /* HELLO is sealed: who said it had proved himself before. */
     report_ok(diagnosis, "handshake", "keys agreed");
     report_ok(diagnosis, "certificate",
-              kith_session_peer(diagnosis->session)->name);
+              kith_session_peer(diagnosis->visit.session)->name);
     return report_failure(
         diagnosis, "model",
         experiment->model->reports ? "the peer has another experiment" : reason,
@@ -265,14 +178,15 @@ static bool explain_mismatch(const struct diagnosis *diagnosis,
 static bool explain_failure(const struct diagnosis *diagnosis,
                             enum kith_err err)
 {
-    const char *reason = kith_session_reason(diagnosis->session);
+    const char *reason = kith_session_reason(diagnosis->visit.session);
     if (err == KITH_EVERSION)
         return report_failure(
             diagnosis, "preface", reason,
             "use the same release, the same `network.suite` and the same "
             "ca.pub, which has the authority's policy");
     /* Fewer bytes than a preface and message 2: it was not kith that spoke. */
-    if (err == KITH_EPARSE && diagnosis->received <= KITH_PREFACE_BYTES + 40)
+    if (err == KITH_EPARSE &&
+        diagnosis->visit.received <= KITH_PREFACE_BYTES + 40)
         return report_failure(diagnosis, "preface", reason,
                               "another program listens on that port");
     if (err == KITH_EMISMATCH)
@@ -304,7 +218,7 @@ static bool explain_failure(const struct diagnosis *diagnosis,
 static bool check_clock(const struct diagnosis *diagnosis)
 {
     const struct kith_hello *hello =
-        kith_session_peer_hello(diagnosis->session);
+        kith_session_peer_hello(diagnosis->visit.session);
     const long long apart =
         llabs((long long)hello->utc_s - (long long)time(NULL));
     char text[64];
@@ -322,17 +236,18 @@ static bool check_clock(const struct diagnosis *diagnosis)
  */
 static bool check_open(const struct diagnosis *diagnosis)
 {
-    const struct kith_certificate *peer = kith_session_peer(diagnosis->session);
+    const struct kith_certificate *peer =
+        kith_session_peer(diagnosis->visit.session);
     const struct kith_hello *hello =
-        kith_session_peer_hello(diagnosis->session);
+        kith_session_peer_hello(diagnosis->visit.session);
     const struct kith_member *member =
         &diagnosis->options->members[diagnosis->rank];
     uint8_t fingerprint[KITH_FINGERPRINT_BYTES];
     char text[160];
     report_ok(diagnosis, "preface", "kith");
     report_ok(diagnosis, "handshake", "keys agreed");
-    kith_fingerprint(kith_session_peer_key(diagnosis->session), KITH_KEY_BYTES,
-                     fingerprint);
+    kith_fingerprint(kith_session_peer_key(diagnosis->visit.session),
+                     KITH_KEY_BYTES, fingerprint);
     if (hello->rank != diagnosis->rank ||
         (member->has_fingerprint &&
          memcmp(fingerprint, member->fingerprint, sizeof fingerprint) != 0)) {
@@ -350,8 +265,38 @@ static bool check_open(const struct diagnosis *diagnosis)
     return check_clock(diagnosis);
 }
 
+/* The last layer, where it was asked for. */
+static bool check_link(struct diagnosis *diagnosis)
+{
+    struct kith_link_measure link;
+    char text[160], latency[32], jitter[32];
+    const enum kith_err err = kith_measure_link(&diagnosis->visit, &link);
+    if (err == KITH_ECLOSED)
+        return report_failure(
+            diagnosis, "link", "the peer closed the connection",
+            "another visitor measures, or it is of a release that answers "
+            "none: try again in 15 s");
+    if (err != KITH_OK)
+        return report_failure(diagnosis, "link", kith_err_text(err),
+                              "the line is slower than 64 kB in 12 s, or the "
+                              "peer is overloaded");
+    kith_text_from_time(link.latency_ns, latency, sizeof latency);
+    kith_text_from_time(link.jitter_ns, jitter, sizeof jitter);
+    snprintf(text, sizeof text,
+             "latency %s, jitter %s, rate %.4gMbit, loss %.2g", latency, jitter,
+             1e-6 * (double)link.rate_bits, link.loss);
+    const struct kith_doctor_check check = {.rank = diagnosis->rank,
+                                            .ok = true,
+                                            .layer = "link",
+                                            .found = text,
+                                            .link = &link};
+    if (diagnosis->options->on_check != NULL)
+        diagnosis->options->on_check(diagnosis->options->user, &check);
+    return true;
+}
+
 /* KITH_NOBODY in HELLO says that this is a visitor: the peer proves itself,
- * takes no place from anybody and closes. */
+ * takes no place from anybody and closes, unless it is to be measured. */
 static bool check_session(struct diagnosis *diagnosis)
 {
     const struct kith_doctor_options *options = diagnosis->options;
@@ -362,6 +307,7 @@ static bool check_session(struct diagnosis *diagnosis)
         .identity = options->identity,
         .hello = {.experiment_hash = kith_experiment_hash(experiment),
                   .dim = options->dim,
+                  .incarnation = options->links ? KITH_VISIT_MEASURES : 0,
                   .rank = KITH_NOBODY},
         .utc_s = (int64_t)time(NULL),
     };
@@ -374,21 +320,26 @@ static bool check_session(struct diagnosis *diagnosis)
     if (memory == NULL || err != KITH_OK ||
         uv_random(NULL, NULL, config.random, sizeof config.random, 0, NULL) !=
             0 ||
-        kith_session_init(memory, &config, &diagnosis->session) != KITH_OK) {
+        kith_session_init(memory, &config, &diagnosis->visit.session) !=
+            KITH_OK) {
         free(memory);
         return report_failure(
             diagnosis, "handshake", "no session could be made here",
             "check network.suite and the files of `identity`");
     }
-    diagnosis->until_ns = (kith_ns)uv_hrtime() + options->limits.handshake_ns;
-    err = run_handshake(diagnosis);
+    diagnosis->visit.until_ns =
+        (kith_ns)uv_hrtime() + options->limits.handshake_ns;
+    struct kith_session_event event;
+    err = kith_visit_await(&diagnosis->visit, KITH_SESSION_OPEN, &event);
     if (err == KITH_EMISMATCH && is_of_program(diagnosis))
         err = KITH_OK;
-    const bool is_ok = err == KITH_OK ? check_open(diagnosis)
+    const bool is_ok = err == KITH_OK
+                           ? check_open(diagnosis) &&
+                                 (!options->links || check_link(diagnosis))
                        : err == KITH_ECLOSED || err == KITH_ETIMEOUT
                            ? explain_silence(diagnosis, err)
                            : explain_failure(diagnosis, err);
-    kith_session_close(diagnosis->session);
+    kith_session_close(diagnosis->visit.session);
     free(memory);
     return is_ok;
 }
@@ -416,8 +367,7 @@ static bool check_suite(const struct diagnosis *self)
 /* Ourselves first: what nobody will accept needs no dial. */
 static bool check_own(const struct kith_doctor_options *options)
 {
-    struct diagnosis self = {
-        .options = options, .rank = options->self, .fd = -1};
+    struct diagnosis self = {.options = options, .rank = options->self};
     const struct kith_identity *identity = options->identity;
     struct kith_certificate decoded;
     const enum kith_err err = kith_trust_check(
@@ -449,17 +399,17 @@ enum kith_err kith_doctor_run(const struct kith_doctor_options *options,
             "doctor: rank %u is not below %u peers; correct `rank`",
             options->self, peers);
     *failures += !check_own(options);
-    *failures += !check_suite(&(struct diagnosis){
-        .options = options, .rank = options->self, .fd = -1});
+    *failures += !check_suite(
+        &(struct diagnosis){.options = options, .rank = options->self});
     for (kith_id rank = 0; rank < peers; rank++) {
         if (rank == options->self)
             continue;
         struct diagnosis diagnosis = {
-            .options = options, .rank = rank, .fd = -1};
+            .options = options, .rank = rank, .visit = {.fd = -1}};
         *failures +=
             !(check_connection(&diagnosis) && check_session(&diagnosis));
-        if (diagnosis.fd >= 0)
-            close(diagnosis.fd);
+        if (diagnosis.visit.fd >= 0)
+            close(diagnosis.visit.fd);
     }
     return KITH_OK;
 }

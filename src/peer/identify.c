@@ -7,8 +7,8 @@
  * ranks: the first key that claims one keeps it until this process ends, and
  * nobody holds two.
  *
- * KITH_NOBODY is a visitor (`kith doctor`): told who we are and seen off, never
- * anybody's link. */
+ * KITH_NOBODY is a visitor (`kith doctor`): told who we are and seen off, or
+ * let in to measure the way here (guest.c); never anybody's link. */
 #include <stdio.h>
 #include <string.h>
 
@@ -120,12 +120,15 @@ void kith_transport_charge(struct kith_transport *transport, kith_id peer)
 
 /* Our HELLO is on its way. All visitors share one member's tokens: ours, whom
  * nobody else uses. */
-static bool close_visitor(struct kith_link *link)
+static bool receive_visitor(struct kith_link *link)
 {
     struct kith_transport *transport = link->transport;
     const char *name = kith_session_peer(link->session)->name;
     if (!take_token(&transport->members[transport->options.self]))
         return kith_link_tell(link, KITH_REFUSAL_RATE, KITH_NOTICE_RATE, name);
+    if (kith_session_peer_hello(link->session)->incarnation ==
+        KITH_VISIT_MEASURES)
+        return kith_guest_welcome(link);
     kith_transport_log(transport, "visited name=%s address=%s", name,
                        link->address);
     return kith_link_close(link, "a visitor");
@@ -229,7 +232,7 @@ bool kith_transport_identify(struct kith_link *link)
     const kith_id rank = kith_session_peer_hello(link->session)->rank;
     char detail[DETAIL_BYTES];
     if (rank == KITH_NOBODY && !link->initiator)
-        return close_visitor(link);
+        return receive_visitor(link);
     const enum kith_notice why = check_link(link, rank, detail);
     if (why != KITH_NOTICE_NONE)
         return kith_link_tell(link, KITH_REFUSAL_MEMBER, why, detail);

@@ -24,6 +24,7 @@ libkith_peer_a_SOURCES = \
   src/peer/fork_gate.c \
   src/peer/fork_loop.h \
   src/peer/gathering.c \
+  src/peer/guest.c \
   src/peer/half_open.c \
   src/peer/half_open.h \
   src/peer/hand_over.c \
@@ -32,6 +33,8 @@ libkith_peer_a_SOURCES = \
   src/peer/listen.c \
   src/peer/log_limit.c \
   src/peer/log_limit.h \
+  src/peer/measure_link.c \
+  src/peer/measure_link.h \
   src/peer/member.c \
   src/peer/own_curve.c \
   src/peer/own_curve.h \
@@ -59,4 +62,6 @@ libkith_peer_a_SOURCES = \
   src/peer/training_thread.h \
   src/peer/transfer.c \
   src/peer/transport.c \
-  src/peer/transport.h
+  src/peer/transport.h \
+  src/peer/visit.c \
+  src/peer/visit.h

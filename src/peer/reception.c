@@ -15,6 +15,8 @@
 size_t kith_traffic_expected(const struct kith_link *link)
 {
     const struct kith_traffic *traffic = &link->traffic;
+    if (kith_link_is_guest(link))
+        return kith_guest_expected(link);
     if (link->pieces.asked)
         return kith_piece_expected(link);
     if (!traffic->receiving || traffic->in_frames > KITH_FRAMES_PER_BURST_MAX ||

@@ -7,6 +7,7 @@
  *   shared_burst.c, hand_over.c    models within a host, by shared memory
  *   sent_vectors.c    which vectors travel, from where
  *   identify.c   who a proved peer is
+ *   guest.c      a visitor that measures the way here
  *   session_expiry.c    what is revoked, expired or old is closed
  *   piece_exchange.c  pieces of the data set
  *   revocation.c  the revocation list: kept, enforced, passed on
@@ -60,6 +61,11 @@
 /* Sealed bursts in flight per link; more where the link is long. */
 #define KITH_BURSTS_MIN 3u
 #define KITH_BURSTS_MAX 64u
+/* What a visitor that measures may send, in frames of at most so many bytes,
+ * and how long it may stay. */
+#define KITH_GUEST_FRAME_MAX 64u
+#define KITH_GUEST_BYTES_MAX (UINT32_C(64) << 20)
+#define KITH_GUEST_NS (15 * KITH_S)
 /* A link that is being closed in order is given this long. */
 #define KITH_DRAIN_NS (2 * KITH_S)
 /* Refusals logged one by one per second; beyond that they are only counted. */
@@ -245,6 +251,9 @@ struct kith_transport {
     struct kith_sent_vectors sent;
     struct kith_piece_exchange pieces;
     struct kith_link *links;
+    struct kith_link *guest; /* the visitor that measures, or NULL */
+    size_t guest_bytes;      /* that it has sent */
+    struct kith_bucket guest_tokens;
     struct kith_member_state *members; /* (peers) */
     uint32_t session_count;
     /* In force: read again from the folder, lists from peers as well. */
@@ -302,6 +311,18 @@ void kith_transport_notify_soon(struct kith_transport *transport);
 void kith_transport_refuse(struct kith_transport *transport,
                            enum kith_refusal refusal, const char *address,
                            const char *detail);
+
+/* guest.c */
+/* False: the link is closed, for there is one already. */
+bool kith_guest_welcome(struct kith_link *link);
+bool kith_link_is_guest(const struct kith_link *link);
+void kith_guest_closed(struct kith_link *link);
+/* Bytes that a read may ask for. */
+size_t kith_guest_expected(const struct kith_link *link);
+/* Anything that the session yields once it is open; false: the link is closed.
+ */
+bool kith_guest_event(struct kith_link *link,
+                      const struct kith_session_event *event);
 
 /* revocation.c */
 /* 0xc1 begins no msgpack value. */

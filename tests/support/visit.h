@@ -17,6 +17,7 @@ struct visit_options {
     uint32_t rank; /* claimed */
     uint64_t hash; /* of the experiment */
     uint64_t dim;
+    uint32_t incarnation;
     uint8_t process; /* of several with one key */
     uint32_t from;   /* 127.0.0.1 and so on; 0: any */
     bool stay;       /* read on until the peer closes */
