@@ -123,6 +123,40 @@ static void test_peers(void **state)
     assert_true(fabs(1e6 * kith_machine_step_cpu_s(&machine, 40) - 100) < 1e-6);
 }
 
+static void test_links(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        parse(HEAD STEPS
+              "links:\n  - {rank: 3, latency: 20ms, jitter: 0s, rate: 1Gbit, "
+              "loss: 0}\n  - {rank: 0, latency: 100.6us, jitter: 1.5ms, rate: "
+              "19931kbit, loss: 1.5e-3}\n"),
+        KITH_OK);
+    const struct kith_machine_link *link = kith_machine_slowest_link(&machine);
+    assert_int_equal(machine.link_count, 2);
+    assert_int_equal(machine.links[0].rank, 3);
+    assert_int_equal(machine.links[0].latency_ns, 20000000);
+    assert_int_equal(link->rank, 0);
+    assert_int_equal(link->latency_ns, 100600);
+    assert_int_equal(link->jitter_ns, 1500000);
+    assert_true(link->rate_bits == UINT64_C(19931000) && link->loss == 0.0015);
+#define LINK(rank, latency, rate, loss)                                        \
+    HEAD STEPS "links: [{rank: " rank ", latency: " latency                    \
+               ", jitter: 0s, rate: " rate ", loss: " loss "}]\n"
+    assert_int_equal(parse(LINK("0", "60s", "1Mbit", "0.5")), KITH_OK);
+    refused(LINK("-1", "1s", "1Mbit", "0"), "m.yaml:5: links");
+    refused(LINK("4294967296", "1s", "1Mbit", "0"), "m.yaml:5: links");
+    refused(LINK("0", "61s", "1Mbit", "0"), "times up to 60s");
+    refused(LINK("0", "-1s", "1Mbit", "0"), "times up to 60s");
+    refused(LINK("0", "1s", "0Mbit", "0"), "m.yaml:5: links");
+    refused(LINK("0", "1s", "1Mbit", "1"), "m.yaml:5: links");
+    refused(LINK("0", "1s", "1Mbit", "nan"), "m.yaml:5: links");
+    refused(HEAD STEPS "links: []\n", "a list of 1 to 64 entries");
+#undef LINK
+    assert_int_equal(parse(HEAD STEPS), KITH_OK);
+    assert_null(kith_machine_slowest_link(&machine));
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -308,11 +342,11 @@ static void test_no_hosts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),     cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_peers),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_no_file),  cmocka_unit_test(test_taken),
-        cmocka_unit_test(test_given),    cmocka_unit_test(test_take_refused),
-        cmocka_unit_test(test_no_hosts),
+        cmocka_unit_test(test_read),         cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_peers),        cmocka_unit_test(test_links),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_no_file),
+        cmocka_unit_test(test_taken),        cmocka_unit_test(test_given),
+        cmocka_unit_test(test_take_refused), cmocka_unit_test(test_no_hosts),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
