@@ -276,8 +276,8 @@ int kith_cli_plan_facts(const struct cli_arguments *arguments,
             is_central ? kith_central_methods[experiment->central.method].name
                        : experiment->gossip.algorithm->name,
             experiment->peers == 1 ? " of one peer" : "");
-    if (kith_model_size_of(experiment->model, &experiment->model_config).dim ==
-        0)
+    if (kith_model_size_of(experiment->model, &experiment->model_config)
+            .gossiped == 0)
         return kith_cli_fail(
             arguments, KITH_EXIT_EXPERIMENT,
             "model: found %s without parameters, of which nothing is sent; "

@@ -88,6 +88,15 @@ network: {latency: 1ms, rate: 100Gbit, sharing: fair}
 YAML
 expect 0 sim "$scratch/large.yaml" --rows none --json --out "$scratch"
 
+# Its plan is that of a model that is there.
+for kind in none consensus; do
+    sed "s/^model: .*/model: {kind: $kind, dim: 5000000}/" \
+        "$scratch/large.yaml" >"$scratch/plan.yaml"
+    expect 0 plan "$scratch/plan.yaml" --json
+    mv "$scratch/json" "$scratch/$kind.json"
+done
+cmp "$scratch/none.json" "$scratch/consensus.json" || fail "another plan"
+
 # refused PATTERN COMMAND ARGUMENTS...
 refused() {
     pattern=$1
