@@ -70,6 +70,7 @@ UNIT = \
   tests/unit/test_guard_clip \
   tests/unit/test_guard_rounds \
   tests/unit/test_guard_runs \
+  tests/unit/test_guard_worker \
   tests/unit/test_lies \
   tests/unit/test_hand_over \
   tests/unit/test_hash \

@@ -312,7 +312,7 @@ bool kith_worker_descend(struct kith_worker *worker, uint64_t step,
  * database: CLIPPED or REJECTED, `value` thousandths let in, `sum` its distance
  * from our snapshot. false: all of it was merged, or none is guarded. No trace
  * has these marks: they are made of model values.
- * Test: unit/test_guard_runs.c. */
+ * Test: unit/test_guard_worker.c. */
 bool kith_worker_guarded(const struct kith_worker *worker,
                          const struct kith_work_edge *edge,
                          struct kith_mark *mark);

@@ -11,7 +11,7 @@
  * stream GUARD of the peer: whoever knows the experiment's seed can draw them,
  * too. On a device x is read in few long runs, for each is a copy.
  *
- * Test: unit/test_guard_runs.c. */
+ * Test: unit/test_guard_runs.c, unit/test_guard_worker.c. */
 #include <math.h>
 #include <stdlib.h>
 
