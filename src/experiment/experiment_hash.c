@@ -120,7 +120,8 @@ bool kith_experiment_is(const struct kith_experiment *here, const char *hash,
         return false;
     }
     /* The size of a program's vectors need not be in a file. */
-    if (kith_model_size_of(there.model, &there.model_config).dim == 0) {
+    if (there.model->reports &&
+        kith_model_size_of(there.model, &there.model_config).dim == 0) {
         there.model_config.dim = here->model_config.dim;
         (void)snprintf(what, size, "its vectors have another number of values");
     }

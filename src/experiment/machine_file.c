@@ -154,6 +154,9 @@ static enum kith_err read_wire(const struct tree *tree,
                                   wire_words);
 }
 
+/* As network.rate has it, up to 1000 Tbit/s. */
+#define RATE_TERA UINT64_C(1000000000000)
+
 static bool is_delay(const char *text, kith_ns *out)
 {
     return text != NULL && kith_text_time(text, out) == KITH_OK && *out >= 0 &&
@@ -174,13 +177,16 @@ static enum kith_err read_link(const struct tree *tree,
         is_delay(text_of(tree, item, 5, "latency"), &link->latency_ns) &&
         is_delay(text_of(tree, item, 5, "jitter"), &link->jitter_ns) &&
         kith_text_rate(rate, &link->rate_bits) == KITH_OK &&
+        link->rate_bits >= 1000 && link->rate_bits <= 1000 * RATE_TERA &&
         kith_text_double(loss, &link->loss) == KITH_OK && link->loss >= 0 &&
         link->loss < 1) {
         link->rank = (kith_id)number;
         return KITH_OK;
     }
-    return kith_yaml_refuse_value(
-        tree, item, "links", "%s with times up to 60s and a share", link_words);
+    return kith_yaml_refuse_value(tree, item, "links",
+                                  "%s with times up to 60s, a rate of 1kbit to "
+                                  "1000Tbit and a share below 1",
+                                  link_words);
 }
 
 typedef enum kith_err read_entry(const struct tree *tree,

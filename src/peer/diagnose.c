@@ -28,6 +28,7 @@ struct diagnosis {
     const struct kith_doctor_options *options;
     kith_id rank;
     struct kith_visit visit;
+    void *memory; /* of its session */
 };
 
 /* One layer at a time as it is known: a time-out takes seconds. */
@@ -118,8 +119,6 @@ static bool check_connection(struct diagnosis *diagnosis)
     freeaddrinfo(found);
     return connected;
 }
-
-/* ---- the session */
 
 /* How many bytes had come tells how far the peer got before it went silent. */
 static bool explain_silence(const struct diagnosis *diagnosis,
@@ -265,20 +264,137 @@ static bool check_open(const struct diagnosis *diagnosis)
     return check_clock(diagnosis);
 }
 
+/* ---- sessions */
+
+/* KITH_NOBODY in HELLO says that this is a visitor: the peer proves itself,
+ * takes no place from anybody and closes, unless it is to be measured. False:
+ * none could be made. */
+static bool make_session(struct diagnosis *diagnosis,
+                         const struct kith_hello *hello)
+{
+    const struct kith_doctor_options *options = diagnosis->options;
+    struct kith_session_config config = {
+        .initiator = true,
+        .trust = options->trust,
+        .identity = options->identity,
+        .hello = *hello,
+        .utc_s = (int64_t)time(NULL),
+    };
+    char why[KITH_PEER_ERROR_BYTES];
+    config.hello.rank = KITH_NOBODY;
+    snprintf(config.hello.model, sizeof config.hello.model, "%s",
+             options->experiment->model->name);
+    diagnosis->memory = malloc(kith_session_size());
+    diagnosis->visit.until_ns =
+        (kith_ns)uv_hrtime() + options->limits.handshake_ns;
+    return diagnosis->memory != NULL &&
+           kith_peer_suite(options->experiment, options->trust, &config.suite,
+                           why) == KITH_OK &&
+           uv_random(NULL, NULL, config.random, sizeof config.random, 0,
+                     NULL) == 0 &&
+           kith_session_init(diagnosis->memory, &config,
+                             &diagnosis->visit.session) == KITH_OK;
+}
+
+static void end_session(struct diagnosis *diagnosis)
+{
+    if (diagnosis->visit.session != NULL)
+        kith_session_close(diagnosis->visit.session);
+    diagnosis->visit.session = NULL;
+    free(diagnosis->memory);
+    diagnosis->memory = NULL;
+}
+
+/* `theirs` <- the HELLO of a peer that is well. */
+static bool check_session(struct diagnosis *diagnosis,
+                          struct kith_hello *theirs)
+{
+    const struct kith_doctor_options *options = diagnosis->options;
+    struct kith_session_event event;
+    if (!make_session(diagnosis, &(struct kith_hello){
+                                     .experiment_hash = kith_experiment_hash(
+                                         options->experiment),
+                                     .dim = options->dim})) {
+        end_session(diagnosis);
+        return report_failure(
+            diagnosis, "handshake", "no session could be made here",
+            "check network.suite and the files of `identity`");
+    }
+    enum kith_err err =
+        kith_visit_await(&diagnosis->visit, KITH_SESSION_OPEN, &event);
+    if (err == KITH_EMISMATCH && is_of_program(diagnosis))
+        err = KITH_OK;
+    const bool is_ok = err == KITH_OK ? check_open(diagnosis)
+                       : err == KITH_ECLOSED || err == KITH_ETIMEOUT
+                           ? explain_silence(diagnosis, err)
+                           : explain_failure(diagnosis, err);
+    if (is_ok)
+        *theirs = *kith_session_peer_hello(diagnosis->visit.session);
+    end_session(diagnosis);
+    return is_ok;
+}
+
+/* ---- the way there, in visits of their own: of a program's model the peer
+ * alone knows the size */
+
+#define MEASURES_MAX 6u
+#define PAUSE_MS 250u
+
+static enum kith_err measure_once(struct diagnosis *diagnosis,
+                                  const struct kith_hello *theirs,
+                                  struct kith_link_measure *link)
+{
+    const struct kith_hello hello = {.experiment_hash = theirs->experiment_hash,
+                                     .dim = theirs->dim,
+                                     .incarnation = KITH_VISIT_MEASURES};
+    struct kith_session_event event;
+    if (kith_visit_again(&diagnosis->visit,
+                         diagnosis->options->limits.message_ns) != 0)
+        return KITH_ECLOSED;
+    enum kith_err err =
+        make_session(diagnosis, &hello)
+            ? kith_visit_await(&diagnosis->visit, KITH_SESSION_OPEN, &event)
+            : KITH_ENOMEM;
+    if (err == KITH_OK)
+        err = kith_measure_link(&diagnosis->visit, link);
+    end_session(diagnosis);
+    return err;
+}
+
+/* Somebody else's turn is over soon, most often: all machines of a cluster may
+ * begin at once, with the same peer. */
+static enum kith_err measure(struct diagnosis *diagnosis,
+                             const struct kith_hello *theirs,
+                             struct kith_link_measure *link)
+{
+    enum kith_err err = measure_once(diagnosis, theirs, link);
+    for (unsigned i = 1; i < MEASURES_MAX && diagnosis->visit.fd >= 0 &&
+                         (err == KITH_ECLOSED || err == KITH_EPERM);
+         i++) {
+        uint16_t chance = 0;
+        (void)uv_random(NULL, NULL, &chance, sizeof chance, 0, NULL);
+        const unsigned wait_ms = PAUSE_MS << i;
+        uv_sleep(wait_ms / 2 + chance % wait_ms);
+        err = measure_once(diagnosis, theirs, link);
+    }
+    return err;
+}
+
 /* The last layer, where it was asked for. */
-static bool check_link(struct diagnosis *diagnosis)
+static bool check_link(struct diagnosis *diagnosis,
+                       const struct kith_hello *theirs)
 {
     struct kith_link_measure link;
     char text[160], latency[32], jitter[32];
-    const enum kith_err err = kith_measure_link(&diagnosis->visit, &link);
-    if (err == KITH_ECLOSED)
+    const enum kith_err err = measure(diagnosis, theirs, &link);
+    if (err == KITH_ECLOSED || err == KITH_EPERM)
         return report_failure(
             diagnosis, "link", "the peer closed the connection",
-            "another visitor measures, or it is of a release that answers "
-            "none: try again in 15 s");
+            "others measure, or it is of a release that answers nobody: try "
+            "again in a minute");
     if (err != KITH_OK)
         return report_failure(diagnosis, "link", kith_err_text(err),
-                              "the line is slower than 64 kB in 12 s, or the "
+                              "the line is slower than 64 kB in 9 s, or the "
                               "peer is overloaded");
     kith_text_from_time(link.latency_ns, latency, sizeof latency);
     kith_text_from_time(link.jitter_ns, jitter, sizeof jitter);
@@ -295,53 +411,12 @@ static bool check_link(struct diagnosis *diagnosis)
     return true;
 }
 
-/* KITH_NOBODY in HELLO says that this is a visitor: the peer proves itself,
- * takes no place from anybody and closes, unless it is to be measured. */
-static bool check_session(struct diagnosis *diagnosis)
+/* All layers, in order. */
+static bool check_member(struct diagnosis *diagnosis)
 {
-    const struct kith_doctor_options *options = diagnosis->options;
-    const struct kith_experiment *experiment = options->experiment;
-    struct kith_session_config config = {
-        .initiator = true,
-        .trust = options->trust,
-        .identity = options->identity,
-        .hello = {.experiment_hash = kith_experiment_hash(experiment),
-                  .dim = options->dim,
-                  .incarnation = options->links ? KITH_VISIT_MEASURES : 0,
-                  .rank = KITH_NOBODY},
-        .utc_s = (int64_t)time(NULL),
-    };
-    snprintf(config.hello.model, sizeof config.hello.model, "%s",
-             experiment->model->name);
-    void *memory = malloc(kith_session_size());
-    char why[KITH_PEER_ERROR_BYTES];
-    enum kith_err err =
-        kith_peer_suite(experiment, options->trust, &config.suite, why);
-    if (memory == NULL || err != KITH_OK ||
-        uv_random(NULL, NULL, config.random, sizeof config.random, 0, NULL) !=
-            0 ||
-        kith_session_init(memory, &config, &diagnosis->visit.session) !=
-            KITH_OK) {
-        free(memory);
-        return report_failure(
-            diagnosis, "handshake", "no session could be made here",
-            "check network.suite and the files of `identity`");
-    }
-    diagnosis->visit.until_ns =
-        (kith_ns)uv_hrtime() + options->limits.handshake_ns;
-    struct kith_session_event event;
-    err = kith_visit_await(&diagnosis->visit, KITH_SESSION_OPEN, &event);
-    if (err == KITH_EMISMATCH && is_of_program(diagnosis))
-        err = KITH_OK;
-    const bool is_ok = err == KITH_OK
-                           ? check_open(diagnosis) &&
-                                 (!options->links || check_link(diagnosis))
-                       : err == KITH_ECLOSED || err == KITH_ETIMEOUT
-                           ? explain_silence(diagnosis, err)
-                           : explain_failure(diagnosis, err);
-    kith_session_close(diagnosis->visit.session);
-    free(memory);
-    return is_ok;
+    struct kith_hello theirs;
+    return check_connection(diagnosis) && check_session(diagnosis, &theirs) &&
+           (!diagnosis->options->links || check_link(diagnosis, &theirs));
 }
 
 /* Which suite the cluster uses, and whether this machine can. */
@@ -406,8 +481,7 @@ enum kith_err kith_doctor_run(const struct kith_doctor_options *options,
             continue;
         struct diagnosis diagnosis = {
             .options = options, .rank = rank, .visit = {.fd = -1}};
-        *failures +=
-            !(check_connection(&diagnosis) && check_session(&diagnosis));
+        *failures += !check_member(&diagnosis);
         if (diagnosis.visit.fd >= 0)
             close(diagnosis.visit.fd);
     }

@@ -6,10 +6,13 @@
  * one guest at a time, one a second in the long run, so many bytes, so many
  * seconds.
  * Test: integration/test_cli_links.sh, integration/test_peer_guest.c */
+#include <string.h>
+
 #include "kith/assert.h"
 #include "transport.h"
 
-/* At 64 MB each: a few hundredths of the loop's time. */
+/* At 64 MB each, and a thousand answers: a few hundredths of the loop's time.
+ */
 #define GUESTS_PER_S 1
 #define GUESTS_BURST 8
 
@@ -20,12 +23,20 @@ bool kith_guest_welcome(struct kith_link *link)
     KITH_ASSERT(!link->initiator && link->rank == KITH_NOBODY);
     if (transport->guest != NULL || transport->stopping)
         return kith_link_close(link, "another visitor measures");
+    if (memcmp(transport->guest_key, kith_session_peer_key(link->session),
+               KITH_KEY_BYTES) == 0 &&
+        (kith_ns)uv_hrtime() < transport->guest_rests_ns)
+        return kith_link_tell(link, KITH_REFUSAL_RATE, KITH_NOTICE_RATE,
+                              kith_session_peer(link->session)->name);
     if (!kith_bucket_take(&transport->guest_tokens, (kith_ns)uv_hrtime(),
                           GUESTS_PER_S, GUESTS_BURST))
         return kith_link_tell(link, KITH_REFUSAL_RATE, KITH_NOTICE_RATE,
                               kith_session_peer(link->session)->name);
     transport->guest = link;
-    kith_transport_log(transport, "measured name=%s address=%s",
+    transport->guest_since_ns = (kith_ns)uv_hrtime();
+    memcpy(transport->guest_key, kith_session_peer_key(link->session),
+           KITH_KEY_BYTES);
+    kith_transport_log(transport, "visited name=%s address=%s measures=way",
                        kith_session_peer(link->session)->name, link->address);
     return true;
 }
@@ -36,17 +47,24 @@ bool kith_link_is_guest(const struct kith_link *link)
     return link->transport->guest == link;
 }
 
-/* Whatever ended it: the next one may come, with a count of its own. */
+/* Whatever ended it: the next one may come, with a count of its own; the same
+ * one once it has been away as long as it was here, so that others have a turn.
+ */
 void kith_guest_closed(struct kith_link *link)
 {
-    if (kith_link_is_guest(link)) {
-        link->transport->guest = NULL;
-        link->transport->guest_bytes = 0;
-    }
+    struct kith_transport *transport = link->transport;
+    const kith_ns now_ns = (kith_ns)uv_hrtime();
+    if (!kith_link_is_guest(link))
+        return;
+    transport->guest_rests_ns = now_ns + (now_ns - transport->guest_since_ns);
+    transport->guest = NULL;
+    transport->guest_bytes = 0;
 }
 
-/* Of a frame, however short. */
-#define FRAME_COST 1024u
+/* Of a frame and of a burst, however short: a loop that answered as many as fit
+ * the bytes would do nothing else. */
+#define FRAME_COST 65536u
+#define BURST_COST 32768u
 
 /* Bytes that a read may ask for. */
 size_t kith_guest_expected(const struct kith_link *link)
@@ -76,7 +94,8 @@ bool kith_guest_event(struct kith_link *link,
         return takes(link, event->frame_bytes + FRAME_COST) &&
                kith_link_control(link, event->frame, event->frame_bytes);
     case KITH_SESSION_BULK:
-        if (!takes(link, event->length))
+        if (!takes(link,
+                   event->length > BURST_COST ? event->length : BURST_COST))
             return false;
         kith_session_sink(link->session, NULL);
         return true;

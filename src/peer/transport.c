@@ -386,7 +386,7 @@ void kith_transport_leave(struct kith_transport *transport)
     for (struct kith_link *l = transport->links; l != NULL; l = l->next)
         kith_link_wake(l);
     for (struct kith_link *l = transport->links; l != NULL; l = l->next)
-        if (l->state == KITH_LINK_OPEN && !l->held)
+        if (l->state == KITH_LINK_OPEN && !l->held && !kith_link_is_guest(l))
             kith_link_leave(l);
         else
             kith_link_close(l, "this peer leaves");

@@ -254,6 +254,8 @@ struct kith_transport {
     struct kith_link *guest; /* the visitor that measures, or NULL */
     size_t guest_bytes;      /* that it has sent */
     struct kith_bucket guest_tokens;
+    kith_ns guest_since_ns, guest_rests_ns; /* the last one's key: until then */
+    uint8_t guest_key[KITH_KEY_BYTES];
     struct kith_member_state *members; /* (peers) */
     uint32_t session_count;
     /* In force: read again from the folder, lists from peers as well. */

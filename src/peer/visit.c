@@ -2,6 +2,8 @@
 #include "visit.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,18 +20,21 @@ static bool wait_for(const struct kith_visit *visit, short events)
     return left > 0 && poll(&poll_fd, 1, (int)(left / KITH_MS) + 1) == 1;
 }
 
-/* A connect that does not block, then poll. */
-int kith_visit_connect(struct kith_visit *visit, const struct addrinfo *at,
-                       kith_ns wait_ns)
+/* A connect that does not block, then poll. What is written leaves at once, as
+ * a peer's does: an echo that waited for more would be measured. */
+static int dial(struct kith_visit *visit, kith_ns wait_ns)
 {
-    int number = 0;
+    int number = 1;
     socklen_t size = sizeof number;
-    visit->fd =
-        socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    visit->fd = socket(visit->address.ss_family,
+                       SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (visit->fd < 0)
         return errno;
+    (void)setsockopt(visit->fd, IPPROTO_TCP, TCP_NODELAY, &number, size);
+    visit->held = visit->received = 0;
     visit->until_ns = kith_host_now() + wait_ns;
-    if (connect(visit->fd, at->ai_addr, at->ai_addrlen) == 0)
+    if (connect(visit->fd, (const struct sockaddr *)&visit->address,
+                visit->address_bytes) == 0)
         return 0;
     if (errno != EINPROGRESS)
         return errno;
@@ -37,6 +42,22 @@ int kith_visit_connect(struct kith_visit *visit, const struct addrinfo *at,
         return ETIMEDOUT;
     (void)getsockopt(visit->fd, SOL_SOCKET, SO_ERROR, &number, &size);
     return number;
+}
+
+int kith_visit_connect(struct kith_visit *visit, const struct addrinfo *at,
+                       kith_ns wait_ns)
+{
+    KITH_ASSERT(at->ai_addrlen <= sizeof visit->address);
+    memcpy(&visit->address, at->ai_addr, at->ai_addrlen);
+    visit->address_bytes = at->ai_addrlen;
+    return dial(visit, wait_ns);
+}
+
+int kith_visit_again(struct kith_visit *visit, kith_ns wait_ns)
+{
+    KITH_ASSERT(visit->fd >= 0 && visit->session == NULL);
+    close(visit->fd);
+    return dial(visit, wait_ns);
 }
 
 /* MSG_NOSIGNAL: the peer may have closed already, and SIGPIPE would end the
@@ -64,6 +85,16 @@ static bool write_output(struct kith_visit *visit)
     return kith_visit_write(visit, out, size);
 }
 
+/* The session's own lies in bytes that are about to move. */
+static void keep_frame(struct kith_visit *visit,
+                       const struct kith_session_event *event)
+{
+    visit->frame_bytes = event->frame_bytes;
+    memcpy(visit->frame, event->frame,
+           event->frame_bytes < sizeof visit->frame ? event->frame_bytes
+                                                    : sizeof visit->frame);
+}
+
 /* The session's next event of what is held, NONE: more must come. */
 static enum kith_err step(struct kith_visit *visit,
                           enum kith_session_event_kind kind,
@@ -79,9 +110,10 @@ static enum kith_err step(struct kith_visit *visit,
         at += consumed;
         if (event->kind == KITH_SESSION_BULK)
             kith_session_sink(visit->session, NULL);
-        if (consumed == 0)
-            break;
-    } while (err == KITH_OK && event->kind != kind);
+        if (event->kind == KITH_SESSION_CONTROL)
+            keep_frame(visit, event);
+    } while (err == KITH_OK && event->kind != kind &&
+             event->kind != KITH_SESSION_NONE);
     visit->held -= at;
     memmove(visit->bytes, visit->bytes + at, visit->held);
     return err;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "kith/session.h"
 #include "kith/types.h"
@@ -20,11 +21,17 @@ struct kith_visit {
     size_t received;  /* bytes of the peer */
     uint8_t bytes[KITH_PREAUTH_BYTES];
     size_t held;
+    uint8_t frame[64]; /* the last control frame, or its beginning */
+    size_t frame_bytes;
+    struct sockaddr_storage address;
+    socklen_t address_bytes;
 };
 
 /* 0, or errno of the last step; the kernel alone would wait for two minutes. */
 int kith_visit_connect(struct kith_visit *visit, const struct addrinfo *at,
                        kith_ns wait_ns);
+/* A connection to the same address in its place, the session let go. */
+int kith_visit_again(struct kith_visit *visit, kith_ns wait_ns);
 /* False: the connection broke, or took too long. */
 bool kith_visit_write(struct kith_visit *visit, const uint8_t *bytes,
                       size_t size);

@@ -149,6 +149,8 @@ static void test_links(void **state)
     refused(LINK("0", "61s", "1Mbit", "0"), "times up to 60s");
     refused(LINK("0", "-1s", "1Mbit", "0"), "times up to 60s");
     refused(LINK("0", "1s", "0Mbit", "0"), "m.yaml:5: links");
+    refused(LINK("0", "1s", "999bit", "0"), "1kbit to 1000Tbit");
+    refused(LINK("0", "1s", "1001Tbit", "0"), "1kbit to 1000Tbit");
     refused(LINK("0", "1s", "1Mbit", "1"), "m.yaml:5: links");
     refused(LINK("0", "1s", "1Mbit", "nan"), "m.yaml:5: links");
     refused(HEAD STEPS "links: []\n", "a list of 1 to 64 entries");
