@@ -30,14 +30,17 @@ static kith_id *row_of(const struct kith_adjacency *graph, kith_id i)
     return graph->table + (size_t)i * graph->width;
 }
 
+/* All of the row: most are short, and where j stands is nothing that a
+ * processor could guess. */
 bool kith_adjacency_has(const struct kith_adjacency *graph, kith_id i,
                         kith_id j)
 {
     const kith_id *row = row_of(graph, i);
-    for (uint32_t k = 0; k < graph->degree[i]; k++)
-        if (row[k] == j)
-            return true;
-    return false;
+    const uint32_t count = graph->degree[i];
+    uint32_t found = 0;
+    for (uint32_t k = 0; k < count; k++)
+        found |= row[k] == j;
+    return found != 0;
 }
 
 static bool add_arc(struct kith_adjacency *graph, kith_id i, kith_id j)

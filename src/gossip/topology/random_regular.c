@@ -8,6 +8,8 @@
  * random_cycles.c. */
 #include "topology_kinds.h"
 
+#include <string.h>
+
 #include "kith/assert.h"
 
 #define DEGREE_DEFAULT 4u
@@ -51,6 +53,19 @@ static uint32_t list_edges(const struct kith_adjacency *graph, uint32_t *ends)
     return count / 2;
 }
 
+/* In the row of i `from` gives its place to `to`: rows are put in order when
+ * all have changed. */
+static void turn(struct kith_adjacency *graph, kith_id i, kith_id from,
+                 kith_id to)
+{
+    kith_id *row = graph->table + (size_t)i * graph->width;
+    uint32_t at = 0;
+    for (uint32_t k = 0; k < graph->width; k++)
+        at += row[k] == from ? k : 0;
+    KITH_ASSERT(row[at] == from);
+    row[at] = to;
+}
+
 /* Edges a b and c d become a d and c b, where both are new. */
 static void swap_ends(struct kith_adjacency *graph, uint32_t *one,
                       uint32_t *two, bool turned)
@@ -60,14 +75,28 @@ static void swap_ends(struct kith_adjacency *graph, uint32_t *one,
     if (a == c || a == d || b == c || b == d ||
         kith_adjacency_has(graph, a, d) || kith_adjacency_has(graph, c, b))
         return;
-    kith_adjacency_remove(graph, a, b);
-    kith_adjacency_remove(graph, c, d);
-    const bool added =
-        kith_adjacency_add(graph, a, d) && kith_adjacency_add(graph, c, b);
-    KITH_ASSERT(added);
+    turn(graph, a, b, d);
+    turn(graph, b, a, c);
+    turn(graph, c, d, b);
+    turn(graph, d, c, a);
     one[1] = d;
     two[0] = c;
     two[1] = b;
+}
+
+/* All rows are full, and a table of both ends is its own transpose, whose rows
+ * are filled by ascending peers. */
+static void put_in_order(struct kith_adjacency *graph, kith_id *scratch)
+{
+    const uint32_t width = graph->width;
+    const size_t bytes = graph->peers * sizeof *graph->degree;
+    memcpy(scratch, graph->table, width * bytes);
+    memset(graph->degree, 0, bytes);
+    for (kith_id i = 0; i < graph->peers; i++)
+        for (uint32_t k = 0; k < width; k++) {
+            const kith_id j = scratch[(size_t)i * width + k];
+            graph->table[(size_t)j * width + graph->degree[j]++] = i;
+        }
 }
 
 static bool draw(const struct kith_topology *topology,
@@ -84,6 +113,7 @@ static bool draw(const struct kith_topology *topology,
         swap_ends(graph, ends + 2 * (size_t)one, ends + 2 * (size_t)two,
                   turned);
     }
+    put_in_order(graph, ends);
     return true;
 }
 
