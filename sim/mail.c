@@ -4,6 +4,7 @@
 #include "sim/windows_state.h"
 
 #define MAIL_LEAST 64u
+#define FETCH_FARTHEST 24u
 #define FETCH_FAR 16u
 #define FETCH_NEAR 8u
 
@@ -38,28 +39,32 @@ static bool has_room(struct sim_world *world, struct sim_mail *mail)
 void sim_mail_post(struct sim_world *world, uint32_t index, kith_ns at_ns,
                    enum sim_event_kind kind)
 {
-    struct sim_packet copy;
-    sim_packet_leave(world, index, &copy);
-    KITH_DEBUG_ASSERT(!sim_is_mine(world, copy.to));
+    const struct sim_packet *packet = sim_packet_at(world, index);
     const struct sim_division *division = world->division;
     struct sim_mail *mail =
-        sim_mail_of(division, division->side, division->of[copy.to]);
+        sim_mail_of(division, division->side, division->of[packet->to]);
+    KITH_DEBUG_ASSERT(!sim_is_mine(world, packet->to));
     if (!has_room(world, mail))
         return;
     if (mail->count == 0 || at_ns < mail->first_ns)
         mail->first_ns = at_ns;
     mail->events[mail->count] =
-        sim_event_by(world, copy.from, copy.to, at_ns, kind, 0);
-    mail->packets[mail->count++] = copy;
+        sim_event_by(world, packet->from, packet->to, at_ns, kind, 0);
+    sim_packet_leave(world, index, &mail->packets[mail->count++]);
 }
 
-/* Links that are searched for later: their slots first, then they themselves.
- */
+/* What another thread has written, then links that are searched for: their
+ * slots first, then they themselves. */
 static void fetch_ahead(const struct sim_world *world,
                         const struct sim_mail *mail, size_t at)
 {
     const struct sim_link_table *table = sim_link_table_of(world);
     KITH_DEBUG_ASSERT(at < mail->count);
+    if (at + FETCH_FARTHEST < mail->count) {
+        const struct sim_packet *packet = &mail->packets[at + FETCH_FARTHEST];
+        sim_fetch(packet);
+        sim_fetch((const char *)packet + 64);
+    }
     if (at + FETCH_FAR < mail->count) {
         const struct sim_packet *packet = &mail->packets[at + FETCH_FAR];
         sim_link_table_fetch_slot(

@@ -8,6 +8,8 @@
 #include "sim/world.h"
 
 #define PACKETS_MIN 64u
+/* So many packets before it is taken. */
+#define FETCH_FREE 4u
 
 /* Payloads stand in a table of their own: runs without parameters never touch
  * it, and a packet stays two cache lines. */
@@ -19,7 +21,8 @@ enum kith_err sim_packets_open(struct sim_world *world)
      * touched cost nothing. */
     pool->capacity = PACKETS_MIN + world->machine_count;
     pool->packets = sim_pages(pool->capacity * sizeof *pool->packets);
-    bool complete = pool->packets != NULL;
+    pool->free = sim_pages(pool->capacity * sizeof *pool->free);
+    bool complete = pool->packets && pool->free;
     if (world->vector_bytes > 0 || world->options.wire != KITH_WIRE_SIZED) {
         pool->payloads = sim_pages(pool->capacity * sizeof *pool->payloads);
         complete = complete && pool->payloads;
@@ -41,6 +44,7 @@ void sim_packets_close(struct sim_world *world)
         free(pool->payloads[i].sealed);
     sim_pages_free(pool->payloads, pool->capacity * sizeof *pool->payloads);
     sim_pages_free(pool->packets, pool->capacity * sizeof *pool->packets);
+    sim_pages_free(pool->free, pool->capacity * sizeof *pool->free);
 }
 
 /* Twice as many: indices stay, addresses do not, so nobody keeps a pointer
@@ -56,6 +60,11 @@ static bool grow(struct sim_packets *pool)
     if (!packets)
         return false;
     pool->packets = packets;
+    uint32_t *places = sim_pages_grow(pool->free, old * sizeof *places,
+                                      capacity * sizeof *places);
+    if (!places)
+        return false;
+    pool->free = places;
     if (pool->payloads) {
         struct sim_payload *payloads =
             sim_pages_grow(pool->payloads, old * sizeof *payloads,
@@ -68,17 +77,16 @@ static bool grow(struct sim_packets *pool)
     return true;
 }
 
-/* The one that is taken next is asked for: what was freed long ago has left the
+/* One that is taken soon is asked for: what was freed long ago has left the
  * cache. */
 static uint32_t take_free(struct sim_packets *pool)
 {
-    const uint32_t index = pool->free;
-    KITH_ASSERT(index <= pool->used);
-    pool->free = pool->packets[index - 1].next;
-    if (pool->free != 0) {
-        const char *next = (const char *)&pool->packets[pool->free - 1];
-        sim_fetch(next);
-        sim_fetch(next + 64);
+    KITH_ASSERT(pool->free_count <= pool->used);
+    const uint32_t index = pool->free[--pool->free_count];
+    if (pool->free_count >= FETCH_FREE) {
+        const uint32_t soon = pool->free[pool->free_count - FETCH_FREE];
+        sim_fetch(&pool->packets[soon - 1]);
+        sim_fetch((const char *)&pool->packets[soon - 1] + 64);
     }
     return index;
 }
@@ -89,7 +97,7 @@ uint32_t sim_packet_take(struct sim_world *world)
 {
     struct sim_packets *pool = &world->packets;
     uint32_t index;
-    if (pool->free != 0) {
+    if (pool->free_count > 0) {
         index = take_free(pool);
     } else if (pool->used < pool->capacity || grow(pool)) {
         index = ++pool->used;
@@ -122,9 +130,8 @@ void sim_packet_free(struct sim_world *world, uint32_t index)
         free(payload->sealed);
         *payload = (struct sim_payload){0};
     }
-    KITH_ASSERT(pool->free != index); /* freed twice */
-    packet->next = pool->free;
-    pool->free = index;
+    KITH_ASSERT(pool->free_count < pool->used); /* freed twice */
+    pool->free[pool->free_count++] = index;
 }
 
 /* Whatever it is counted as goes with it. */

@@ -46,7 +46,7 @@ struct sim_packet {
     uint32_t link;       /* index */
     uint32_t generation; /* of the link when it left */
     uint64_t bytes;      /* on the wire */
-    uint32_t next;       /* free list, waiting list: 1 + index */
+    uint32_t next;       /* waiting list: 1 + index */
     uint8_t kind;        /* enum sim_packet_kind */
     uint16_t flags;      /* SIM_PACKET_CANCELLED... */
     union {
@@ -71,10 +71,11 @@ struct sim_payload {
 #define SIM_SNAPSHOTS (1u + KITH_OVERLAP_MAX)
 
 struct sim_packets {
-    struct sim_packet *packets;    /* (capacity) */
-    struct sim_payload *payloads;  /* (capacity), or NULL */
-    uint32_t capacity, used, free; /* free: 1 + index */
-    uint32_t models;               /* sent so far */
+    struct sim_packet *packets;   /* (capacity) */
+    struct sim_payload *payloads; /* (capacity), or NULL */
+    uint32_t *free;               /* (capacity) 1 + index; the last is next */
+    uint32_t capacity, used, free_count;
+    uint32_t models; /* sent so far */
     /* (peers): MODELs that can still be cancelled, by snapshot; or NULL. */
     uint32_t (*transfers)[SIM_SNAPSHOTS];
 };
