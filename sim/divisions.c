@@ -50,7 +50,7 @@ static enum kith_err open_division(struct sim_world *world, unsigned number)
     struct sim_mail *mail =
         sim_alloc(world, 2 * (size_t)windows->count, sizeof *mail);
     struct sim_notes *notes =
-        sim_alloc(world, 2 * (windows->count + 1u), sizeof *notes);
+        sim_alloc(world, 2 * (SIM_NOTES_USE + windows->count), sizeof *notes);
     if (!own || !division || !effects || !error || !mail || !notes)
         return KITH_ENOMEM;
     *division = (struct sim_division){.of = windows->of,
@@ -93,7 +93,7 @@ static void close_division(struct sim_world *own, unsigned count)
         sim_pages_free(mail->events, mail->capacity * sizeof *mail->events);
         sim_pages_free(mail->packets, mail->capacity * sizeof *mail->packets);
     }
-    for (unsigned i = 0; i < 2 * (count + 1); i++)
+    for (unsigned i = 0; i < 2 * (SIM_NOTES_USE + count); i++)
         sim_notes_close(&own->division->notes[i]);
     sim_directions_close(own);
     sim_links_close(own);

@@ -16,6 +16,13 @@
 #include "sim/world.h"
 
 #define NOTES_MIN 1024u
+/* A word of use: what, whose and how many. */
+#define WHAT_BITS 3u
+#define WHO_BITS 24u
+_Static_assert(KITH_PEERS_MAX <= 1u << WHO_BITS, "whose");
+_Static_assert(SIM_USE_PASSES < 1u << WHAT_BITS, "what");
+/* Whose use is told so many words later. */
+#define FETCH_USE 12u
 
 /* Twice as many; false: no memory. */
 static bool grow(struct sim_world *world, void **list, size_t *capacity,
@@ -23,8 +30,7 @@ static bool grow(struct sim_world *world, void **list, size_t *capacity,
 {
     KITH_ASSERT(size > 0);
     const size_t more = *capacity == 0 ? NOTES_MIN : 2 * *capacity;
-    void *longer =
-        more > SIZE_MAX / 2 / size ? NULL : realloc(*list, more * size);
+    void *longer = more > UINT32_MAX ? NULL : realloc(*list, more * size);
     if (!longer) {
         sim_fail(world, KITH_ENOMEM, "no memory for what %zu events have said",
                  *capacity);
@@ -35,103 +41,134 @@ static bool grow(struct sim_world *world, void **list, size_t *capacity,
     return true;
 }
 
-static struct sim_notes *notes_for(const struct sim_world *world, unsigned to)
+static bool grow_words(struct sim_world *world, struct sim_notes *notes)
 {
-    return sim_notes_of(world->division, world->division->side, to);
+    void *words = notes->words;
+    const bool done =
+        grow(world, &words, &notes->word_capacity, sizeof *notes->words);
+    notes->words = words;
+    return done;
 }
 
-/* A division's own thread alone writes its lists, while no one reads them. */
-static void put(struct sim_world *world, struct sim_notes *notes,
-                const struct sim_note *note)
+static bool begin_turn(struct sim_world *world, struct sim_notes *notes)
 {
+    void *turns = notes->turns;
     KITH_DEBUG_ASSERT(notes->told == 0);
-    void *list = notes->list;
-    if (notes->count == notes->capacity &&
-        !grow(world, &list, &notes->capacity, sizeof *notes->list))
-        return;
-    notes->list = list;
-    notes->list[notes->count] = *note;
-    notes->list[notes->count].at_ns = sim_time(world);
-    notes->list[notes->count++].after = sim_rank(world);
+    if (notes->turn_count == notes->turn_capacity &&
+        !grow(world, &turns, &notes->turn_capacity, sizeof *notes->turns))
+        return false;
+    notes->turns = turns;
+    struct sim_turn *turn = &notes->turns[notes->turn_count++];
+    turn->at_ns = notes->last_ns = sim_time(world);
+    turn->after = notes->last_after = sim_rank(world);
+    turn->first = (uint32_t)notes->word_count;
+    return true;
 }
 
-void sim_note(struct sim_world *world, enum sim_note_kind kind, uint64_t value)
+/* A division's own thread alone writes its lists, while no one reads them. Most
+ * events say several things. */
+static void put(struct sim_world *world, unsigned list, uint64_t word)
 {
-    const struct sim_note note = {.value = value, .kind = kind};
-    KITH_DEBUG_ASSERT(kind == SIM_NOTE_TRACE);
-    put(world, notes_for(world, world->division->count), &note);
+    struct sim_notes *notes =
+        sim_notes_of(world->division, world->division->side, list);
+    if (notes->word_count == notes->word_capacity && !grow_words(world, notes))
+        return;
+    const bool is_same = notes->turn_count > 0 &&
+                         notes->last_ns == sim_time(world) &&
+                         notes->last_after == sim_rank(world);
+    if (is_same || begin_turn(world, notes))
+        notes->words[notes->word_count++] = word;
+}
+
+void sim_note_trace(struct sim_world *world, uint64_t entry)
+{
+    put(world, SIM_NOTES_TRACE, entry);
 }
 
 void sim_note_mark(struct sim_world *world, kith_id who,
                    const struct kith_mark *mark)
 {
-    struct sim_notes *notes = notes_for(world, world->division->count);
+    struct sim_notes *notes =
+        sim_notes_of(world->division, world->division->side, SIM_NOTES_MARKS);
     KITH_DEBUG_ASSERT(who < world->peer_count);
     void *marks = notes->marks;
-    if (notes->mark_count == notes->mark_capacity &&
+    if (notes->word_count == notes->mark_capacity &&
         !grow(world, &marks, &notes->mark_capacity, sizeof *notes->marks))
         return;
     notes->marks = marks;
-    notes->marks[notes->mark_count] = *mark;
-    const struct sim_note note = {
-        .value = notes->mark_count++, .who = who, .kind = SIM_NOTE_MARK};
-    put(world, notes, &note);
+    notes->marks[notes->word_count] = *mark;
+    put(world, SIM_NOTES_MARKS, who);
 }
 
 void sim_note_use(struct sim_world *world, kith_id who, uint32_t what,
                   uint64_t value)
 {
-    const struct sim_note note = {
-        .value = value, .who = who, .kind = SIM_NOTE_USE + what};
-    KITH_DEBUG_ASSERT(who < world->peer_count);
-    put(world, notes_for(world, world->division->of[who]), &note);
+    KITH_ASSERT(value <= UINT64_MAX >> (WHO_BITS + WHAT_BITS));
+    put(world, SIM_NOTES_USE + world->division->of[who],
+        value << (WHO_BITS + WHAT_BITS) | (uint64_t)who << WHAT_BITS | what);
 }
 
-static void tell(struct sim_world *world, const struct sim_notes *notes,
-                 const struct sim_note *note)
+/* Peers in any order: what comes soon is asked for. */
+static void tell_use(struct sim_world *world, const struct sim_notes *notes,
+                     size_t at, kith_ns at_ns)
 {
-    KITH_DEBUG_ASSERT(note->at_ns >= 0);
-    switch (note->kind) {
-    case SIM_NOTE_TRACE:
-        sim_trace_fold(world, note->value);
-        break;
-    case SIM_NOTE_MARK:
-        KITH_ASSERT(note->value < notes->mark_count);
-        (void)kith_rundb_mark(world->options.store, note->who, note->at_ns,
-                              &notes->marks[note->value]); /* sticks */
-        break;
-    default:
-        sim_totals_use(world, note->who, note->at_ns,
-                       (enum sim_use)(note->kind - SIM_NOTE_USE), note->value);
+    const uint64_t *word = &notes->words[at];
+    const uint64_t who = (UINT64_C(1) << WHO_BITS) - 1;
+    if (at + FETCH_USE < notes->word_count)
+        sim_totals_fetch(world->totals,
+                         (kith_id)(word[FETCH_USE] >> WHAT_BITS & who));
+    sim_totals_use(world, (kith_id)(*word >> WHAT_BITS & who), at_ns,
+                   (enum sim_use)(*word & ((1u << WHAT_BITS) - 1)),
+                   *word >> (WHO_BITS + WHAT_BITS));
+}
+
+/* The next turn of this list. What cannot be written sticks, and is reported at
+ * the end. */
+static void tell(struct sim_world *world, struct sim_notes *notes,
+                 unsigned list)
+{
+    const struct sim_turn *turn = &notes->turns[notes->told++];
+    const size_t end =
+        notes->told < notes->turn_count ? turn[1].first : notes->word_count;
+    KITH_DEBUG_ASSERT(turn->first < end && end <= notes->word_count);
+    for (size_t at = turn->first; at < end; at++) {
+        const uint64_t word = notes->words[at];
+        if (list == SIM_NOTES_TRACE)
+            sim_trace_fold(world, word);
+        else if (list == SIM_NOTES_MARKS)
+            (void)kith_rundb_mark(world->options.store, (kith_id)word,
+                                  turn->at_ns, &notes->marks[at]);
+        else
+            tell_use(world, notes, at, turn->at_ns);
     }
 }
 
 /* NULL: all of them have been told. */
-static const struct sim_note *next_of(const struct sim_notes *notes)
+static const struct sim_turn *next_of(const struct sim_notes *notes)
 {
-    KITH_DEBUG_ASSERT(notes->told <= notes->count);
-    return notes->told < notes->count ? &notes->list[notes->told] : NULL;
+    KITH_DEBUG_ASSERT(notes->told <= notes->turn_count);
+    return notes->told < notes->turn_count ? &notes->turns[notes->told] : NULL;
 }
 
 /* Ranks of two divisions are never equal: each is of its own peers. */
-static bool is_before(const struct sim_note *a, const struct sim_note *b)
+static bool is_before(const struct sim_turn *a, const struct sim_turn *b)
 {
     KITH_DEBUG_ASSERT(a != b);
     return a->at_ns < b->at_ns || (a->at_ns == b->at_ns && a->after < b->after);
 }
 
-/* Whose next note is the first of all; *second: of the others', or NULL. */
+/* Whose next turn is the first of all; *second: of the others', or NULL. */
 static struct sim_notes *first_of(struct sim_world *const *divisions,
-                                  unsigned number, unsigned side,
-                                  const struct sim_note **second)
+                                  unsigned list, unsigned side,
+                                  const struct sim_turn **second)
 {
     struct sim_notes *first = NULL;
-    const struct sim_note *least = NULL;
+    const struct sim_turn *least = NULL;
     *second = NULL;
     for (unsigned i = 0; i < divisions[0]->division->count; i++) {
         struct sim_notes *notes =
-            sim_notes_of(divisions[i]->division, side, number);
-        const struct sim_note *next = next_of(notes);
+            sim_notes_of(divisions[i]->division, side, list);
+        const struct sim_turn *next = next_of(notes);
         if (next && (!least || is_before(next, least))) {
             *second = least;
             least = next;
@@ -144,29 +181,45 @@ static struct sim_notes *first_of(struct sim_world *const *divisions,
 }
 
 /* Those of one division as far as no other one's is earlier. */
-void sim_notes_tell(struct sim_world *world, struct sim_world *const *divisions,
-                    unsigned number, unsigned side)
+static void tell_list(struct sim_world *world,
+                      struct sim_world *const *divisions, unsigned list,
+                      unsigned side)
 {
-    const struct sim_note *second, *next;
+    const struct sim_turn *second, *next;
     struct sim_notes *first;
     KITH_ASSERT(world->division == NULL);
-    while ((first = first_of(divisions, number, side, &second)) != NULL)
+    while ((first = first_of(divisions, list, side, &second)) != NULL)
         while ((next = next_of(first)) != NULL &&
-               !(second && is_before(second, next))) {
-            tell(world, first, next);
-            first->told++;
-        }
+               !(second && is_before(second, next)))
+            tell(world, first, list);
     for (unsigned i = 0; i < divisions[0]->division->count; i++) {
         struct sim_notes *notes =
-            sim_notes_of(divisions[i]->division, side, number);
-        notes->count = notes->mark_count = notes->told = 0;
+            sim_notes_of(divisions[i]->division, side, list);
+        notes->turn_count = notes->word_count = notes->told = 0;
     }
+}
+
+/* Nothing asks for the order of entries and marks. */
+void sim_notes_tell(struct sim_world *world, struct sim_world *const *divisions,
+                    unsigned side)
+{
+    tell_list(world, divisions, SIM_NOTES_TRACE, side);
+    tell_list(world, divisions, SIM_NOTES_MARKS, side);
+}
+
+void sim_notes_tell_use(struct sim_world *world,
+                        struct sim_world *const *divisions, unsigned number,
+                        unsigned side)
+{
+    KITH_DEBUG_ASSERT(number < divisions[0]->division->count);
+    tell_list(world, divisions, SIM_NOTES_USE + number, side);
 }
 
 void sim_notes_close(struct sim_notes *notes)
 {
-    KITH_ASSERT(notes->count <= notes->capacity);
-    free(notes->list);
+    KITH_ASSERT(notes->word_count <= notes->word_capacity);
+    free(notes->turns);
+    free(notes->words);
     free(notes->marks);
     *notes = (struct sim_notes){0};
 }

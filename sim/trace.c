@@ -72,7 +72,7 @@ SIM_INLINE void fold(struct sim_world *world, uint64_t what, kith_id peer,
     const uint64_t entry = kith_hash_word(when, which);
     const uint64_t word = kith_hash_word(entry, value);
     if (world->division)
-        sim_note(world, SIM_NOTE_TRACE, word);
+        sim_note_trace(world, word);
     else
         sim_trace_fold(world, word);
 }

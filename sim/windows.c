@@ -40,7 +40,7 @@
  * in each, waiting for the others takes longer than they do. */
 #define LOOKED_AT 64u
 #define EVENTS_LEAST 256u
-/* So many events make windows shorter: each has one note or a few, 32 bytes. */
+/* So many events make windows shorter: each notes 60 bytes or so. */
 #define EVENTS_MOST (1u << 18)
 /* So many events for each link between two evaluations: it is handed to a
  * division and back, which takes as long as some events. */
@@ -258,7 +258,7 @@ static void take_window(struct sim_windows *windows, unsigned number,
     }
     say(windows, number, side);
     if (atomic_compare_exchange_strong(&windows->told, &told, taken + 1))
-        sim_notes_tell(whole, windows->divisions, windows->count, 1 - side);
+        sim_notes_tell(whole, windows->divisions, 1 - side);
     meet(windows);
 }
 
@@ -275,7 +275,7 @@ static void take_windows(struct sim_windows *windows, unsigned number)
     bool last = false;
     for (uint64_t taken = 0;; taken++) {
         sim_mail_take(windows, number, side);
-        sim_notes_tell(whole, windows->divisions, number, side);
+        sim_notes_tell_use(whole, windows->divisions, number, side);
         const kith_ns ends_ns = last ? 0 : next_window(windows, side);
         if (ends_ns == 0)
             break;
@@ -288,7 +288,7 @@ static void take_windows(struct sim_windows *windows, unsigned number)
     meet(windows); /* all have read what the run's thread writes next */
     if (number > 0)
         return;
-    sim_notes_tell(whole, windows->divisions, windows->count, side);
+    sim_notes_tell(whole, windows->divisions, side);
     look(whole, side);
     if (last)
         look(whole, 1 - side);

@@ -24,7 +24,7 @@ struct sim_division {
     uint8_t number, count;
     uint8_t side;            /* where it says things now */
     struct sim_mail *mail;   /* (2, count) for each of the others */
-    struct sim_notes *notes; /* (2, count + 1) the last ones for the run */
+    struct sim_notes *notes; /* (2, SIM_NOTES_USE + count) */
 };
 
 static inline struct sim_mail *sim_mail_of(const struct sim_division *division,
@@ -35,10 +35,11 @@ static inline struct sim_mail *sim_mail_of(const struct sim_division *division,
 }
 
 static inline struct sim_notes *
-sim_notes_of(const struct sim_division *division, unsigned side, unsigned to)
+sim_notes_of(const struct sim_division *division, unsigned side, unsigned list)
 {
-    KITH_DEBUG_ASSERT(side < 2 && to <= division->count);
-    return &division->notes[side * (division->count + 1u) + to];
+    const unsigned lists = SIM_NOTES_USE + division->count;
+    KITH_DEBUG_ASSERT(side < 2 && list < lists);
+    return &division->notes[side * lists + list];
 }
 
 struct sim_windows; /* NULL: one thread takes all events */
