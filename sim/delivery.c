@@ -137,7 +137,7 @@ void sim_transmit(struct sim_world *world, uint32_t index, kith_ns at_ns)
     if (sim_is_mine(world, packet->to))
         sim_schedule(world, packet->from, packet->to, arrives_ns, kind, index);
     else
-        sim_mail_post(world, index, arrives_ns, kind);
+        sim_mail_post(world, index, arrives_ns);
 }
 
 /* When its last bit is in. A slower line out is what it waits for, unless it

@@ -90,8 +90,7 @@ static void close_division(struct sim_world *own, unsigned count)
     KITH_ASSERT(own->blocks == NULL);
     for (unsigned i = 0; i < 2 * count; i++) {
         struct sim_mail *mail = &own->division->mail[i];
-        sim_pages_free(mail->events, mail->capacity * sizeof *mail->events);
-        sim_pages_free(mail->packets, mail->capacity * sizeof *mail->packets);
+        sim_pages_free(mail->letters, mail->capacity * sizeof *mail->letters);
     }
     for (unsigned i = 0; i < 2 * (SIM_NOTES_USE + count); i++)
         sim_notes_close(&own->division->notes[i]);

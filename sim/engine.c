@@ -116,14 +116,10 @@ SIM_INLINE struct sim_event event_at(const struct sim_world *world,
     };
 }
 
-struct sim_event sim_event_by(struct sim_world *world, kith_id by, kith_id peer,
-                              kith_ns at_ns, enum sim_event_kind kind,
-                              uint32_t value)
+uint64_t sim_sequence(struct sim_world *world, kith_id by)
 {
     KITH_DEBUG_ASSERT(by < world->machine_count);
-    const uint64_t count = world->peers[by].sequence++;
-    return event_at(world, (uint64_t)by << 40 | count, peer, at_ns, kind,
-                    value);
+    return (uint64_t)by << 40 | world->peers[by].sequence++;
 }
 
 void sim_schedule(struct sim_world *world, kith_id by, kith_id peer,
@@ -131,7 +127,7 @@ void sim_schedule(struct sim_world *world, kith_id by, kith_id peer,
 {
     KITH_DEBUG_ASSERT(sim_is_mine(world, peer));
     const struct sim_event event =
-        sim_event_by(world, by, peer, at_ns, kind, value);
+        event_at(world, sim_sequence(world, by), peer, at_ns, kind, value);
     push(world, &event);
 }
 

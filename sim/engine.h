@@ -85,10 +85,8 @@ void sim_schedule_run(struct sim_world *world, kith_ns at_ns,
                       enum sim_run_event what);
 /* ---- of divisions, windows.c */
 
-/* An event that `by` causes, to be put elsewhere. */
-struct sim_event sim_event_by(struct sim_world *world, kith_id by, kith_id peer,
-                              kith_ns at_ns, enum sim_event_kind kind,
-                              uint32_t value);
+/* Of an event that `by` causes, to be put elsewhere: by << 40 and a count. */
+uint64_t sim_sequence(struct sim_world *world, kith_id by);
 void sim_engine_put(struct sim_world *world, const struct sim_event *event);
 /* The first one pending, without taking it. False: there is none. */
 bool sim_engine_first(struct sim_world *world, struct sim_event *event);

@@ -143,60 +143,42 @@ static void tell(struct sim_world *world, struct sim_notes *notes,
     }
 }
 
-/* NULL: all of them have been told. */
-static const struct sim_turn *next_of(const struct sim_notes *notes)
-{
-    KITH_DEBUG_ASSERT(notes->told <= notes->turn_count);
-    return notes->told < notes->turn_count ? &notes->turns[notes->told] : NULL;
-}
-
 /* Ranks of two divisions are never equal: each is of its own peers. */
-static bool is_before(const struct sim_turn *a, const struct sim_turn *b)
+static bool is_before(const struct sim_notes *a, const struct sim_notes *b)
 {
-    KITH_DEBUG_ASSERT(a != b);
-    return a->at_ns < b->at_ns || (a->at_ns == b->at_ns && a->after < b->after);
+    const struct sim_turn *one = &a->turns[a->told],
+                          *other = &b->turns[b->told];
+    KITH_DEBUG_ASSERT(a->told < a->turn_count && b->told < b->turn_count);
+    return one->at_ns < other->at_ns ||
+           (one->at_ns == other->at_ns && one->after < other->after);
 }
 
-/* Whose next turn is the first of all; *second: of the others', or NULL. */
-static struct sim_notes *first_of(struct sim_world *const *divisions,
-                                  unsigned list, unsigned side,
-                                  const struct sim_turn **second)
+/* Whose next turn is the first of all; NULL: all of them have been told. */
+static struct sim_notes *first_of(struct sim_notes *const *lists,
+                                  unsigned count)
 {
     struct sim_notes *first = NULL;
-    const struct sim_turn *least = NULL;
-    *second = NULL;
-    for (unsigned i = 0; i < divisions[0]->division->count; i++) {
-        struct sim_notes *notes =
-            sim_notes_of(divisions[i]->division, side, list);
-        const struct sim_turn *next = next_of(notes);
-        if (next && (!least || is_before(next, least))) {
-            *second = least;
-            least = next;
-            first = notes;
-        } else if (next && (!*second || is_before(next, *second))) {
-            *second = next;
-        }
-    }
+    KITH_DEBUG_ASSERT(count > 1);
+    for (unsigned i = 0; i < count; i++)
+        if (lists[i]->told < lists[i]->turn_count &&
+            (!first || is_before(lists[i], first)))
+            first = lists[i];
     return first;
 }
 
-/* Those of one division as far as no other one's is earlier. */
 static void tell_list(struct sim_world *world,
                       struct sim_world *const *divisions, unsigned list,
                       unsigned side)
 {
-    const struct sim_turn *second, *next;
-    struct sim_notes *first;
-    KITH_ASSERT(world->division == NULL);
-    while ((first = first_of(divisions, list, side, &second)) != NULL)
-        while ((next = next_of(first)) != NULL &&
-               !(second && is_before(second, next)))
-            tell(world, first, list);
-    for (unsigned i = 0; i < divisions[0]->division->count; i++) {
-        struct sim_notes *notes =
-            sim_notes_of(divisions[i]->division, side, list);
-        notes->turn_count = notes->word_count = notes->told = 0;
-    }
+    struct sim_notes *lists[SIM_THREADS_MAX], *first;
+    const unsigned count = divisions[0]->division->count;
+    KITH_ASSERT(world->division == NULL && count <= SIM_THREADS_MAX);
+    for (unsigned i = 0; i < count; i++)
+        lists[i] = sim_notes_of(divisions[i]->division, side, list);
+    while ((first = first_of(lists, count)) != NULL)
+        tell(world, first, list);
+    for (unsigned i = 0; i < count; i++)
+        lists[i]->turn_count = lists[i]->word_count = lists[i]->told = 0;
 }
 
 /* Nothing asks for the order of entries and marks. */

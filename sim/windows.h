@@ -9,10 +9,25 @@
 #include "sim/notes.h"
 #include "sim/packets.h"
 
-/* Packets for the peers of another division, and when they are there. */
+/* A packet for a peer of another division, without vectors: a cache line of
+ * what its message says and when it is there. */
+struct sim_letter {
+    _Alignas(64) kith_ns at_ns;
+    uint64_t sequence; /* sim_sequence(): its sender's rank, and a count */
+    uint64_t counter, step;
+    double scalars[KITH_SCALARS_MAX];
+    kith_id to;
+    uint32_t incarnation, payload_bytes;
+    uint32_t bytes; /* on the wire */
+    uint16_t flags;
+    uint8_t kind; /* of the packet; of its message: */
+    uint8_t message, pattern, scalar_count, overlap;
+    bool mine;
+};
+_Static_assert(sizeof(struct sim_letter) == 64, "a cache line");
+
 struct sim_mail {
-    struct sim_event *events;   /* (capacity) */
-    struct sim_packet *packets; /* (capacity) */
+    struct sim_letter *letters; /* (capacity) */
     size_t count, capacity;
     kith_ns first_ns; /* of the first of them, if there are any */
 };
@@ -52,7 +67,6 @@ void sim_windows_close(struct sim_world *world);
 void sim_windows_run(struct sim_world *world);
 /* A division's packet goes to a peer of another one, and is gone here:
  * mail.c. */
-void sim_mail_post(struct sim_world *world, uint32_t packet, kith_ns at_ns,
-                   enum sim_event_kind kind);
+void sim_mail_post(struct sim_world *world, uint32_t packet, kith_ns at_ns);
 
 #endif
