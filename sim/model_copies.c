@@ -384,12 +384,16 @@ static void move_bytes(struct sim_world *world, struct kith_archive *archive,
     kith_archive_pages(archive, copy, world->vector_bytes);
 }
 
-/* Named at first sight, with what stands in it behind the name. */
+/* Named at first sight, with what stands in it behind the name; but for what
+ * every run of the experiment has. */
+#define NAME_OF_FIRST UINT32_MAX
+
 static void write_copy(struct kith_archive *archive, void *copy)
 {
     struct sim_world *world = archive->owner;
     struct sim_copy *head = copy ? head_of(copy) : NULL;
-    const bool is_new = head && head->name == 0;
+    const bool is_first = copy && copy == sim_workers_first(world);
+    const bool is_new = head && !is_first && head->name == 0;
     KITH_ASSERT(!archive->reads);
     if (is_new && !remember(world, copy)) {
         kith_archive_fail(archive, "there is no memory for its vectors");
@@ -397,7 +401,7 @@ static void write_copy(struct kith_archive *archive, void *copy)
     }
     if (is_new)
         head->name = (uint32_t)world->copies.named_count;
-    uint32_t name = head ? head->name : 0;
+    uint32_t name = is_first ? NAME_OF_FIRST : head ? head->name : 0;
     KITH_ARCHIVE(archive, name);
     if (is_new)
         move_bytes(world, archive, copy);
@@ -416,6 +420,10 @@ static void read_copy(struct kith_archive *archive, void **copy)
         return;
     if (name <= copies->named_count) {
         *copy = sim_copy_hold(copies->named[name - 1]);
+        return;
+    }
+    if (name == NAME_OF_FIRST && sim_workers_first(world)) {
+        *copy = sim_copy_hold(sim_workers_first(world));
         return;
     }
     void *fresh = name == copies->named_count + 1 ? sim_copy_take(world) : NULL;
@@ -447,7 +455,7 @@ void sim_copies_move_begin(struct sim_world *world,
 void sim_copies_move_end(struct sim_world *world)
 {
     struct sim_copies *copies = &world->copies;
-    KITH_ASSERT(copies->named_count <= UINT32_MAX);
+    KITH_ASSERT(copies->named_count < NAME_OF_FIRST);
     for (size_t i = 0; i < copies->named_count; i++)
         head_of(copies->named[i])->name = 0;
     free(copies->named);

@@ -22,7 +22,7 @@ void sim_chain_start(struct sim_chain *chain);
 void sim_chain_add(struct sim_chain *chain, const void *bytes, size_t size);
 uint64_t sim_chain_hash(const struct sim_chain *chain);
 
-#define SIM_SAVE_VERSION 3u
+#define SIM_SAVE_VERSION 4u
 struct sim_save_head {
     char magic[16];
     uint32_t version, word; /* word: 0x01020304, as this machine has it */

@@ -11,6 +11,7 @@ struct sim_workers {
     /* What steps need while they run, of each thread; NULL: of each peer. */
     struct kith_worker *lenders[SIM_THREADS_MAX];
     bool lends;                /* x and snapshots are copies of the pool */
+    void *first;               /* one that all begin with; NULL: each its own */
     bool ready;                /* all were opened: what opens now starts over */
     struct kith_shares shares; /* whose examples are whose; or nothing */
 };
@@ -79,6 +80,20 @@ enum kith_err sim_worker_open(struct sim_world *world, kith_id self,
     return open_worker(world, &config, worker);
 }
 
+/* Thousands that are the same are one, until each has made its first step. */
+static enum kith_err take_first(struct sim_world *world)
+{
+    struct sim_workers *workers = world->workers;
+    const void *const first = kith_worker_first(workers->lenders[0]);
+    KITH_ASSERT(workers->lends && !workers->first);
+    if (!first)
+        return KITH_OK;
+    workers->first =
+        sim_copy_of(world, first,
+                    world->dim * world->experiment->backend->element_bytes);
+    return workers->first ? KITH_OK : KITH_ENOMEM;
+}
+
 /* What all have in common: whose examples are whose, and memory for the steps
  * that run at a time. A central method's gradients stand for longer. A split
  * that cannot be is each worker's own to refuse. */
@@ -106,6 +121,7 @@ static enum kith_err open_common(struct sim_world *world)
         const size_t bytes = kith_worker_vector_bytes(workers->lenders[0]);
         world->vector_bytes =
             bytes > world->vector_bytes ? bytes : world->vector_bytes;
+        return take_first(world);
     }
     return err;
 }
@@ -135,9 +151,11 @@ bool sim_worker_lend(struct sim_world *world, kith_id peer,
         return true;
     if (work->kind == KITH_WORK_UNDO)
         check_undo(worker, work);
-    const bool held = sim_copy_is_held(kith_worker_lent_x(worker));
-    if (!held)
-        sim_copy_write(kith_worker_lent_x(worker));
+    void *const x = kith_worker_lent_x(worker);
+    const bool is_first = x == world->workers->first;
+    const bool held = !is_first && sim_copy_is_held(x);
+    if (!held && !is_first)
+        sim_copy_write(x);
     const unsigned wanted = kith_worker_wants(worker, work, prepared, held);
     for (unsigned i = 0; i < wanted; i++) {
         void *vector = sim_copy_take(world);
@@ -234,7 +252,12 @@ enum kith_err sim_worker_begin(struct sim_world *world, kith_id peer)
     KITH_ASSERT(workers->each[peer] == NULL);
     struct kith_worker_config config = config_of(world, peer);
     config.lender = workers->lenders[0];
-    if (workers->lends && !(config.x = sim_copy_take(world)))
+    /* What it goes on from is written into one of its own. */
+    config.x_is_first = workers->first && !workers->ready;
+    config.x = config.x_is_first ? sim_copy_hold(workers->first)
+               : workers->lends  ? sim_copy_take(world)
+                                 : NULL;
+    if (workers->lends && !config.x)
         return KITH_ENOMEM;
     const enum kith_err err = open_worker(world, &config, &workers->each[peer]);
     if (err == KITH_OK)
@@ -280,6 +303,13 @@ bool sim_workers_lend(const struct sim_world *world)
 {
     KITH_ASSERT(world->workers != NULL);
     return world->workers->lends;
+}
+
+void *sim_workers_first(const struct sim_world *world)
+{
+    KITH_ASSERT(!world->workers || !world->workers->first ||
+                world->workers->lends);
+    return world->workers ? world->workers->first : NULL;
 }
 
 struct kith_worker *sim_peer_worker(const struct sim_world *world, kith_id peer)

@@ -31,6 +31,8 @@ struct kith_worker *sim_peer_worker(const struct sim_world *world,
 /* Do x and the snapshots stand in copies of the pool? Then they are sent as
  * they are. */
 bool sim_workers_lend(const struct sim_world *world);
+/* The one that all begin with, for the whole run; NULL: each has its own. */
+void *sim_workers_first(const struct sim_world *world);
 /* Before an item is prepared, once more before it runs; and after either. */
 KITH_MUST_CHECK bool sim_worker_lend(struct sim_world *world, kith_id peer,
                                      const struct kith_work *work,

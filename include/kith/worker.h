@@ -119,6 +119,8 @@ struct kith_worker_config {
      * snapshots in others like it: lent, see below. NULL: in the worker's
      * own. Not without a lender. */
     void *x;
+    bool x_is_first; /* it holds kith_worker_first(lender): others begin with
+                        it, too, and nobody writes there */
     bool keeps; /* a vector of the last good model whatever training says: there
                    is no save to go back to */
     bool ahead; /* a thread of its own prepares the next batch; same batches */
@@ -160,6 +162,8 @@ void kith_worker_borrow(struct kith_worker *worker,
  */
 bool kith_worker_may_be_lent(const struct kith_worker_config *config);
 size_t kith_worker_vector_bytes(const struct kith_worker *worker);
+/* The starting values, (dim), of a lender; NULL: each peer has others. */
+const void *kith_worker_first(const struct kith_worker *lender);
 /* How many vectors this item may need, at most KITH_LENT_MAX, and one of them:
  * before kith_worker_prepare(), and again before kith_worker_run(), which may
  * be much later (`prepared`): what has left by then needs no second vector.

@@ -35,11 +35,19 @@ static bool is_sent(const struct kith_worker *worker, uint32_t slot)
     return false;
 }
 
-bool kith_worker_is_shared(const struct kith_worker *worker, uint32_t slot)
+/* Or as the last good model. */
+static bool is_kept(const struct kith_worker *worker, uint32_t slot)
 {
     const void *const good = worker->recovery.good;
     return is_sent(worker, slot) ||
            (worker->lent.is_on && good != NULL && worker->slots[slot] == good);
+}
+
+bool kith_worker_is_shared(const struct kith_worker *worker, uint32_t slot)
+{
+    const void *const first = worker->lent.first;
+    return is_kept(worker, slot) ||
+           (first != NULL && worker->slots[slot] == first);
 }
 
 /* A vector that stands in no role; there is one where two roles share one. */
@@ -77,7 +85,7 @@ static void stand_in(struct kith_worker *worker, uint32_t slot, void *vector)
 {
     void *const old = worker->slots[slot];
     if (worker->lent.is_on && old != NULL && old != vector &&
-        !kith_worker_is_shared(worker, slot))
+        !is_kept(worker, slot))
         leave(worker, old);
     worker->slots[slot] = vector;
 }
@@ -90,6 +98,7 @@ void kith_worker_stand_good(struct kith_worker *worker)
         worker->backend->copy(worker->dim, old, x);
         return;
     }
+    KITH_ASSERT(x != worker->lent.first);
     worker->recovery.good = x;
     if (old != NULL && !stands_in(worker, old))
         leave(worker, old);
@@ -191,7 +200,8 @@ void *kith_worker_own_live(struct kith_worker *worker, bool keep)
         return old;
     void *const fresh = spare(worker);
     const size_t from = keep ? 0 : worker->layout->gossiped;
-    /* Of the last good model a worker with vectors of its own has a copy. */
+    /* The last good model and the first one a worker with vectors of its own
+     * has to itself. */
     worker->passes += keep && is_sent(worker, KITH_SLOT_LIVE);
     worker->backend->copy(worker->dim - from,
                           kith_worker_element(worker, fresh, from),

@@ -143,6 +143,13 @@ static bool draw_weights(struct kith_worker *worker)
     return true;
 }
 
+/* A lender never runs. */
+const void *kith_worker_first(const struct kith_worker *lender)
+{
+    KITH_ASSERT(lender->lender == NULL);
+    return lender->model->build != NULL ? lender->slots[KITH_SLOT_LIVE] : NULL;
+}
+
 /* A trainer has its own. */
 static enum kith_err start_weights(struct kith_worker *worker, char *error)
 {
@@ -153,10 +160,12 @@ static enum kith_err start_weights(struct kith_worker *worker, char *error)
         return kith_worker_trainer_begin(worker)
                    ? KITH_OK
                    : REFUSE(KITH_EINVAL, "its trainer does not begin");
-    if (lender != NULL && worker->model->build != NULL) {
-        /* They are the same for all, and it never runs. */
-        worker->backend->copy(worker->dim, worker->slots[KITH_SLOT_LIVE],
-                              lender->slots[KITH_SLOT_LIVE]);
+    const void *const first = lender != NULL ? kith_worker_first(lender) : NULL;
+    KITH_ASSERT(worker->lent.first == NULL || first != NULL);
+    if (first != NULL) {
+        if (worker->lent.first == NULL)
+            worker->backend->copy(worker->dim, worker->slots[KITH_SLOT_LIVE],
+                                  first);
     } else if (!draw_weights(worker)) {
         return REFUSE(KITH_ENOMEM, "no memory for starting weights");
     }
@@ -274,6 +283,7 @@ without_vectors(const struct kith_worker_config *config)
     worker->vectors_from = config->vectors;
     worker->lent.is_on = config->x != NULL;
     worker->slots[KITH_SLOT_LIVE] = config->x;
+    worker->lent.first = config->x_is_first ? config->x : NULL;
     memcpy(worker->scalars, worker->algorithm->scalars_start,
            sizeof worker->scalars);
     return worker;

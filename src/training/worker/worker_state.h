@@ -140,6 +140,7 @@ struct kith_norms {
 struct kith_lent {
     bool is_on;
     bool is_held; /* x's, by a message under way */
+    const void *first; /* of all: x, until an item changes it; or NULL */
     unsigned spare_count, left_count;
     void *spares[KITH_LENT_MAX];
     void *left[KITH_ROLES + 1 + KITH_LENT_MAX]; /* one is good */
@@ -275,7 +276,8 @@ static inline bool kith_worker_is_lent(const struct kith_worker *worker,
     return worker->lent.is_on &&
            (slot < KITH_SLOT_ROUND_EDGES || kith_slot_is_inbox(slot));
 }
-/* Does another role stand in this slot's vector, or the last good model? */
+/* Does another role stand in this slot's vector, or the last good model, or
+ * does another peer begin with it? */
 bool kith_worker_is_shared(const struct kith_worker *worker, uint32_t slot);
 /* x is the last good model from now on, in a copy or where it stands. */
 void kith_worker_stand_good(struct kith_worker *worker);
