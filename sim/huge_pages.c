@@ -10,7 +10,6 @@
 
 #include "kith/assert.h"
 
-#define HUGE_PAGE ((size_t)1 << 21)
 #define LINE ((size_t)64)
 /* Mapped, untouched pages free of charge; huge ones only where a table is so
  * large that rounding up to them costs next to nothing. */
@@ -26,19 +25,19 @@ static size_t rounded(size_t bytes, size_t unit)
  * stands before the first and behind the last. */
 static void *map(size_t whole)
 {
-    KITH_ASSERT(whole % HUGE_PAGE == 0);
-    char *start = mmap(NULL, whole + HUGE_PAGE, PROT_READ | PROT_WRITE,
+    KITH_ASSERT(whole % SIM_HUGE_PAGE == 0);
+    char *start = mmap(NULL, whole + SIM_HUGE_PAGE, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED)
         return NULL;
     const size_t before =
-        (HUGE_PAGE - (uintptr_t)start % HUGE_PAGE) % HUGE_PAGE;
+        (SIM_HUGE_PAGE - (uintptr_t)start % SIM_HUGE_PAGE) % SIM_HUGE_PAGE;
     if (before > 0)
         (void)munmap(start, before);
-    if (before < HUGE_PAGE)
-        (void)munmap(start + before + whole, HUGE_PAGE - before);
+    if (before < SIM_HUGE_PAGE)
+        (void)munmap(start + before + whole, SIM_HUGE_PAGE - before);
 #ifdef MADV_HUGEPAGE
-    if (whole >= 5 * HUGE_PAGE)
+    if (whole >= 5 * SIM_HUGE_PAGE)
         (void)madvise(start + before, whole, MADV_HUGEPAGE);
 #endif
     return start + before;
@@ -49,22 +48,30 @@ static void *map(size_t whole)
 void *sim_pages(size_t bytes)
 {
     if (bytes >= LARGE)
-        return map(rounded(bytes, HUGE_PAGE));
+        return map(rounded(bytes, SIM_HUGE_PAGE));
     const size_t whole = rounded(bytes > 0 ? bytes : 1, LINE);
     void *pages = aligned_alloc(LINE, whole);
     return pages ? memset(pages, 0, whole) : NULL;
 }
 
+void sim_page_make(void *page)
+{
+    KITH_ASSERT((uintptr_t)page % SIM_HUGE_PAGE == 0);
+#ifdef MADV_POPULATE_WRITE
+    (void)madvise(page, SIM_HUGE_PAGE, MADV_POPULATE_WRITE);
+#endif
+}
+
 size_t sim_pages_whole(size_t bytes)
 {
-    return bytes >= LARGE ? rounded(bytes, HUGE_PAGE) : bytes;
+    return bytes >= LARGE ? rounded(bytes, SIM_HUGE_PAGE) : bytes;
 }
 
 /* By size, as it was taken: the size says where the pages came from. */
 void sim_pages_free(void *pages, size_t bytes)
 {
     if (pages && bytes >= LARGE)
-        (void)munmap(pages, rounded(bytes, HUGE_PAGE));
+        (void)munmap(pages, rounded(bytes, SIM_HUGE_PAGE));
     else
         free(pages);
 }

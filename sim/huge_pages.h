@@ -6,8 +6,14 @@
 
 #include <stddef.h>
 
+#define SIM_HUGE_PAGE ((size_t)1 << 21)
+
 /* NULL when there is none. */
 void *sim_pages(size_t bytes);
+/* A huge page of a table that will be written soon is made now, and what stands
+ * in it stays; where the system cannot, it is made when it is written. Any
+ * thread. */
+void sim_page_make(void *page);
 /* What it takes for so many: as many may be asked for. */
 size_t sim_pages_whole(size_t bytes);
 /* The same `bytes` as asked for; accepts NULL. */

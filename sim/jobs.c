@@ -76,6 +76,13 @@ bool sim_work_queues(const struct sim_world *world)
     return world->ranks || sim_work_threads(world) > 1;
 }
 
+void sim_work_make_pages(struct sim_world *world, char *now, char *end)
+{
+    KITH_ASSERT(now < end);
+    if (world->work && sim_work_threads(world) > 1)
+        sim_work_pool_make(&world->work->pool, now, end);
+}
+
 /* All workers before the first thread: opening takes memory in the order of the
  * peers, and a failure has nothing to stop. */
 enum kith_err sim_work_open(struct sim_world *world)

@@ -15,6 +15,9 @@ unsigned sim_work_threads(const struct sim_world *world);
 bool sim_work_queues(const struct sim_world *world);
 /* Runs one of those, where there is any. */
 bool sim_work_help(struct sim_world *world);
+/* The huge page `now` is about to be written, and then those up to `end`: other
+ * threads make them while they have no item. */
+void sim_work_make_pages(struct sim_world *world, char *now, char *end);
 /* A peer's worker dies with its process, and is made anew. */
 enum kith_err sim_job_open(struct sim_world *world, kith_id peer);
 void sim_job_close(struct sim_world *world, kith_id peer);

@@ -37,6 +37,7 @@ _Static_assert(sizeof(struct sim_copy) == 64, "a cache line");
 struct sim_slab {
     _Alignas(64) struct sim_slab *older;
     size_t bytes, count, used;
+    size_t last; /* where the last huge page begins that is used */
 };
 #define SLAB_BYTES_MAX ((size_t)1 << 28)
 
@@ -109,6 +110,23 @@ static bool grow(struct sim_world *world)
     return true;
 }
 
+/* A copy of the slab was taken: with threads the pages of a quarter of it, from
+ * where that copy ends on, are made before they are written, which takes longer
+ * than to write them. What of a run's last slab is made in vain is as much. */
+static void make_ahead(struct sim_world *world, struct sim_slab *slab)
+{
+    const size_t page = SIM_HUGE_PAGE;
+    const size_t used = sizeof *slab + slab->used * stride_of(world);
+    const size_t last = (used - 1) / page * page;
+    const size_t whole = slab->bytes / page * page;
+    const size_t end = last + page + slab->bytes / 4 / page * page;
+    KITH_ASSERT(used <= slab->bytes && last >= slab->last);
+    if (last > slab->last && last < whole)
+        sim_work_make_pages(world, (char *)slab + last,
+                            (char *)slab + (end < whole ? end : whole));
+    slab->last = last;
+}
+
 /* One that was never used, of the newest slab. */
 static struct sim_copy *fresh(struct sim_world *world)
 {
@@ -120,8 +138,10 @@ static struct sim_copy *fresh(struct sim_world *world)
     }
     KITH_ASSERT(slab->used < slab->count);
     char *first = (char *)(slab + 1);
+    void *copy = first + slab->used++ * stride_of(world);
+    make_ahead(world, slab);
     world->report.vectors++;
-    return (struct sim_copy *)(void *)(first + slab->used++ * stride_of(world));
+    return copy;
 }
 
 /* The last one freed first: its lines are the likeliest to be in the cache

@@ -6,11 +6,12 @@
  * the queue; if another thread has it, the first of the queue instead: it would
  * only wait. Items of different peers share nothing but what a thread lends for
  * a step, so any thread may run any of them; the thread that has the pool is
- * number 0. Beside scores.c and windows.c the only file of the simulator that
- * knows threads. */
+ * number 0. Who has no item makes pages that number 0 is about to write. Beside
+ * scores.c and windows.c the only file of the simulator that knows threads. */
 #include "sim/work_pool.h"
 
 #include "kith/assert.h"
+#include "sim/huge_pages.h"
 
 /* First in, first out: an item's end is due in about the order in which items
  * begin. */
@@ -56,6 +57,39 @@ static void run_item(struct sim_work_pool *pool, struct sim_job *job,
     job->state = JOB_DONE;
 }
 
+/* Likewise, what the thread that has the pool will write first. */
+static void make_page(struct sim_work_pool *pool, unsigned thread)
+{
+    char *const page = pool->page;
+    KITH_ASSERT(page < pool->pages_end && !pool->making[thread]);
+    pool->page += SIM_HUGE_PAGE;
+    pool->making[thread] = page;
+    pthread_mutex_unlock(&pool->lock);
+    sim_page_make(page);
+    pthread_mutex_lock(&pool->lock);
+    pool->making[thread] = NULL;
+}
+
+/* Whatever there is to do; false: nothing. */
+static bool work(struct sim_work_pool *pool, unsigned thread)
+{
+    if (pool->first)
+        run_item(pool, pool->first, thread);
+    else if (pool->page < pool->pages_end)
+        make_page(pool, thread);
+    else
+        return false;
+    return true;
+}
+
+/* Another thread is about to end something. */
+static void work_or_wait(struct sim_work_pool *pool)
+{
+    KITH_ASSERT(pool->count > 1);
+    if (!work(pool, 0))
+        pthread_cond_wait(&pool->done, &pool->lock);
+}
+
 /* A thread takes whatever is queued: items are of different peers, and share
  * nothing. */
 static void *thread_main(void *argument)
@@ -64,14 +98,11 @@ static void *thread_main(void *argument)
     pthread_mutex_lock(&pool->lock);
     const unsigned thread = ++pool->running;
     KITH_ASSERT(thread < pool->count);
-    while (!pool->stop) {
-        if (pool->first) {
-            run_item(pool, pool->first, thread);
+    while (!pool->stop)
+        if (work(pool, thread))
             pthread_cond_signal(&pool->done);
-        } else {
+        else
             pthread_cond_wait(&pool->queued, &pool->lock);
-        }
-    }
     pthread_mutex_unlock(&pool->lock);
     return NULL;
 }
@@ -127,6 +158,30 @@ void sim_work_pool_put(struct sim_work_pool *pool, struct sim_job *job)
     pthread_mutex_unlock(&pool->lock);
 }
 
+static bool is_making(const struct sim_work_pool *pool, const char *page)
+{
+    bool is = false;
+    for (unsigned i = 1; i < pool->count && !is; i++)
+        is = pool->making[i] == page;
+    return is;
+}
+
+/* What was made is not asked for again. Two who make one page take as long as
+ * it takes, and one of them in vain: this thread does something else, or makes
+ * one that nobody has begun. */
+void sim_work_pool_make(struct sim_work_pool *pool, char *now, char *end)
+{
+    KITH_ASSERT(pool->count > 1 && (size_t)(end - now) % SIM_HUGE_PAGE == 0);
+    pthread_mutex_lock(&pool->lock);
+    if (pool->page <= now || pool->page > end)
+        pool->page = now + SIM_HUGE_PAGE;
+    pool->pages_end = end;
+    pthread_cond_signal(&pool->queued);
+    while (is_making(pool, now))
+        work_or_wait(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
 /* Between two items it is looked at anew: another thread may have ended it. */
 void sim_work_pool_await(struct sim_work_pool *pool, struct sim_job *job)
 {
@@ -135,10 +190,8 @@ void sim_work_pool_await(struct sim_work_pool *pool, struct sim_job *job)
     while (job->state != JOB_DONE)
         if (job->state == JOB_QUEUED)
             run_item(pool, job, 0);
-        else if (pool->first)
-            run_item(pool, pool->first, 0);
         else
-            pthread_cond_wait(&pool->done, &pool->lock);
+            work_or_wait(pool);
     pthread_mutex_unlock(&pool->lock);
 }
 

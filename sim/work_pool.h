@@ -34,7 +34,9 @@ struct sim_work_pool {
 
     pthread_mutex_t lock;
     pthread_cond_t queued, done;
-    struct sim_job *first, *last; /* the queue */
+    struct sim_job *first, *last;  /* the queue */
+    char *page, *pages_end;        /* huge ones, to be made */
+    char *making[SIM_THREADS_MAX]; /* (count) by each now, or NULL */
     pthread_t threads[SIM_THREADS_MAX];
     unsigned started, running;
     bool stop;
@@ -50,6 +52,10 @@ void sim_work_pool_close(struct sim_work_pool *pool);
 void sim_work_pool_run(struct sim_work_pool *pool, struct sim_job *job);
 /* To the other threads. Until it has been awaited nobody else may touch it. */
 void sim_work_pool_put(struct sim_work_pool *pool, struct sim_job *job);
+/* This thread writes the huge page `now`, and will write those behind it up to
+ * `end`, in this order: others make them while they have no item. Instead of
+ * those that they were told before. */
+void sim_work_pool_make(struct sim_work_pool *pool, char *now, char *end);
 /* It has run: on this thread, if on no other yet. */
 void sim_work_pool_await(struct sim_work_pool *pool, struct sim_job *job);
 /* Whichever is queued longest runs on this thread; false: there is none. */

@@ -88,9 +88,8 @@ static enum kith_err take_first(struct sim_world *world)
     KITH_ASSERT(workers->lends && !workers->first);
     if (!first)
         return KITH_OK;
-    workers->first =
-        sim_copy_of(world, first,
-                    world->dim * world->experiment->backend->element_bytes);
+    workers->first = sim_copy_of(
+        world, first, world->dim * world->experiment->backend->element_bytes);
     return workers->first ? KITH_OK : KITH_ENOMEM;
 }
 

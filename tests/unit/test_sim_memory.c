@@ -49,19 +49,30 @@ static void write_experiment(struct kith_rng *rng, uint32_t index, char *yaml,
         "  - {at: 30ms, hostile: \"peer(5)\", kind: flip}\n",
         "  - {at: 70ms, for: 50ms, slow: \"frac(0.3)\", by: 3}\n",
     };
+    /* Peers of a quadratic begin apart, those of a network with one vector. */
+    static const char *const networks[] = {
+        "model: {kind: mlp, layers: [64, 4, 10]}\n"
+        "data: {kind: gaussian, rows: 400}\n",
+        "model: {kind: logistic, layers: [64, 10]}\n"
+        "data: {kind: gaussian, rows: 400}\n",
+    };
     const char *const first = PICK(rng, faults), *const second =
                                                      PICK(rng, faults);
+    char model[128];
+    (void)snprintf(model, sizeof model,
+                   "model: {kind: quadratic, dim: %" PRIu32 "}\n",
+                   10 + kith_rng_below(rng, 300));
     (void)snprintf(
         yaml, size,
         "name: memory\nseed: %" PRIu32 "\npeers: %d\nstop: {steps: 40}\n"
-        "model: {kind: quadratic, dim: %" PRIu32 "}\n"
+        "%s"
         "train: {learning_rate: 0.05, momentum: 0.9}\n"
         "gossip: {algorithm: %s, every: %" PRIu32 ", wire: %s, guard: %s}\n"
         "network: {latency: %" PRIu32 "ms, jitter: 200us%s}\n"
         "compute: {step: 4ms, merge: %" PRIu32 "us}\nsave: 25ms\n%s%s%s",
-        index, PEERS, 10 + kith_rng_below(rng, 300), PICK(rng, gossip),
-        1 + kith_rng_below(rng, 3), PICK(rng, wires), PICK(rng, guards),
-        kith_rng_below(rng, 6),
+        index, PEERS, kith_rng_below(rng, 2) == 0 ? model : PICK(rng, networks),
+        PICK(rng, gossip), 1 + kith_rng_below(rng, 3), PICK(rng, wires),
+        PICK(rng, guards), kith_rng_below(rng, 6),
         kith_rng_below(rng, 2) == 0 ? "" : ", rate: 100Mbit",
         100 * kith_rng_below(rng, 3),
         first[0] != 0 || second[0] != 0 ? "faults:\n" : "", first,
@@ -155,11 +166,30 @@ static void test_few(void **state)
     }
 }
 
+/* Vectors so large that other threads make their pages ahead. */
+static void test_pages(void **state)
+{
+    (void)state;
+    static const char yaml[] =
+        "name: pages\nseed: 5\npeers: 64\nstop: {steps: 6}\n"
+        "model: {kind: mlp, layers: [64, 800, 10]}\n"
+        "data: {kind: gaussian, rows: 800}\ntrain: {batch: 2}\n"
+        "gossip: {algorithm: adpsgd, topology: random, every: 1}\n"
+        "network: {latency: 1ms}\ncompute: {step: 4ms}\n";
+    const struct simulated one = simulate(yaml, NULL);
+    for (unsigned threads = 2; threads <= 4; threads++) {
+        const struct sim_options options = {.threads = threads};
+        const struct simulated several = simulate(yaml, &options);
+        assert_true(is_same(&one, &several));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same),
         cmocka_unit_test(test_few),
+        cmocka_unit_test(test_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,7 +139,7 @@ struct kith_norms {
 /* snapshot.c: vectors of a driver's. */
 struct kith_lent {
     bool is_on;
-    bool is_held; /* x's, by a message under way */
+    bool is_held;      /* x's, by a message under way */
     const void *first; /* of all: x, until an item changes it; or NULL */
     unsigned spare_count, left_count;
     void *spares[KITH_LENT_MAX];
