@@ -88,6 +88,44 @@ void sim_scores_close(struct sim_world *world)
         kith_evaluator_close(scores->scorers[i].evaluator);
 }
 
+/* A thread that cannot be had leaves its share to this one. */
+static void share_out(struct sim_scores *scores, uint32_t shares,
+                      void *(*share)(void *scorer))
+{
+    pthread_t threads[SIM_THREADS_MAX];
+    bool started[SIM_THREADS_MAX] = {false};
+    KITH_ASSERT(scores->scorer_count <= SIM_THREADS_MAX);
+    for (uint32_t i = 1; i < scores->scorer_count && i < shares; i++)
+        started[i] =
+            pthread_create(&threads[i], NULL, share, &scores->scorers[i]) == 0;
+    for (uint32_t i = 0; i < scores->scorer_count; i++)
+        if (started[i])
+            (void)pthread_join(threads[i], NULL);
+        else
+            (void)share(&scores->scorers[i]);
+}
+
+/* A thread has some of the coordinates, of all peers in their order: the last
+ * bits of a sum are one thread's. */
+static void *sum_share(void *argument)
+{
+    struct scorer *scorer = argument;
+    const struct sim_world *world = scorer->world;
+    struct sim_scores *scores = world->scores;
+    const size_t count = scores->scorer_count;
+    const size_t first = world->dim * scorer->first / count;
+    const size_t end = world->dim * (scorer->first + 1) / count;
+    for (kith_id id = 0; id < world->peer_count; id++) {
+        if (!sim_alive(world, id) || !sim_is_here(world, id))
+            continue;
+        kith_worker_read_part(sim_worker(world, id), first, end - first,
+                              scorer->z);
+        for (size_t k = first; k < end; k++)
+            scores->mean[k] += scorer->z[k - first];
+    }
+    return NULL;
+}
+
 /* Summed in the order of the peers, from rank to rank where there are several:
  * the last bits are those of one process. While a run that goes on catches up
  * there are no models, and nobody looks at their mean: what was made of it is
@@ -96,26 +134,15 @@ uint32_t sim_scores_average(struct sim_world *world)
 {
     KITH_ASSERT(world->dim > 0);
     struct sim_scores *scores = world->scores;
-    double *z = scores->scorers[0].z;
     const size_t bytes = world->dim * sizeof *scores->mean;
     uint32_t live = 0;
-    for (kith_id id = 0; sim_saves_recalls(world) && id < world->peer_count;
-         id++)
+    for (kith_id id = 0; id < world->peer_count; id++)
         live += sim_alive(world, id);
     if (sim_saves_recalls(world))
         return live;
     if (!world->ranks || !sim_ranks_take_over(world, scores->mean, bytes))
         memset(scores->mean, 0, bytes);
-    for (kith_id id = 0; id < world->peer_count; id++) {
-        if (!sim_alive(world, id))
-            continue;
-        live++;
-        if (!sim_is_here(world, id))
-            continue;
-        kith_worker_read(sim_worker(world, id), z);
-        for (size_t k = 0; k < world->dim; k++)
-            scores->mean[k] += z[k];
-    }
+    share_out(scores, scores->scorer_count, sum_share);
     if (world->ranks)
         sim_ranks_hand_on(world, scores->mean, bytes);
     KITH_ASSERT(live <= world->peer_count);
@@ -241,22 +268,6 @@ static void *score_share(void *argument)
     return NULL;
 }
 
-/* A thread that cannot be had leaves its share to this one. */
-static void score_listed(struct sim_scores *scores)
-{
-    pthread_t threads[SIM_THREADS_MAX];
-    bool started[SIM_THREADS_MAX] = {false};
-    KITH_ASSERT(scores->scorer_count <= SIM_THREADS_MAX);
-    for (uint32_t i = 1; i < scores->scorer_count && i < scores->count; i++)
-        started[i] = pthread_create(&threads[i], NULL, score_share,
-                                    &scores->scorers[i]) == 0;
-    for (uint32_t i = 0; i < scores->scorer_count; i++)
-        if (started[i])
-            (void)pthread_join(threads[i], NULL);
-        else
-            (void)score_share(&scores->scorers[i]);
-}
-
 /* Each rank has scored its own, which stand together: they are listed in the
  * order of the peers. */
 static void share_scores(struct sim_world *world)
@@ -327,7 +338,7 @@ const struct sim_scored *sim_scores_peers(struct sim_world *world,
     }
     for (uint32_t i = 0; i < scores->scorer_count; i++)
         scores->scorers[i].look = look;
-    score_listed(scores);
+    share_out(scores, scores->count, score_share);
     for (uint32_t i = 0; i < scores->scorer_count; i++)
         check_scorer(world, &scores->scorers[i]);
     if (world->ranks)

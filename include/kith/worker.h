@@ -376,6 +376,9 @@ void kith_worker_data(const struct kith_worker *worker,
                       struct kith_data_counts *counts, uint64_t *waited_ns);
 /* z = factor * x in float64, (dim): what is evaluated and averaged. */
 void kith_worker_read(struct kith_worker *worker, double *z);
+/* `count` of them from `first` on. Any number of threads. */
+void kith_worker_read_part(const struct kith_worker *worker, size_t first,
+                           size_t count, double *z);
 /* The algorithm's own vector `index`, (gossiped), in float64. */
 void kith_worker_read_own(const struct kith_worker *worker, unsigned index,
                           double *vector);

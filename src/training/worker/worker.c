@@ -530,9 +530,19 @@ double kith_worker_factor(const struct kith_worker *worker)
 
 void kith_worker_read(struct kith_worker *worker, double *z)
 {
+    kith_worker_read_part(worker, 0, worker->dim, z);
+}
+
+void kith_worker_read_part(const struct kith_worker *worker, size_t first,
+                           size_t count, double *z)
+{
     const double factor = kith_worker_factor(worker);
-    worker->backend->read(worker->dim, worker->slots[KITH_SLOT_LIVE], z);
-    for (size_t i = 0; i < worker->layout->gossiped; i++)
+    const size_t gossiped = worker->layout->gossiped;
+    KITH_ASSERT(first <= worker->dim && count <= worker->dim - first);
+    worker->backend->read(
+        count,
+        kith_worker_element(worker, worker->slots[KITH_SLOT_LIVE], first), z);
+    for (size_t i = 0; i < count && first + i < gossiped; i++)
         z[i] *= factor;
 }
 
