@@ -227,6 +227,7 @@ void sim_transfer_list(struct sim_world *world, uint32_t index, kith_ns left_ns)
     struct sim_payload *payload = sim_payload_at(world, index);
     payload->left_ns = left_ns;
     if (left_ns <= sim_time(world) || !world->packets.transfers ||
+        packet->kind != SIM_PACKET_MESSAGE ||
         packet->message.kind != KITH_MESSAGE_MODEL ||
         (packet->flags & SIM_PACKET_LISTED))
         return;
