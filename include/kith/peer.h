@@ -241,7 +241,6 @@ kith_peer_suite(const struct kith_experiment *experiment,
                 const struct kith_trust *trust, enum kith_suite *suite,
                 char *error);
 
-/* What kith_doctor_run() found of one layer between here and a member. */
 /* From here to there: one way's latency and mean jitter, as links have them
  * (kith/link_law.h); the share of packets that were sent again. */
 struct kith_link_measure {
@@ -249,6 +248,7 @@ struct kith_link_measure {
     uint64_t rate_bits;
     double loss;
 };
+/* What kith_doctor_run() found of one layer between here and a member. */
 struct kith_doctor_check {
     kith_id rank; /* of the member; our own: the identity's files */
     bool ok;
@@ -259,9 +259,10 @@ struct kith_doctor_check {
 /* Dials every other member and says, layer by layer (name, TCP, preface,
  * handshake, certificate, clock, model), how far it came and what to do, one
  * rank after another, our own first. With `links` it measures the way to each
- * that is well, at most 12 s: 54 MB at most, which a running peer takes and
- * drops; another release may close instead. A check's texts are valid during
- * the call. *failures: members that are not well. */
+ * that is well, once that peer has no other visitor who measures (it asks six
+ * times, for up to half a minute): 12 s and 54 MB at most, which a running peer
+ * takes and drops; another release may close instead. A check's texts are valid
+ * during the call. *failures: members that are not well. */
 struct kith_doctor_options {
     const struct kith_experiment *experiment;
     const struct kith_identity *identity;

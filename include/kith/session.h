@@ -158,8 +158,9 @@ struct kith_identity {
     size_t certificate_bytes; /* 0 with an allow-list */
 };
 
+/* A visitor that stays a while, to measure the way (docs/protocol.md). */
+#define KITH_VISIT_MEASURES 1u
 /* What both ends must share; travels in the first sealed frame. */
-#define KITH_VISIT_MEASURES 1u /* and stays a while, to measure the way */
 struct kith_hello {
     uint64_t experiment_hash;
     uint64_t dim;

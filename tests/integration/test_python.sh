@@ -59,7 +59,8 @@ until_line 1 "$second" "first step"
 # What a visitor cannot compare is left out; another experiment is not.
 sed 's/: 100000/: 9/' "$scratch/pair.yaml" >"$scratch/other.yaml"
 sed 's/pair/other/' "$scratch/1/peer.yaml" >"$scratch/1/other.yaml"
-"$kith" doctor "$scratch/1/peer.yaml" >"$scratch/said" &&
+"$kith" doctor "$scratch/1/peer.yaml" --links >"$scratch/said" &&
+    grep -q "link *ok *latency .*, rate " "$scratch/said" &&
     grep -q "model *ok *program, 1600 parameters" "$scratch/said" ||
     fail "kith doctor: $(cat "$scratch/said")"
 expect 6 doctor "$scratch/1/other.yaml"
