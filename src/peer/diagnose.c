@@ -18,6 +18,7 @@
 #include "address.h"
 #include "kith/text.h"
 #include "measure_link.h"
+#include "transport.h"
 
 /* A clock this far off is reported; certificates tolerate five minutes. */
 #define CLOCK_NOTE_S 30
@@ -337,8 +338,10 @@ static bool check_session(struct diagnosis *diagnosis,
 /* ---- the way there, in visits of their own: of a program's model the peer
  * alone knows the size */
 
-#define MEASURES_MAX 6u
+/* Somebody else's turn and, of the same identity, the rest after it. */
+#define TURN_NS (2 * KITH_GUEST_NS)
 #define PAUSE_MS 250u
+#define PAUSE_MAX_MS 2000u
 
 static enum kith_err measure_once(struct diagnosis *diagnosis,
                                   const struct kith_hello *theirs,
@@ -361,23 +364,23 @@ static enum kith_err measure_once(struct diagnosis *diagnosis,
     return err;
 }
 
-/* Somebody else's turn is over soon, most often: all machines of a cluster may
- * begin at once, with the same peer. */
+/* All machines of a cluster may begin at once, with the same peer: whoever
+ * finds it busy asks again until one that was let in just before is gone. */
 static enum kith_err measure(struct diagnosis *diagnosis,
                              const struct kith_hello *theirs,
                              struct kith_link_measure *link)
 {
-    enum kith_err err = measure_once(diagnosis, theirs, link);
-    for (unsigned i = 1; i < MEASURES_MAX && diagnosis->visit.fd >= 0 &&
-                         (err == KITH_ECLOSED || err == KITH_EPERM);
-         i++) {
+    const kith_ns until_ns = kith_host_now() + TURN_NS;
+    for (unsigned pause_ms = PAUSE_MS;;) {
+        const enum kith_err err = measure_once(diagnosis, theirs, link);
         uint16_t chance = 0;
+        if ((err != KITH_ECLOSED && err != KITH_EPERM) ||
+            diagnosis->visit.fd < 0 || kith_host_now() >= until_ns)
+            return err;
         (void)uv_random(NULL, NULL, &chance, sizeof chance, 0, NULL);
-        const unsigned wait_ms = PAUSE_MS << i;
-        uv_sleep(wait_ms / 2 + chance % wait_ms);
-        err = measure_once(diagnosis, theirs, link);
+        uv_sleep(pause_ms / 2 + chance % pause_ms);
+        pause_ms = pause_ms < PAUSE_MAX_MS / 2 ? 2 * pause_ms : PAUSE_MAX_MS;
     }
-    return err;
 }
 
 /* The last layer, where it was asked for. */
