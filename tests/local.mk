@@ -367,6 +367,7 @@ LONG = \
   tests/long/accept_hosts.sh \
   tests/long/accept_lab.sh \
   tests/long/accept_learning.sh \
+  tests/long/accept_machines.sh \
   tests/long/accept_messages.sh \
   tests/long/accept_mixing.sh \
   tests/long/accept_overlap.sh \

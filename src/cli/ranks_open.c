@@ -4,6 +4,7 @@
  * rank says; what goes wrong for another one alone, that one: until all have
  * agreed to go on, its words are kept. */
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,14 +113,27 @@ int kith_cli_ranks_open(const struct cli_arguments *arguments,
     return KITH_EXIT_OK;
 }
 
+/* Before its words: a file may be missing on one machine of several. */
+static void name_rank(uint32_t rank)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+    (void)gethostname(host, sizeof host - 1);
+    dprintf(real_error, "rank %u, on %s, ends the run:\n", (unsigned)rank,
+            host);
+}
+
 static int agree(const struct kith_ranks *ranks, int code, bool speaks)
 {
     uint32_t whose;
     if (ranks == NULL || ranks->count <= 1)
         return code;
     code = kith_ranks_agree(ranks, code, &whose);
-    if (ranks->rank > 0 && (speaks || code != KITH_EXIT_OK))
-        speak_again(code != KITH_EXIT_OK && whose == ranks->rank);
+    const bool is_mine = code != KITH_EXIT_OK && whose == ranks->rank;
+    if (ranks->rank > 0 && (speaks || code != KITH_EXIT_OK)) {
+        if (is_mine && real_error >= 0)
+            name_rank(ranks->rank);
+        speak_again(is_mine);
+    }
     return code;
 }
 

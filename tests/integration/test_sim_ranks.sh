@@ -123,6 +123,8 @@ alone() {
 }
 alone "set -- '$scratch/nowhere.yaml'" "$file"
 grep -q 'cannot read .*nowhere' "$scratch/err" || fail "$(cat "$scratch/err")"
+grep -q "^rank 1, on $(uname -n), ends the run:" "$scratch/err" ||
+    fail "$(cat "$scratch/err")"
 # Of command lines, too.
 # shellcheck disable=SC2016 # The rank's own arguments.
 alone 'set -- "$@" --sed 5' "$file"
