@@ -46,10 +46,18 @@ struct kith_values {
 /* Every field NaN. */
 void kith_values_clear(struct kith_values *values);
 
+/* What a model must have for it: each is more than the one before. */
+enum kith_quantity_needs {
+    KITH_NEEDS_NOTHING,
+    KITH_NEEDS_VALUES, /* none has none */
+    KITH_NEEDS_LOSS,   /* nor has consensus one */
+    KITH_NEEDS_DATA
+};
+
 struct kith_quantity {
     const char *name, *summary, *paper;
     bool predicate; /* true or false: takes no relation */
-    bool needs_data;
+    enum kith_quantity_needs needs;
     bool of_all;  /* the peers' own models */
     size_t field; /* KITH_VALUE(...) of struct kith_values, or */
     double (*value)(const struct kith_values *values); /* NaN: unknown */
@@ -58,6 +66,9 @@ struct kith_quantity {
 /* Ends with name NULL. */
 extern const struct kith_quantity kith_quantities[];
 const struct kith_quantity *kith_quantity_find(const char *name);
+/* Can a run of this model measure it at all? */
+bool kith_quantity_fits(const struct kith_quantity *quantity,
+                        const struct kith_model *model);
 
 #define KITH_CHECK_ERROR_BYTES 512
 /* "finally accuracy >= 0.85". KITH_EPARSE: `error` says what was found and

@@ -311,7 +311,7 @@ static bool read_check(unsigned index, json_t *entry)
         return false;
     begin(entry, quantity->name, quantity->paper, quantity->summary);
     add_flag(entry, "predicate", quantity->predicate);
-    add_flag(entry, "needs_data", quantity->needs_data);
+    add_flag(entry, "needs_data", quantity->needs == KITH_NEEDS_DATA);
     return true;
 }
 

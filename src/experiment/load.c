@@ -29,6 +29,27 @@ static uint32_t count_sizes(const uint32_t sizes[KITH_LAYERS_MAX])
     return count;
 }
 
+/* It would end broken, and "never measured". */
+static enum kith_err check_fits(const struct tree *tree,
+                                const struct tree_item *item,
+                                const struct kith_check *check,
+                                const struct kith_model *model)
+{
+    char names[256] = "";
+    size_t at = 0;
+    if (kith_quantity_fits(kith_quantity_find(check->quantity), model))
+        return KITH_OK;
+    for (const struct kith_quantity *quantity = kith_quantities;
+         quantity->name != NULL; quantity++)
+        if (kith_quantity_fits(quantity, model))
+            at = kith_text_add(names, sizeof names, at, "%s%s",
+                               at == 0 ? "" : ", ", quantity->name);
+    return kith_yaml_fail(tree, item, "assert", KITH_EINVAL,
+                          "found \"%s\", which model %s does not have; allowed "
+                          "with it: %s",
+                          check->quantity, model->name, names);
+}
+
 static enum kith_err read_checks(const struct tree *tree,
                                  struct kith_experiment *experiment)
 {
@@ -51,14 +72,10 @@ static enum kith_err read_checks(const struct tree *tree,
         if (kith_check_parse(item->text, check, error) != KITH_OK)
             return kith_yaml_fail(tree, item, "assert", KITH_EINVAL, "%s",
                                   error);
-        const struct kith_quantity *quantity =
-            kith_quantity_find(check->quantity);
-        if (quantity->needs_data &&
-            experiment->model->input == KITH_INPUT_NONE &&
-            !experiment->model->reports)
-            return kith_yaml_fail(tree, item, "assert", KITH_EINVAL,
-                                  "found \"%s\", which model %s does not have",
-                                  check->quantity, experiment->model->name);
+        const enum kith_err err =
+            check_fits(tree, item, check, experiment->model);
+        if (err != KITH_OK)
+            return err;
         experiment->check_count++;
     }
     return KITH_OK;

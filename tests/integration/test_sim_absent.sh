@@ -108,6 +108,14 @@ refused 'model.dim: values that nobody has' lab "$file"
 refused 'wire: full seals values' sim "$file" --wire full
 refused 'no values to lie about' sim "$file" \
     --set 'faults=[{at: 1ms, hostile: "peer(1..1)", kind: gauss}]'
+for quantity in 'finite(model)' conserved 'loss < 1' 'correlation < 1'; do
+    refused "found \"${quantity%% *}\", which model none does not have" \
+        sim "$file" --set "assert=[\"always $quantity\"]"
+done
+# What it does have is measured.
+expect 0 sim "$file" --rows none --out "$scratch" --set 'assert=[
+    finally live, finally done > 0, finally failed >= 0, finally torn >= 0,
+    finally waiting_share >= 0]'
 expect 0 sim "$file" --threads 2 --rows none --out "$scratch"
 grep -q 'one thread takes all of them, because of model.dim' "$scratch/json" \
     "$scratch/err" || fail "threads: $(cat "$scratch/json" "$scratch/err")"

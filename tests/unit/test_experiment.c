@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "kith/backend.h"
+#include "kith/check.h"
 #include "experiment_base.h"
 
 static void test_values(void **state)
@@ -297,6 +298,54 @@ static void test_texts(void **state)
     }
 }
 
+/* What a model does not have is never measured: said at once. */
+static void test_quantities(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *fits; /* the others do not */
+    } cases[] = {
+        {"kind: none", "live done failed torn waiting_share"},
+        {"kind: none, dim: 8", "live done failed torn waiting_share"},
+        {"kind: consensus, dim: 8",
+         "finite(model) live conserved consensus_distance correlation done "
+         "failed torn waiting_share"},
+        {"kind: quadratic, dim: 8",
+         "finite(model) live conserved loss consensus_distance correlation "
+         "done failed torn waiting_share"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (size_t k = 0; kith_quantities[k].name != NULL; k++) {
+            const struct kith_quantity *quantity = &kith_quantities[k];
+            char yaml[512], name[64], fits[256], words[128];
+            char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
+            struct kith_experiment experiment;
+            snprintf(yaml, sizeof yaml,
+                     "name: x\npeers: 3\nmodel: {%s}\nstop: {steps: 9}\n"
+                     "assert: [\"finally live\",\n \"finally %s%s\"]\n",
+                     cases[i].model, quantity->name,
+                     quantity->predicate ? "" : " < 9");
+            snprintf(name, sizeof name, " %s ", quantity->name);
+            snprintf(fits, sizeof fits, " %s ", cases[i].fits);
+            const enum kith_err err = parse(yaml, NULL, &experiment, error);
+            if (strstr(fits, name) != NULL) {
+                if (err != KITH_OK)
+                    fail_msg("%s", error);
+                kith_experiment_close(&experiment);
+                continue;
+            }
+            snprintf(words, sizeof words,
+                     "base.yaml:6: assert: found \"%s\", which model",
+                     quantity->name);
+            if (err != KITH_EINVAL || strstr(error, words) == NULL)
+                fail_msg("%s: no \"%s\" in: %s", yaml, words, error);
+            if (i == 0)
+                assert_non_null(strstr(error, "does not have; allowed with it: "
+                                              "live, done, failed, torn, "
+                                              "waiting_share"));
+        }
+}
+
 static void test_limits(void **state)
 {
     (void)state;
@@ -441,6 +490,7 @@ int main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_quantities),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_combinations),
         cmocka_unit_test(test_data),

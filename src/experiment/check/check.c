@@ -49,6 +49,22 @@ const struct kith_quantity *kith_quantity_find(const char *name)
     return found->name == NULL ? NULL : found;
 }
 
+/* A program says how good its own model is. */
+static enum kith_quantity_needs offered(const struct kith_model *model)
+{
+    if (model->reports || model->input != KITH_INPUT_NONE)
+        return KITH_NEEDS_DATA;
+    if (kith_model_learns(model))
+        return KITH_NEEDS_LOSS;
+    return model->absent ? KITH_NEEDS_NOTHING : KITH_NEEDS_VALUES;
+}
+
+bool kith_quantity_fits(const struct kith_quantity *quantity,
+                        const struct kith_model *model)
+{
+    return quantity->needs <= offered(model);
+}
+
 static enum kith_err parse_quantity(const char *name, struct kith_check *check,
                                     char *error)
 {
