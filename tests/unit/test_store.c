@@ -89,7 +89,8 @@ static int set_up(void **state)
 {
     main_thread = pthread_self();
     static const char text[] =
-        "name: x\npeers: 3\nmodel: {kind: consensus, dim: 1}\nstop: {steps: 9}\n"
+        "name: x\npeers: 3\nmodel: {kind: consensus, dim: 1}\nstop: {steps: "
+        "9}\n"
         "assert: [always finite(model), finally torn == 0]\n";
     char error[KITH_EXPERIMENT_ERROR_BYTES];
     (void)state;
