@@ -27,7 +27,8 @@ struct kith_latencies {
     kith_ns *jitter_ns;    /* (R, R); NULL: none */
     kith_ns latency_least; /* of all pairs */
     kith_ns latency_most, jitter_most;
-    uint64_t hash; /* of all of it */
+    uint64_t hash;      /* of all of it */
+    const char **names; /* (R), of a matrix: one block with their text */
 };
 
 /* terms <- latency and jitter of from -> to; without regions they stay. */
@@ -44,9 +45,11 @@ double kith_latencies_mean(const struct kith_latencies *latencies,
                            uint32_t peers, const struct kith_link_terms *link);
 
 /* latencies <- (R, R) round trips, in ns >= 0, row by row; p90: of the same
- * pairs, none below it, or NULL. Both are malloc'd and become their own. */
+ * pairs, none below it, or NULL; names, or NULL. All are malloc'd and become
+ * their own. */
 void kith_latencies_take(struct kith_latencies *latencies, uint32_t regions,
-                         kith_ns *trips, kith_ns *trips_p90);
+                         kith_ns *trips, kith_ns *trips_p90,
+                         const char **names);
 void kith_latencies_close(struct kith_latencies *latencies);
 
 #endif

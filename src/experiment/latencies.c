@@ -80,7 +80,7 @@ static void halve(kith_ns *trip, kith_ns *trip_p90)
 }
 
 void kith_latencies_take(struct kith_latencies *latencies, uint32_t regions,
-                         kith_ns *trips, kith_ns *trips_p90)
+                         kith_ns *trips, kith_ns *trips_p90, const char **names)
 {
     const size_t pairs = (size_t)regions * regions;
     KITH_ASSERT(regions > 0 && trips != NULL);
@@ -88,6 +88,7 @@ void kith_latencies_take(struct kith_latencies *latencies, uint32_t regions,
         .regions = regions,
         .latency_ns = trips,
         .jitter_ns = trips_p90,
+        .names = names,
         .latency_least = KITH_TRIP_MAX_NS,
         .hash = kith_hash_word(KITH_HASH_START, regions)};
     for (size_t i = 0; i < pairs; i++) {
@@ -109,5 +110,6 @@ void kith_latencies_close(struct kith_latencies *latencies)
 {
     free(latencies->latency_ns);
     free(latencies->jitter_ns);
+    free(latencies->names);
     *latencies = (struct kith_latencies){.regions = 0};
 }

@@ -26,6 +26,8 @@ libkith_experiment_a_SOURCES = \
   src/experiment/latency_files.c \
   src/experiment/read_file.h \
   src/experiment/readers.c \
+  src/experiment/region_table.c \
+  src/experiment/region_table.h \
   src/experiment/registry.c \
   src/experiment/rules.c \
   src/experiment/schema.c \
