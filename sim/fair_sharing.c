@@ -29,14 +29,22 @@ struct sim_sharing {
     kith_ns due_ns; /* of the event that is not stale */
 };
 
-/* Behind those of machines: with zone_rate from each zone to each, by the first
- * one's number; else each zone's out and in. */
+/* Behind those of machines: with zone_rate and zone_rates from each zone to
+ * each, by the first one's number; else each zone's out and in. */
 static uint32_t count_zone_lines(const struct kith_zones *zones)
 {
-    KITH_ASSERT(zones->rate_bits == 0 || zones->uplink_bits == 0);
-    if (zones->rate_bits > 0)
-        return zones->count * zones->count;
-    return zones->uplink_bits > 0 ? 2 * zones->count : 0;
+    if (kith_zones_limit(zones) == NULL)
+        return 0;
+    return zones->uplink_bits > 0 ? 2 * zones->count
+                                  : zones->count * zones->count;
+}
+
+static uint64_t zone_line_rate(const struct kith_zones *zones, uint32_t line)
+{
+    KITH_ASSERT(line < count_zone_lines(zones));
+    return zones->uplink_bits > 0 ? zones->uplink_bits
+                                  : kith_zones_rate(zones, line / zones->count,
+                                                    line % zones->count);
 }
 
 /* A line without a limit has no capacity, and is on no path. */
@@ -71,9 +79,7 @@ enum kith_err sim_sharing_open(struct sim_world *world)
     }
     for (uint32_t line = 0; err == KITH_OK && line < zone_lines; line++)
         set_rate(sharing, lines + line,
-                 experiment->network.zones.rate_bits > 0
-                     ? experiment->network.zones.rate_bits
-                     : experiment->network.zones.uplink_bits);
+                 zone_line_rate(&experiment->network.zones, line));
     return err;
 }
 
@@ -151,7 +157,7 @@ static void expect(struct sim_world *world, kith_ns at_ns)
     }
 }
 
-/* path <- those between two zones; returns how many. */
+/* path <- those between two zones, or within one; returns how many. */
 static unsigned zone_path(const struct sim_world *world,
                           const struct sim_packet *packet, uint32_t *path)
 {
@@ -159,13 +165,15 @@ static unsigned zone_path(const struct sim_world *world,
     const uint32_t begins = 2 * world->machine_count;
     const uint32_t from = kith_zone_of(zones, packet->from);
     const uint32_t to = kith_zone_of(zones, packet->to);
-    if (from == to || (zones->rate_bits == 0 && zones->uplink_bits == 0))
+    if (kith_zones_limit(zones) == NULL)
         return 0;
     KITH_DEBUG_ASSERT(from < zones->count && to < zones->count);
-    if (zones->rate_bits > 0) {
+    if (zones->uplink_bits == 0) {
         path[0] = begins + from * zones->count + to;
-        return 1;
+        return kith_zones_rate(zones, from, to) > 0;
     }
+    if (from == to)
+        return 0;
     path[0] = begins + 2 * from;
     path[1] = begins + 2 * to + 1;
     return 2;

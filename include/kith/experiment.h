@@ -154,7 +154,8 @@ struct kith_experiment {
         struct kith_zones zones;     /* and share with all of a place */
         struct {                     /* files of network.matrix ...; or "" */
             char matrix[KITH_PATH_BYTES_MAX], matrix_p90[KITH_PATH_BYTES_MAX],
-                coordinates[KITH_PATH_BYTES_MAX];
+                coordinates[KITH_PATH_BYTES_MAX],
+                zone_rates[KITH_PATH_BYTES_MAX];
         } files;
         struct kith_latencies latencies;
         double drop_push; /* share of whole push messages lost (tests of T4);

@@ -205,6 +205,34 @@ static void offer_link(struct plan_facts *facts)
                        fmax(1, 1e-3 * (double)link->rate_bits), link->loss);
 }
 
+/* How much of a shared line a peer has depends on when others send. */
+static void note_zones(struct plan_facts *facts)
+{
+    const struct kith_zones *zones = &facts->experiment->network.zones;
+    const uint32_t count = zones->count;
+    char rates[96] = "";
+    if (kith_zones_limit(zones) == NULL)
+        return;
+    if (zones->pair_bits != NULL && count > 1) {
+        double sum = 0, least = INFINITY;
+        for (uint32_t i = 0; i < count * count; i++) {
+            const double rate = 1e-6 * (double)zones->pair_bits[i];
+            if (i / count == i % count)
+                continue;
+            sum += rate;
+            least = fmin(least, rate);
+        }
+        (void)snprintf(rates, sizeof rates,
+                       " (%.4g Mbit/s the slowest, %.4g in the mean)", least,
+                       sum / ((double)count * (count - 1)));
+    }
+    kith_cli_plan_note(facts,
+                       "%s: the lines that zones share%s are left out: bytes "
+                       "take the time of a peer's own lines; kith sim shares "
+                       "them",
+                       kith_zones_limit(zones), rates);
+}
+
 static void take_network(struct plan_facts *facts)
 {
     const struct kith_experiment *experiment = facts->experiment;
@@ -227,6 +255,7 @@ static void take_network(struct plan_facts *facts)
                            "classes, compute.speeds: lines and steps are those "
                            "of a peer in no class, at compute.step; peers that "
                            "wait do so for the slowest");
+    note_zones(facts);
     if (kith_experiment_mean_latency(experiment) <= 0)
         kith_cli_plan_note(facts,
                            "network.latency is not given: 0; --set "

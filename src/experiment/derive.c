@@ -192,11 +192,8 @@ kith_experiment_check_world(const struct kith_experiment *experiment,
                       "alone; take consensus, or leave it out");
     if (is_lab && experiment->compute.exponential)
         return REFUSE(only_sim, "compute.spread: exponential");
-    if (is_lab && (experiment->network.zones.rate_bits > 0 ||
-                   experiment->network.zones.uplink_bits > 0))
-        return REFUSE(only_sim, experiment->network.zones.rate_bits > 0
-                                    ? "network.zone_rate"
-                                    : "network.zone_uplink");
+    if (is_lab && kith_zones_limit(&experiment->network.zones) != NULL)
+        return REFUSE(only_sim, kith_zones_limit(&experiment->network.zones));
     if (is_lab && experiment->gossip.deadline_ns == KITH_NEVER)
         return REFUSE(only_sim, "gossip.deadline: never");
     if (is_lab && experiment->network.drop_push > 0)

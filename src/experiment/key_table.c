@@ -342,9 +342,15 @@ const struct key kith_experiment_keys[] = {
      .allowed = RATES, .initial = "unlimited",
      .help = "simulator, sharing fair: of a line from each zone to each other, "
              "shared by all that crosses it"},
+    {"network.zone_rates", KEY_TEXT, KEY_LOCAL,
+     TEXT_AT(network.files.zone_rates),
+     .help =
+         "in its place: file of those rates, Mbit/s, a row and a column for "
+         "each zone"},
     {"network.zone_uplink", KEY_RATE, KEY_LOCAL, AT(network.zones.uplink_bits),
      .allowed = RATES, .initial = "unlimited",
-     .help = "in its place: of the one line out, and the one in, of each zone"},
+     .help =
+         "in their place: of the one line out, and the one in, of each zone"},
     BOUNDED("network.loss", KEY_NUMBER, KEY_BELOW | KEY_LOCAL,
             network.link.loss, 0, 1, "0",
             "share of packets that need a retransmission"),

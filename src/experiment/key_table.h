@@ -44,7 +44,8 @@ void kith_experiment_key_path(enum kith_reader reader, unsigned i,
 KITH_MUST_CHECK enum kith_err
 kith_experiment_refuse_unread(const struct tree *tree, enum kith_reader reader,
                               const char *name, unsigned mask);
-/* zones.c: `network.zones`, `zone_rate`, `zone_uplink`, after latencies. */
+/* zones.c: `network.zones`, `zone_rate`, `zone_rates`, `zone_uplink`, after
+ * latencies. */
 KITH_MUST_CHECK experiment_reader kith_experiment_read_zones;
 /* class_statements.c: `network.up` and `down`, `classes:`, `compute.speeds`,
  * after latencies. */

@@ -160,6 +160,7 @@ static enum kith_err keep_source(const struct tree *tree, const char *text,
         {"network.matrix", experiment->network.files.matrix},
         {"network.matrix_p90", experiment->network.files.matrix_p90},
         {"network.coordinates", experiment->network.files.coordinates},
+        {"network.zone_rates", experiment->network.files.zone_rates},
         {"hosts.file", experiment->hosts.file}};
     if (rewrite)
         experiment->source =
@@ -193,6 +194,7 @@ static enum kith_err read_experiment(const struct tree *tree, const char *text,
         relative(experiment->network.files.matrix) ||
         relative(experiment->network.files.matrix_p90) ||
         relative(experiment->network.files.coordinates) ||
+        relative(experiment->network.files.zone_rates) ||
         relative(experiment->hosts.file) || has_relative_trace(tree);
     static experiment_reader *const readers[] = {
         read_checks,

@@ -1,13 +1,19 @@
-/* `network.zones`, `zone_rate` and `zone_uplink`; see kith/zones.h. */
+/* `network.zones`, `zone_rate`, `zone_rates` and `zone_uplink`; see
+ * kith/zones.h. */
 #include "kith/zones.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "kith/assert.h"
+#include "kith/hash.h"
 #include "kith/text.h"
 #include "key_table.h"
+#include "read_file.h"
+#include "region_table.h"
 #include "yaml_tree.h"
+
+#define MBIT 1e6
 
 /* The last zone that does not begin behind it. */
 uint32_t kith_zone_of(const struct kith_zones *zones, kith_id peer)
@@ -28,8 +34,27 @@ uint32_t kith_zone_of(const struct kith_zones *zones, kith_id peer)
     return low;
 }
 
+const char *kith_zones_limit(const struct kith_zones *zones)
+{
+    if (zones->pair_bits != NULL)
+        return "network.zone_rates";
+    if (zones->rate_bits > 0)
+        return "network.zone_rate";
+    return zones->uplink_bits > 0 ? "network.zone_uplink" : NULL;
+}
+
+uint64_t kith_zones_rate(const struct kith_zones *zones, uint32_t from,
+                         uint32_t to)
+{
+    KITH_ASSERT(from < zones->count && to < zones->count);
+    if (zones->pair_bits != NULL)
+        return zones->pair_bits[from * zones->count + to];
+    return from == to ? 0 : zones->rate_bits;
+}
+
 void kith_zones_close(struct kith_zones *zones)
 {
+    free(zones->pair_bits);
     free(zones->first);
     *zones = (struct kith_zones){.count = 0};
 }
@@ -98,7 +123,7 @@ static enum kith_err read_sizes(const struct tree *tree,
 }
 
 /* Regions are zones already. */
-static enum kith_err take_regions(const struct tree *tree, bool has_rate,
+static enum kith_err take_regions(const struct tree *tree, const char *limit,
                                   const struct kith_experiment *experiment,
                                   struct kith_zones *zones)
 {
@@ -109,25 +134,38 @@ static enum kith_err take_regions(const struct tree *tree, bool has_rate,
                                 "whose %u regions are the zones; allowed: one "
                                 "of them",
                                 regions);
-    if (has_rate && regions > KITH_ZONES_MAX)
-        return kith_yaml_refuse(tree,
-                                zones->rate_bits > 0 ? "network.zone_rate"
-                                                     : "network.zone_uplink",
+    if (limit != NULL && regions > KITH_ZONES_MAX)
+        return kith_yaml_refuse(tree, limit,
                                 "found beside %u regions; allowed: up to %u",
                                 regions, KITH_ZONES_MAX);
     zones->count = regions;
     return KITH_OK;
 }
 
+/* One says what lines there are between zones. */
+static enum kith_err check_alone(const struct tree *tree)
+{
+    static const char *const keys[] = {
+        "network.zone_rate", "network.zone_rates", "network.zone_uplink"};
+    const char *first = NULL;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (kith_yaml_find(tree, keys[i]) == NULL)
+            continue;
+        if (first != NULL)
+            return kith_yaml_refuse(
+                tree, keys[i], "found beside %s; allowed: one of them", first);
+        first = keys[i];
+    }
+    return KITH_OK;
+}
+
 /* Only flows share a line. */
-static enum kith_err check_rates(const struct tree *tree, const char *key,
+static enum kith_err check_limit(const struct tree *tree, const char *key,
                                  const struct kith_experiment *experiment)
 {
-    if (kith_yaml_find(tree, "network.zone_rate") != NULL &&
-        kith_yaml_find(tree, "network.zone_uplink") != NULL)
-        return kith_yaml_refuse(tree, "network.zone_uplink",
-                                "found beside network.zone_rate; allowed: one "
-                                "of them");
+    const enum kith_err err = check_alone(tree);
+    if (err != KITH_OK)
+        return err;
     if (experiment->network.zones.count == 0)
         return kith_yaml_refuse(tree, key,
                                 "found without zones; allowed: beside "
@@ -145,25 +183,99 @@ static enum kith_err check_rates(const struct tree *tree, const char *key,
     return KITH_OK;
 }
 
+/* own[i] <- the file's zone that is zone i: by its name where a matrix names
+ * the regions, else the i-th. */
+static enum kith_err order_zones(const struct region_table *table,
+                                 const struct kith_experiment *experiment,
+                                 uint32_t own[KITH_ZONES_MAX])
+{
+    const struct kith_latencies *latencies = &experiment->network.latencies;
+    const uint32_t count = experiment->network.zones.count;
+    KITH_ASSERT(count <= KITH_ZONES_MAX);
+    if (latencies->names != NULL)
+        return kith_region_table_order(table, latencies->names, count, own);
+    if (table->regions != count)
+        return kith_region_table_fail(
+            table, KITH_EINVAL,
+            "found %u regions; allowed: the %u of network.%s, in that order",
+            table->regions, count,
+            latencies->regions > 0 ? "coordinates" : "zones");
+    for (uint32_t i = 0; i < count; i++)
+        own[i] = i;
+    return KITH_OK;
+}
+
+static enum kith_err take_rates(const struct region_table *table,
+                                const struct kith_experiment *experiment,
+                                struct kith_zones *zones)
+{
+    uint32_t own[KITH_ZONES_MAX];
+    const uint32_t n = zones->count;
+    const enum kith_err err = order_zones(table, experiment, own);
+    if (err != KITH_OK)
+        return err;
+    zones->pair_bits = malloc((size_t)n * n * sizeof *zones->pair_bits);
+    if (zones->pair_bits == NULL)
+        return kith_region_table_fail(table, KITH_ENOMEM,
+                                      "out of memory: %u zones", n);
+    zones->hash = kith_hash_word(KITH_HASH_START, n);
+    for (uint32_t i = 0; i < n * n; i++) {
+        const int64_t bits = table->values[own[i / n] * n + own[i % n]];
+        KITH_ASSERT(bits > 0 || (bits == 0 && i / n == i % n));
+        zones->pair_bits[i] = (uint64_t)bits;
+        zones->hash = kith_hash_word(zones->hash, zones->pair_bits[i]);
+    }
+    return KITH_OK;
+}
+
+static enum kith_err read_rates(const struct tree *tree,
+                                struct kith_experiment *experiment)
+{
+    static const struct region_cells rates = {
+        .name = "rate",
+        .names = "rates",
+        .unit = "Mbit/s",
+        .allowed = "a rate in Mbit/s, from 0.001 to 1e9; from a zone to itself "
+                   "nothing or 0, too",
+        .least = 0.001,
+        .most = 1e9,
+        .scale = MBIT,
+        .regions_most = KITH_ZONES_MAX,
+        .has_gaps = true};
+    static const char key[] = "network.zone_rates";
+    char *const path = experiment->network.files.zone_rates;
+    struct region_table table = {.regions = 0};
+    enum kith_err err = kith_experiment_resolve_path(tree, key, path);
+    if (err == KITH_OK)
+        err = check_limit(tree, key, experiment);
+    if (err == KITH_OK)
+        err = kith_region_table_read(tree, key, path, &rates, &table);
+    if (err == KITH_OK)
+        err = take_rates(&table, experiment, &experiment->network.zones);
+    kith_region_table_close(&table);
+    return err;
+}
+
 enum kith_err kith_experiment_read_zones(const struct tree *tree,
                                          struct kith_experiment *experiment)
 {
     struct kith_zones *zones = &experiment->network.zones;
     const struct tree_item *item = kith_yaml_find(tree, "network.zones");
-    const bool has_rate = zones->rate_bits > 0 || zones->uplink_bits > 0;
+    const bool has_rates = experiment->network.files.zone_rates[0] != '\0';
+    const char *limit =
+        has_rates ? "network.zone_rates" : kith_zones_limit(zones);
     enum kith_err err = KITH_OK;
     if (experiment->network.latencies.regions > 0)
-        err = take_regions(tree, has_rate, experiment, zones);
+        err = take_regions(tree, limit, experiment, zones);
     else if (item != NULL && item->kind == TREE_SCALAR)
         err = read_count(tree, item, experiment->peers, zones);
     else if (item != NULL && item->kind == TREE_LIST)
         err = read_sizes(tree, item, experiment->peers, zones);
     else if (item != NULL)
         err = refuse(tree, item, experiment->peers);
-    if (err == KITH_OK && has_rate)
-        err = check_rates(tree,
-                          zones->rate_bits > 0 ? "network.zone_rate"
-                                               : "network.zone_uplink",
-                          experiment);
+    if (err == KITH_OK && has_rates)
+        err = read_rates(tree, experiment);
+    else if (err == KITH_OK && limit != NULL)
+        err = check_limit(tree, limit, experiment);
     return err;
 }

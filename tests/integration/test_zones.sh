@@ -38,6 +38,53 @@ check 1 'network+={zone_rate: null, zone_uplink: 9Mbit}'
 check 1 'network+={zones: 6, zone_rate: null, zone_uplink: 5Mbit}'
 check 1 "network+={zones: null, matrix: $scratch/regions.csv}"
 
+# A rate for each two, of a file beside the experiment: the slowest line counts,
+# nine flows at 3 Mbit/s, where rounds wait for it. Regions of a matrix are found
+# by name.
+cat >"$scratch/rates.csv" <<'CSV'
+Mbit/s,b,a
+a,3,
+b,,90
+CSV
+cp "$scratch/zones.yaml" "$scratch/equal.yaml"
+sed -e 's/zone_rate: 9Mbit/zone_rates: rates.csv/' \
+    -e 's/topology: complete/&, deadline: never/' "$scratch/equal.yaml" \
+    >"$scratch/zones.yaml"
+expect 3 sim "$scratch/zones.yaml" --set 'network.zones=[3, 2, 1]'
+grep -q 'rates.csv: found 2 regions; allowed: the 3 of network.zones' \
+    "$scratch/err" || fail "three zones: $(cat "$scratch/err")"
+check 3 "network+={zones: null, matrix: $scratch/regions.csv}"
+printf 'to,a,b\na,,3\nb,90,\n' >"$scratch/rates.csv"
+check 3 ''
+sql "$(json database)" "SELECT value FROM run WHERE key = 'experiment'" \
+    >"$scratch/kept"
+grep -q "zone_rates: .*$scratch/rates.csv" "$scratch/kept" ||
+    fail "no path is kept: $(cat "$scratch/kept")"
+expect 0 plan "$scratch/zones.yaml"
+grep -q 'zone_rates: the lines that zones share (3 Mbit/s the slowest, 46.5' \
+    "$scratch/json" || fail "plan: $(cat "$scratch/json")"
+lab 3 "$scratch/zones.yaml"
+grep -q 'network.zone_rates needs virtual time: run it with kith sim' \
+    "$scratch/err" || fail "the lab: $(cat "$scratch/err")"
+# A save is of a run with these rates.
+"$kith" sim "$scratch/zones.yaml" --set stop.steps=1000000 --out "$scratch" \
+    --save "$scratch/saves" --save-every 20ms >"$scratch/json" \
+    2>"$scratch/err" </dev/null &
+running=$!
+waited=0
+until [ -e "$scratch/saves/rank-0.state" ] || [ "$waited" -eq 600 ]; do
+    waited=$((waited + 1))
+    sleep 0.1
+done
+kill -9 "$running"
+wait "$running" 2>/dev/null
+printf 'to,a,b\na,,4\nb,90,\n' >"$scratch/rates.csv"
+expect 3 sim "$scratch/zones.yaml" --set stop.steps=1000000 --out "$scratch" \
+    --save "$scratch/saves" --resume
+grep -q 'another experiment' "$scratch/err" ||
+    fail "other rates: $(cat "$scratch/err")"
+mv "$scratch/equal.yaml" "$scratch/zones.yaml"
+
 lab 3 "$scratch/zones.yaml"
 grep -q 'network.zone_rate needs virtual time: run it with kith sim' \
     "$scratch/err" || fail "the lab: $(cat "$scratch/err")"

@@ -225,7 +225,8 @@ def add_fair(draft, rng):
     draft.within("network", "sharing: fair, rate: 3Mbit")
     if rng.random() < 0.5:
         draft.within("network", rng.choice((
-            "zones: 2, zone_rate: 1Mbit", "zones: 2, zone_uplink: 2Mbit")))
+            "zones: 2, zone_rate: 1Mbit", "zones: 2, zone_uplink: 2Mbit",
+            "zones: 2, zone_rates: rates.csv")))
 
 
 def add_place(draft, rng):
@@ -273,6 +274,7 @@ ADDITIONS = (
 FILES = {
     "regions.csv": "to,a,b,c\na,4,20,31\nb,25,2,12\nc,30,16,6\n",
     "regions90.csv": "to,a,b,c\na,6,30,40\nb,29,5,20\nc,38,20,7\n",
+    "rates.csv": "to,a,b\na,3,1\nb,0.5,\n",
     "hosts.txt": "0 1.5 2.0 h 1.0\n1 9.0 -4.0 h 0.5\n2 -7.5 3.0 h 2.0\n"
                  "3 0.0 11.0 h 0.25\n",
     "nodes.csv": "0,add,a\n0,add,b\n0,add,c\n2000,remove,b\n4500,remove,a\n"

@@ -56,6 +56,7 @@ static const char *custom_set(const char *path)
         "network.matrix=",
         "network.matrix_p90=",
         "network.coordinates=",
+        "network.zone_rates=",
         "faults=[]",
         "compute.slow=[{peers: \"peer(2)\", by: 10}]",
         "assert=[]",

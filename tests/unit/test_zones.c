@@ -141,6 +141,194 @@ static void test_regions(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
+/* ---- a rate for each two */
+
+static char rates_path[64], matrix_path[64];
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Rounds with zones of these rates. */
+static void rates(unsigned peers, const char *zones, const char *text)
+{
+    char network[256];
+    write_file(rates_path, text);
+    (void)snprintf(network, sizeof network, "%s, zone_rates: %s}", zones,
+                   rates_path);
+    rounds(peers, network);
+}
+
+/* Rates of 8 / way[i][j] Mbit/s, two peers in each zone: four flows over each
+ * line, none within a zone. */
+static void test_rates(void **state)
+{
+    (void)state;
+    const double one_ns = (double)alone();
+    static const unsigned way[3][3] = {{0, 4, 8}, {16, 0, 2}, {1, 32, 0}};
+    static const char *const files[] = {
+        "to,a,b,c\na,,2,1\nb,0.5,0,4\nc,8,0.25,\n",
+        /* Rows in any order, numbers as people write them. */
+        "# Mbit/s\nto, a, b, c\nc, 8.0, 25e-2, 0.0\na, 0, 2, 1\nb, .5, , 4\n",
+        "{\"data\": {\"a\": {\"b\": 2, \"c\": 1},\n"
+        "\"b\": {\"a\": 0.5, \"b\": 0, \"c\": 4},\n"
+        "\"c\": {\"b\": 0.25, \"a\": 8}}}"};
+    for (size_t k = 0; k < COUNT(files); k++) {
+        rates(6, "zones: 3", files[k]);
+        for (unsigned from = 0; from < 6; from++)
+            for (unsigned to = 0; to < 6; to++)
+                if (from != to)
+                    assert_near(comes(from, to),
+                                4 * one_ns * way[from / 2][to / 2] / 8);
+    }
+    /* Within a zone, too: two flows there, one each way, share 2 Mbit/s, and
+     * beside them four cross at 8 and at 4. */
+    rates(4, "zones: [2, 2]", "to,a,b\na,2,8\nb,4,\n");
+    assert_near(comes(0, 1), one_ns);
+    assert_near(comes(1, 0), one_ns);
+    assert_near(comes(0, 2), one_ns / 2);
+    assert_near(comes(2, 1), one_ns);
+    assert_int_equal(comes(2, 3), 0);
+}
+
+/* Regions of a matrix, in another order. */
+static void test_rates_of_regions(void **state)
+{
+    (void)state;
+    char network[160];
+    const double one_ns = (double)alone();
+    write_file(matrix_path, "ms,a,b,c\na,2,40,60\nb,40,2,60\nc,60,60,2\n");
+    (void)snprintf(network, sizeof network, "matrix: %s", matrix_path);
+    rates(3, network, "to,c,a,b\na,4,,1\nb,2,0.5,\nc,,0.25,8\n");
+    assert_near(comes(0, 1), one_ns + 20 * KITH_MS);
+    assert_near(comes(0, 2), one_ns / 4 + 30 * KITH_MS);
+    assert_near(comes(1, 0), 2 * one_ns + 20 * KITH_MS);
+    assert_near(comes(1, 2), one_ns / 2 + 30 * KITH_MS);
+    assert_near(comes(2, 0), 4 * one_ns + 30 * KITH_MS);
+    assert_near(comes(2, 1), one_ns / 8 + 30 * KITH_MS);
+    /* Hosts of coordinates have numbers alone: the file's order is theirs. */
+    write_file(matrix_path, "0 0 0 h 0\n1 40 0 h 0\n");
+    (void)snprintf(network, sizeof network, "coordinates: %s", matrix_path);
+    rates(2, network, "to,x,y\nx,,2\ny,4,\n");
+    assert_near(comes(0, 1), one_ns / 2 + 20 * KITH_MS);
+    assert_near(comes(1, 0), one_ns / 4 + 20 * KITH_MS);
+}
+
+/* What a run keeps of the file: its path, absolute, and a hash of the rates,
+ * which are no part of the experiment's, as zone_rate is none. */
+static void test_rates_kept(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment;
+    char set[256];
+    uint64_t hashes[2], rates_hashes[2];
+    for (unsigned i = 0; i < 2; i++) {
+        write_file(rates_path,
+                   i == 0 ? "to,a,b\na,,2\nb,4,\n" : "to,a,b\na,,2\nb,4.5,\n");
+        (void)snprintf(set, sizeof set,
+                       "network={zones: 2, sharing: fair, zone_rates: %s}",
+                       rates_path);
+        must_parse(set, &experiment);
+        assert_non_null(strstr(experiment.source, rates_path));
+        const struct kith_zones *zones = &experiment.network.zones;
+        assert_int_equal(kith_zones_rate(zones, 0, 1), 2000000);
+        assert_int_equal(kith_zones_rate(zones, 1, 0),
+                         i == 0 ? 4000000 : 4500000);
+        assert_int_equal(kith_zones_rate(zones, 1, 1), 0);
+        hashes[i] = kith_experiment_hash(&experiment);
+        rates_hashes[i] = zones->hash;
+        char error[KITH_EXPERIMENT_ERROR_BYTES];
+        assert_int_equal(
+            kith_experiment_check_world(&experiment, KITH_WORLD_LAB, error),
+            KITH_EINVAL);
+        assert_non_null(strstr(error, "network.zone_rates needs virtual time"));
+        kith_experiment_close(&experiment);
+    }
+    assert_true(hashes[0] == hashes[1]);
+    assert_true(rates_hashes[0] != rates_hashes[1]);
+}
+
+static void refused(const char *network, const char *words)
+{
+    struct kith_experiment experiment;
+    char set[512], error[KITH_EXPERIMENT_ERROR_BYTES] = "";
+    (void)snprintf(set, sizeof set, "network={%s, zone_rates: %s}", network,
+                   rates_path);
+    if (parse(base, set, &experiment, error) == KITH_OK)
+        fail_msg("not refused: %s", set);
+    if (strstr(error, "network.zone_") == NULL || strstr(error, words) == NULL)
+        fail_msg("%s: no \"%s\" in: %s", set, words, error);
+}
+
+static void test_rates_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *words;
+    } wrong[] = {
+        {"", "found nothing; allowed: JSON as {\"data\": {FROM: {TO: Mbit/s"},
+        {"to,a\na,\n", "found 1 regions; allowed: the 2 of network.zones"},
+        {"to,a,b,c\na,,1,1\nb,1,,1\nc,1,1,\n", "found 3 regions"},
+        {"to,a,b\na,,\nb,1,\n", ":2: found \"\" from a to b; allowed: a rate"},
+        {"to,a,b\na,,0\nb,1,\n", ":2: found \"0\" from a to b; allowed: a rate "
+                                 "in Mbit/s, from 0.001 to 1e9"},
+        {"to,a,b\na,,-1\nb,1,\n", "found \"-1\" from a to b"},
+        {"to,a,b\na,-1,1\nb,1,\n", "found \"-1\" from a to a"},
+        {"to,a,b\na,nan,1\nb,1,\n", "found \"nan\" from a to a"},
+        {"to,a,b\na,,nan\nb,1,\n", "found \"nan\" from a to b"},
+        {"to,a,b\na,,inf\nb,1,\n", "found \"inf\""},
+        {"to,a,b\na,,1Mbit\nb,1,\n", "found \"1Mbit\""},
+        {"to,a,b\na,,0.0009\nb,1,\n", "found \"0.0009\""},
+        {"to,a,b\na,0.0009,1\nb,1,\n", "found \"0.0009\" from a to a"},
+        {"to,a,b\na,,1000000001\nb,1,\n", "found \"1000000001\""},
+        {"to,a,b\na,,1\n", "found no rate from b to a"},
+        {"to,a,b\na,,1\nb,1\n", ":3: found 1 rates from b; allowed: 2"},
+        {"to,a,b\na,,1,2\nb,1,\n", ":2: found more than 2 rates from a"},
+        {"to,a,a\na,,1\n", "found the region a twice"},
+        {"to,a,b\na,,1\na,,1\n", "found a second row of a"},
+        {"to,a,b\na,,1\nc,1,\n", "found a row of c"},
+        {"{\"data\": {\"a\": {\"b\": 1}, \"b\": {}}}",
+         "found no rate from b to a"},
+        {"{\"data\": {\"a\": {\"b\": 1}, \"b\": {\"a\": 1, \"c\": 2}}}",
+         "found c in b"},
+    };
+    static const char fine[] = "to,a,b\na,,1\nb,1,\n";
+    char network[160];
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        write_file(rates_path, wrong[i].text);
+        refused("zones: 2, sharing: fair", wrong[i].words);
+    }
+    FILE *file = fopen(rates_path, "w");
+    assert_non_null(file);
+    for (unsigned i = 0; i < KITH_ZONES_MAX + 1; i++)
+        assert_true(fprintf(file, ",r%u", i) > 0);
+    assert_int_equal(fclose(file), 0);
+    refused("zones: 2, sharing: fair", "257 regions; allowed: 1 to 256");
+    /* Names of a matrix. */
+    write_file(matrix_path, "ms,a,c\na,2,40\nc,40,2\n");
+    write_file(rates_path, fine);
+    (void)snprintf(network, sizeof network, "matrix: %s, sharing: fair",
+                   matrix_path);
+    refused(network, "found no region c, which network.matrix has");
+    write_file(rates_path, "to,a\na,\n");
+    refused(network, "found 1 regions; allowed: the 2 of network.matrix");
+    /* As zone_rate. */
+    write_file(rates_path, fine);
+    refused("sharing: fair", "network.zone_rates: found without zones");
+    refused("zones: 2",
+            "network.zone_rates: found with network.sharing: queue");
+    refused("zones: 2, sharing: fair, zone_rate: 1Mbit",
+            "network.zone_rates: found beside network.zone_rate; allowed: one");
+    refused("zones: 2, sharing: fair, zone_uplink: 1Mbit",
+            "network.zone_uplink: found beside network.zone_rates");
+    assert_int_equal(unlink(rates_path), 0);
+    refused("zones: 2, sharing: fair", "cannot be opened: No such file");
+}
+
 static void test_zone_of(void **state)
 {
     (void)state;
@@ -223,6 +411,35 @@ static uint64_t hash_of(const char *yaml, enum sim_queue_kind queue,
     return simulate(yaml, &options).summary.trace_hash;
 }
 
+/* All pairs alike are zone_rate, to the bit. */
+static void test_rates_alike(void **state)
+{
+    (void)state;
+    static const char format[] =
+        "name: alike\nseed: 7\npeers: 9\nstop: {steps: 60}\n"
+        "model: {kind: quadratic, dim: 300}\n"
+        "gossip: {algorithm: %s, topology: complete}\n"
+        "compute: {step: 1ms, spread: exponential}\n"
+        "network: {latency: 100us, rate: 10Mbit, sharing: fair, zones: 3, "
+        "%s: %s}\n"
+        "faults:\n  - {at: 10ms, crash: n(1), restart: 15ms}\n";
+    static const char *const algorithms[] = {"adpsgd", "dpsgd"};
+    write_file(rates_path, "to,a,b,c\na,0,3.5,3.5\nb,3.5,,3.5\nc,3.5,3.5,\n");
+    for (unsigned k = 0; k < 8; k++) {
+        char yaml[2][1024];
+        uint64_t hashes[2];
+        (void)snprintf(yaml[0], sizeof yaml[0], format, algorithms[k % 2],
+                       "zone_rate", "3500kbit");
+        (void)snprintf(yaml[1], sizeof yaml[1], format, algorithms[k % 2],
+                       "zone_rates", rates_path);
+        for (unsigned i = 0; i < 2; i++)
+            hashes[i] =
+                hash_of(yaml[i], k & 2 ? SIM_QUEUE_HEAP : SIM_QUEUE_CALENDAR,
+                        1 + k % 2, k & 4 ? KITH_WIRE_FULL : KITH_WIRE_SIZED);
+        assert_true(hashes[0] == hashes[1]);
+    }
+}
+
 static void draw_experiment(unsigned seed, char *yaml, size_t size)
 {
     static const char *const algorithms[] = {"adpsgd", "dpsgd", "diloco",
@@ -268,6 +485,28 @@ static void test_random_experiments(void **state)
     }
 }
 
+static int open_files(void **state)
+{
+    char *const paths[] = {rates_path, matrix_path};
+    (void)state;
+    for (size_t i = 0; i < COUNT(paths); i++) {
+        (void)snprintf(paths[i], sizeof rates_path, "/tmp/kith-zones-XXXXXX");
+        const int fd = mkstemp(paths[i]);
+        if (fd < 0)
+            return -1;
+        (void)close(fd);
+    }
+    return 0;
+}
+
+static int close_files(void **state)
+{
+    (void)state;
+    (void)unlink(rates_path);
+    (void)unlink(matrix_path);
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,9 +514,14 @@ int main(void)
         cmocka_unit_test(test_uplinks),
         cmocka_unit_test(test_own_lines),
         cmocka_unit_test(test_regions),
+        cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_rates_of_regions),
+        cmocka_unit_test(test_rates_kept),
+        cmocka_unit_test(test_rates_refused),
+        cmocka_unit_test(test_rates_alike),
         cmocka_unit_test(test_zone_of),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_random_experiments),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_files, close_files);
 }
