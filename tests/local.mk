@@ -322,6 +322,7 @@ INTEGRATION = \
   tests/integration/test_lab_two_level.sh \
   tests/integration/test_lab_taxonomy.sh \
   tests/integration/test_lab_wires.sh \
+  tests/integration/test_links_lossy.sh \
   tests/integration/test_netns_peers.sh \
   tests/integration/test_figure.sh \
   tests/integration/test_follow.sh \
