@@ -72,6 +72,7 @@ static enum kith_err open_division(struct sim_world *world, unsigned number)
         .network = world->network,
         .faults = world->faults,
         .totals = world->totals,
+        .zone_traffic = world->zone_traffic,
         .kept = world->kept,
         .division = division,
         .engine = {.error = error},

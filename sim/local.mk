@@ -105,6 +105,8 @@ libkith_sim_a_SOURCES = \
   sim/workers.c \
   sim/workers.h \
   sim/world.h \
+  sim/zone_traffic.c \
+  sim/zone_traffic.h \
   sim/central/central_run.c \
   sim/central/central_state.h \
   sim/central/central_steps.c \

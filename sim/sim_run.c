@@ -88,6 +88,7 @@ static const struct part {
     {sim_ledger_open, sim_ledger_close},
     {sim_watch_open, sim_watch_close},
     {sim_totals_open, NULL},
+    {sim_zone_traffic_open, sim_zone_traffic_close},
     {sim_workers_open, sim_workers_close},
     {sim_work_open, sim_work_close},
     {sim_dump_open, sim_dump_close},

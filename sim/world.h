@@ -33,6 +33,7 @@
  *   dishonest.c      peers whose word is not true
  *   watch.c          liveness after the last fault
  *   peer_totals.c    staleness and utilisation of each peer
+ *   zone_traffic.c   exchanges and bytes by place and time
  *   points.c         when a run is evaluated on its way
  *   scores.c         how good models are, on threads
  *   sim_result.c     rows, checks, summary
@@ -74,6 +75,7 @@
 #include "sim/watch.h"
 #include "sim/windows.h"
 #include "sim/workers.h"
+#include "sim/zone_traffic.h"
 
 struct sim_block;
 
@@ -120,6 +122,7 @@ struct sim_world {
     struct sim_dump *dump;         /* NULL: nobody asked */
     struct sim_watch watch;
     struct sim_totals *totals;
+    struct sim_zone_traffic *zone_traffic; /* NULL: there is no map */
     struct sim_points points;
     struct sim_scores *scores; /* NULL: the model has no parameters */
     struct sim_results *results;

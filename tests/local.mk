@@ -222,6 +222,7 @@ UNIT = \
   tests/unit/test_worker_device \
   tests/unit/test_worker_train \
   tests/unit/test_wycheproof \
+  tests/unit/test_zone_map \
   tests/unit/test_zones
 
 PROPERTY = \

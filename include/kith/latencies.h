@@ -9,7 +9,7 @@
  *                     J = (p90 - p50) / ln 5, L = p50 - J ln 2; where L would
  *                     be below 0, L = 0 and J = p50 / ln 2: the median stays
  *
- * Memory: R x R, never peers x peers. Test: unit/test_latencies.c. */
+ * Memory: R x R, and R names or places; never peers x peers. Test: unit/test_latencies.c. */
 #ifndef KITH_LATENCIES_H
 #define KITH_LATENCIES_H
 
@@ -28,7 +28,10 @@ struct kith_latencies {
     kith_ns latency_least; /* of all pairs */
     kith_ns latency_most, jitter_most;
     uint64_t hash;      /* of all of it */
-    const char **names; /* (R), of a matrix: one block with their text */
+    /* For who draws them (kith/zone_map.h), and in no hash: NULL, but of a
+     * matrix the names, and of coordinates where each host is, in ms. */
+    const char **names; /* (regions): one block with their text */
+    double *places;     /* (regions, 2) */
 };
 
 /* terms <- latency and jitter of from -> to; without regions they stay. */

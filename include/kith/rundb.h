@@ -15,6 +15,7 @@
 #include "kith/experiment.h"
 #include "kith/node.h"
 #include "kith/series.h"
+#include "kith/zone_map.h"
 
 struct kith_rundb;
 #define KITH_RUNDB_ERROR_BYTES 512
@@ -84,6 +85,19 @@ enum kith_err kith_rundb_mark(struct kith_rundb *store, kith_id peer,
                               kith_ns time_ns, const struct kith_mark *mark);
 enum kith_err kith_rundb_fault(struct kith_rundb *store, kith_ns happened_ns,
                                const struct kith_atom *atom);
+/* Where a run's zones are, and what went from place to place in slots of time of
+ * this length; once, at the end of a run. */
+enum kith_err kith_rundb_zone_map(struct kith_rundb *store,
+                                  const struct kith_zones *zones,
+                                  const struct kith_zone_map *map,
+                                  kith_ns slot_ns);
+struct kith_zone_traffic {
+    uint32_t slot, from, to; /* places */
+    uint64_t done, failed;   /* exchanges, as the mark's peer saw them */
+    uint64_t bytes;          /* sent */
+};
+enum kith_err kith_rundb_zone_traffic(struct kith_rundb *store,
+                                      const struct kith_zone_traffic *traffic);
 /* All verdicts of a finished run. */
 enum kith_err kith_rundb_verdicts(struct kith_rundb *store,
                                   const struct kith_experiment *experiment,

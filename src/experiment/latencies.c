@@ -111,5 +111,6 @@ void kith_latencies_close(struct kith_latencies *latencies)
     free(latencies->latency_ns);
     free(latencies->jitter_ns);
     free(latencies->names);
+    free(latencies->places);
     *latencies = (struct kith_latencies){.regions = 0};
 }

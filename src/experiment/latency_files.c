@@ -195,6 +195,22 @@ static enum kith_err read_hosts(struct region_table *file, struct host *hosts)
     return err == KITH_OK ? fill_trips(file, hosts) : err;
 }
 
+static enum kith_err take_places(struct kith_latencies *latencies,
+                                 const struct region_table *file,
+                                 const struct host *hosts)
+{
+    double *places = malloc(2 * (size_t)file->regions * sizeof *places);
+    if (places == NULL)
+        return kith_region_table_fail(file, KITH_ENOMEM, "out of memory: %u places",
+                         file->regions);
+    latencies->places = places;
+    for (uint32_t i = 0; i < file->regions; i++) {
+        places[2 * i] = hosts[i].x;
+        places[2 * i + 1] = hosts[i].y;
+    }
+    return KITH_OK;
+}
+
 static enum kith_err take_coordinates(const struct tree *tree,
                                       struct kith_experiment *experiment)
 {
@@ -209,8 +225,10 @@ static enum kith_err take_coordinates(const struct tree *tree,
                   ? kith_region_table_fail(&file, KITH_ENOMEM, "out of memory")
                   : read_hosts(&file, hosts);
     }
-    if (err == KITH_OK)
+    if (err == KITH_OK) {
         take(experiment, &file, NULL, NULL);
+        err = take_places(&experiment->network.latencies, &file, hosts);
+    }
     free(hosts);
     kith_region_table_close(&file);
     return err;

@@ -39,6 +39,7 @@ libkith_experiment_a_SOURCES = \
   src/experiment/yaml_tree.c \
   src/experiment/yaml_tree.h \
   src/experiment/yaml_write.c \
+  src/experiment/zone_map.c \
   src/experiment/zones.c \
   src/experiment/check/check.c \
   src/experiment/check/liveness.c \

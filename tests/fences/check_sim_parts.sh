@@ -32,6 +32,7 @@ dump dump
 timeline timeline
 watch watch
 totals peer_totals
+zone_traffic zone_traffic
 points points
 scores scores
 results sim_result'

@@ -32,7 +32,8 @@ static const char *const statements[STATEMENT_COUNT] = {
     [ROW] = "row",     [EVENT] = "event",     [EVENTS] = "events",
     [FAULT] = "fault", [VERDICT] = "verdict", [SUMMARY] = "summary",
     [RUN] = "run",     [FINISH] = "finish",   [JOURNAL] = "journal",
-    [MODEL] = "model",
+    [MODEL] = "model", [PLACE] = "place",     [ZONE] = "zone",
+    [ZONE_TRAFFIC] = "zone_traffic",
 };
 
 enum kith_err kith_rundb_errno(int code)
@@ -299,7 +300,7 @@ enum kith_err kith_rundb_journal_begin(struct kith_rundb *store)
 {
     (void)kith_rundb_commit(store);
     (void)kith_rundb_create_tables(store, "journal");
-    (void)kith_rundb_prepare(store, JOURNAL, STATEMENT_COUNT);
+    (void)kith_rundb_prepare(store, JOURNAL, PLACE);
     (void)kith_rundb_run(store, "journal", "%d", KITH_JOURNAL_VERSION);
     return kith_rundb_commit(store);
 }
@@ -354,6 +355,37 @@ enum kith_err kith_rundb_data_rows(struct kith_rundb *store, size_t train,
     const enum kith_err err = kith_rundb_summary(store, "train_rows", rows[0]);
     return err != KITH_OK ? err
                           : kith_rundb_summary(store, "test_rows", rows[1]);
+}
+
+/* Within a transaction: whoever reads holds up its end alone. */
+enum kith_err kith_rundb_zone_map(struct kith_rundb *store,
+                                  const struct kith_zones *zones,
+                                  const struct kith_zone_map *map,
+                                  kith_ns slot_ns)
+{
+    KITH_ASSERT(slot_ns > 0 && map->count <= KITH_PLACES_MAX);
+    (void)store_begin(store);
+    (void)kith_rundb_create_tables(store, "zone_map");
+    (void)kith_rundb_prepare(store, PLACE, STATEMENT_COUNT);
+    (void)kith_rundb_run(store, "zone_slot_s", "%.9f", (double)slot_ns / 1e9);
+    for (uint32_t i = 0; i < map->count; i++)
+        (void)add_row(store, PLACE, "usurr", (uint64_t)i, map->places[i].name,
+                      (uint64_t)map->places[i].peers, map->places[i].x,
+                      map->places[i].y);
+    for (uint32_t i = 0; i < map->zones; i++)
+        (void)add_row(store, ZONE, "uuu", (uint64_t)i,
+                      (uint64_t)map->place_of[i],
+                      zones->first == NULL ? UINT64_MAX
+                                           : (uint64_t)zones->first[i]);
+    return store->err;
+}
+
+enum kith_err kith_rundb_zone_traffic(struct kith_rundb *store,
+                                      const struct kith_zone_traffic *traffic)
+{
+    return add_row(store, ZONE_TRAFFIC, "uuuuuu", (uint64_t)traffic->slot,
+                   (uint64_t)traffic->from, (uint64_t)traffic->to,
+                   traffic->done, traffic->failed, traffic->bytes);
 }
 
 static double read_reached(struct kith_rundb *store, double target_loss)

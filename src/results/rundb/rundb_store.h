@@ -18,8 +18,11 @@ enum statement {
     SUMMARY,
     RUN,
     FINISH,
-    JOURNAL, /* from here on: of recorded runs alone */
+    JOURNAL, /* these two: of recorded runs alone */
     MODEL,
+    PLACE, /* from here on: of runs with a map alone */
+    ZONE,
+    ZONE_TRAFFIC,
     STATEMENT_COUNT
 };
 

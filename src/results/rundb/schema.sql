@@ -52,6 +52,25 @@ CREATE VIEW exchanges AS
 CREATE INDEX series_run ON series(run_id, peer);
 CREATE INDEX marks_run ON marks(run_id);
 
+-- :zone_map
+-- Of a run of many peers in zones (kith/zone_map.h), and there alone; as for a
+-- journal the schema's version stands. Where places are, which of them a zone is
+-- part of and its first rank (NULL: peer i is in zone i mod their number), and
+-- what all peers of one sent to another in slots of zone_slot_s, a fact of the
+-- run. x and y NULL: nobody knows where.
+CREATE TABLE places(
+  run_id INTEGER NOT NULL, place INTEGER NOT NULL, name TEXT NOT NULL,
+  peers INTEGER NOT NULL, x REAL, y REAL,
+  PRIMARY KEY(run_id, place)) WITHOUT ROWID;
+CREATE TABLE zones(
+  run_id INTEGER NOT NULL, zone INTEGER NOT NULL, place INTEGER NOT NULL,
+  first INTEGER, PRIMARY KEY(run_id, zone)) WITHOUT ROWID;
+CREATE TABLE zone_traffic(
+  run_id INTEGER NOT NULL, slot INTEGER NOT NULL, place INTEGER NOT NULL,
+  other INTEGER NOT NULL, done INTEGER NOT NULL, failed INTEGER NOT NULL,
+  bytes INTEGER NOT NULL,
+  PRIMARY KEY(run_id, slot, place, other)) WITHOUT ROWID;
+
 -- :journal
 -- Of a recorded run, and there alone: kith/journal.h. The schema's version
 -- stands, for no reader looks at tables that it does not know. peer NULL in

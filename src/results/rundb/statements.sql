@@ -25,6 +25,12 @@ SELECT min(time_s) FROM series WHERE run_id = ? AND peer IS NULL AND loss <= ?
 INSERT INTO journal VALUES(?, ?, ?, ?, ?)
 -- :model
 INSERT INTO models VALUES(?, ?, ?, ?, ?, ?, ?, ?)
+-- :place
+INSERT INTO places VALUES(?, ?, ?, ?, ?, ?)
+-- :zone
+INSERT INTO zones VALUES(?, ?, ?, ?)
+-- :zone_traffic
+INSERT INTO zone_traffic VALUES(?, ?, ?, ?, ?, ?, ?)
 -- :back
 -- The rows that a run goes on from, oldest first.
 SELECT peer, time_s{series} FROM series ORDER BY rowid
