@@ -22,6 +22,7 @@
 #include "kith/report.h"
 #include "kith/series.h"
 #include "kith/text.h"
+#include "kith/zone_map.h"
 #include "src/results/report/csv.h"
 #include "src/results/report/spread.h"
 
@@ -32,10 +33,10 @@ KITH_ASSET(report_queries, KITH_REPORT_SOURCE "/report.sql");
 /* Peers of one page drawn one by one; the averaged model always is. */
 #define PEERS_MAX 64u
 
-/* The graph of peers: one node each up to NODES_MAX, else a node a group of
- * neighbouring ranks. Groups of the traffic matrix, its slots in time, and its
- * numbers on one page over all its runs; links of single peers at a moment. */
-#define NODES_MAX 1000
+/* The graph of peers: one node each up to KITH_NODES_MAX, else a node a place,
+ * or where nobody knows of any a group of neighbouring ranks. Groups of the
+ * traffic matrix, its slots in time, and its numbers on one page over all its
+ * runs; links of single peers at a moment. */
 #define GROUPS_MAX 64
 #define SLOTS_MAX 24
 #define TRAFFIC_MAX 50000
@@ -295,15 +296,60 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Of how many places a run of many peers in zones tells; 0: of none. */
+static int64_t count_places(struct kith_database *database)
+{
+    static const char *const those[] = {"places", "zones", "zone_traffic"};
+    char sql[KITH_SQL_BYTES];
+    database_sql(database, "table", sql);
+    for (size_t i = 0; i < sizeof those / sizeof *those; i++) {
+        int64_t there = 0;
+        if (!kith_query_one_whole(database->handle, sql, &there, "s", those[i]))
+            fail(database);
+        if (there != 1)
+            return 0;
+    }
+    return kith_database_count(database, "places.count", 0);
+}
+
+/* The same of places; slots are joined where a page has many runs. */
+static void add_map(struct kith_database *database, json_t *page, int64_t ranks,
+                    int64_t places, unsigned runs)
+{
+    const int64_t cells = TRAFFIC_MAX / runs / (places * places);
+    const int64_t most = least(SLOTS_MAX, cells > 0 ? cells : 1);
+    const int64_t all =
+        least(kith_database_count(database, "zone_slots", 0), INT64_C(1000000));
+    const int64_t joined = (all + most - 1) / most;
+    const int64_t slots = (all + joined - 1) / joined;
+    const int64_t slot_ns =
+        joined * least(kith_database_count(database, "zone_slot", 0),
+                       INT64_C(1000000000000));
+    (void)json_object_set_new(
+        page, "graph",
+        json_pack("{s:I, s:I, s:I, s:I, s:f}", "ranks", (json_int_t)ranks,
+                  "nodes", (json_int_t)places, "groups", (json_int_t)places,
+                  "slots", (json_int_t)slots, "slot_s", (double)slot_ns / 1e9));
+    add_table(database, page, "places", "places", 0, 0, 0);
+    add_table(database, page, "zones", "zones", 0, 0, 0);
+    add_table(database, page, "nodes", "nodes.places", ranks, slots, slot_ns);
+    add_table(database, page, "traffic", "traffic.places", joined, 0, 0);
+}
+
 /* Who exchanged with whom, and how far from the mean each was, in time. */
 static void add_graph(struct kith_database *database, json_t *page,
                       unsigned runs)
 {
     const int64_t ranks = kith_database_count(database, "ranks", 0);
     const int64_t groups = least(ranks, GROUPS_MAX);
-    const int64_t nodes = ranks > NODES_MAX ? groups : ranks;
+    const int64_t nodes = ranks > KITH_NODES_MAX ? groups : ranks;
     if (ranks <= 0)
         return;
+    const int64_t places = nodes < ranks ? count_places(database) : 0;
+    if (places > 0) {
+        add_map(database, page, ranks, places, runs);
+        return;
+    }
     int64_t slots = least(SLOTS_MAX, TRAFFIC_MAX / runs / (groups * groups));
     slots = slots > 0 ? slots : 1;
     const int64_t links = LINKS_MAX / runs;

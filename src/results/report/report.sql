@@ -239,6 +239,55 @@ WITH ended(at) AS (SELECT max(1e-9, max(time_s)) FROM series),
   FROM linked)
 SELECT slot, node, towards, done, failed FROM placed WHERE place <= ?2
 
+-- :places
+-- Where the zones of a run are, by number from 0 on (kith/zone_map.h).
+SELECT place AS node, name, peers, x, y FROM places ORDER BY place LIMIT 64
+
+-- :places.count
+SELECT count(*) FROM places WHERE place BETWEEN 0 AND 63
+
+-- :zones
+SELECT zone, place AS node, first FROM zones ORDER BY zone LIMIT 4096
+
+-- :zone_slot
+-- Nanoseconds of a slot of their traffic.
+SELECT CAST(max(0, min(1e18, value * 1e9)) AS INTEGER) FROM run
+WHERE key = 'zone_slot_s'
+
+-- :zone_slots
+SELECT ifnull(max(slot) + 1, 1) FROM zone_traffic
+
+-- :nodes.places
+-- As nodes, of ?1 ranks in places, at the end of ?2 slots of ?3 ns.
+WITH known AS (SELECT zone, place, first FROM zones ORDER BY zone LIMIT 4096),
+  counted(zones, by_rank) AS (
+  SELECT count(*), max(first) IS NOT NULL FROM known),
+  zoned AS (SELECT peer, CASE WHEN by_rank
+      THEN (SELECT max(zone) FROM known WHERE first <= peer)
+      ELSE peer % zones END AS zone
+  FROM (SELECT DISTINCT peer FROM series WHERE peer BETWEEN 0 AND ?1 - 1),
+    counted),
+  timed AS (
+  SELECT max(0, min(?2 - 1, CAST(time_s * 1e9 / ?3 AS INTEGER))) AS slot, *
+  FROM series WHERE peer BETWEEN 0 AND ?1 - 1),
+  latest AS (SELECT slot, peer, bytes_sent, done, failed, max(time_s)
+    FROM timed GROUP BY 1, 2),
+  apart AS (SELECT slot, peer, consensus_distance AS distance, max(time_s)
+    FROM timed WHERE consensus_distance IS NOT NULL GROUP BY 1, 2)
+SELECT slot, place AS node, avg(distance * distance) AS square,
+  sum(bytes_sent) AS bytes, sum(done) AS done, sum(failed) AS failed
+FROM latest LEFT JOIN apart USING(slot, peer) JOIN zoned USING(peer)
+  JOIN known USING(zone)
+GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 100000
+
+-- :traffic.places
+-- What all peers of a place sent to those of another, ?1 slots as one.
+SELECT slot / ?1 AS slot, place AS node, other AS towards, sum(done) AS done,
+  sum(failed) AS failed, sum(bytes) AS bytes
+FROM zone_traffic
+WHERE slot >= 0 AND place BETWEEN 0 AND 63 AND other BETWEEN 0 AND 63
+GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 LIMIT 100000
+
 -- :drawn
 -- The first ?1 cells that have something to draw.
 SELECT cell, label FROM cells

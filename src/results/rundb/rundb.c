@@ -29,10 +29,18 @@ KITH_ASSET(rundb_statements, KITH_RUNDB_SOURCE "/statements.sql");
 
 /* Sections of statements.sql. */
 static const char *const statements[STATEMENT_COUNT] = {
-    [ROW] = "row",     [EVENT] = "event",     [EVENTS] = "events",
-    [FAULT] = "fault", [VERDICT] = "verdict", [SUMMARY] = "summary",
-    [RUN] = "run",     [FINISH] = "finish",   [JOURNAL] = "journal",
-    [MODEL] = "model", [PLACE] = "place",     [ZONE] = "zone",
+    [ROW] = "row",
+    [EVENT] = "event",
+    [EVENTS] = "events",
+    [FAULT] = "fault",
+    [VERDICT] = "verdict",
+    [SUMMARY] = "summary",
+    [RUN] = "run",
+    [FINISH] = "finish",
+    [JOURNAL] = "journal",
+    [MODEL] = "model",
+    [PLACE] = "place",
+    [ZONE] = "zone",
     [ZONE_TRAFFIC] = "zone_traffic",
 };
 
@@ -373,10 +381,9 @@ enum kith_err kith_rundb_zone_map(struct kith_rundb *store,
                       (uint64_t)map->places[i].peers, map->places[i].x,
                       map->places[i].y);
     for (uint32_t i = 0; i < map->zones; i++)
-        (void)add_row(store, ZONE, "uuu", (uint64_t)i,
-                      (uint64_t)map->place_of[i],
-                      zones->first == NULL ? UINT64_MAX
-                                           : (uint64_t)zones->first[i]);
+        (void)add_row(
+            store, ZONE, "uuu", (uint64_t)i, (uint64_t)map->place_of[i],
+            zones->first == NULL ? UINT64_MAX : (uint64_t)zones->first[i]);
     return store->err;
 }
 

@@ -1,9 +1,10 @@
 /* The graph of peers at a moment, and who exchanged with whom as a matrix.
  *
- * Up to 1000 peers are a node each, beyond that a node is a region of
- * neighbouring ranks; the matrix has up to 64 rows. Exchanges come from the
- * marks of a run. The bytes of a link are its peer's, shared out by exchanges,
- * for a run does not count them by link. */
+ * Up to 1000 peers are a node each, beyond that a node is a place on a map, or
+ * where a run has no zones a region of neighbouring ranks; the matrix has up to
+ * 64 rows. Exchanges come from the marks of a run. The bytes of a link are its
+ * peer's, shared out by exchanges, for a run does not count them by link; what
+ * goes from place to place was counted, of all peers. */
 const SIZE = 460;
 
 /* On a circle; many of them on a circle of circles, neighbours by rank beside
@@ -36,6 +37,38 @@ function makeLayout(count) {
     return all;
 }
 
+/* Places in the plane, to scale, then away from under each other. */
+function mapLayout(places) {
+    const margin = 34, wide = SIZE - 2 * margin, range = key => {
+        const all = places.map(place => place[key]);
+        return [Math.min(...all), Math.max(...all)];
+    };
+    const [left, right] = range('x'), [low, high] = range('y'), mean = places.reduce((sum, one) => sum + one.peers, 0) / places.length;
+    const scale = wide / Math.max(right - left, high - low, 1e-9);
+    const all = places.map(({x, y, peers}) => [SIZE / 2 + (x - (left + right) / 2) * scale,
+        SIZE / 2 - (y - (low + high) / 2) * scale, Math.max(5, Math.min(14, 8.5 * Math.sqrt(peers / mean)))]);
+    for (let round = 0; round < 100; round++) all.forEach((a, i) => all.slice(0, i).forEach((b, j) => {
+        const dx = a[0] - b[0], dy = a[1] - b[1], apart = Math.hypot(dx, dy), over = a[2] + b[2] + 3 - apart;
+        if (over <= 0) return;
+        const [ux, uy] = apart > 1e-6 ? [dx / apart, dy / apart] : [Math.cos(i + j), Math.sin(i + j)];
+        a[0] += ux * over / 2; a[1] += uy * over / 2;
+        b[0] -= ux * over / 2; b[1] -= uy * over / 2;
+    }));
+    return all.map(([x, y, r]) => [Math.max(r, Math.min(SIZE - r, x)), Math.max(r, Math.min(SIZE - r, y)), r]);
+}
+
+const isMap = run => run.places.length > 0;
+const layoutOf = run => run.layout ??= isMap(run) && run.places.every(one => Number.isFinite(one.x) && Number.isFinite(one.y))
+    ? mapLayout(run.places) : layout(run.graph.nodes);
+
+/* Of which node a peer is: its zone's. */
+function nodeOf(run, peer) {
+    const {zones, graph: {nodes, ranks}} = run;
+    if (!isMap(run)) return Math.floor(peer * nodes / ranks);
+    if (zones.length === 0) return 0;
+    return (absent(zones[0].first) ? zones[peer % zones.length] : zones.findLast(one => one.first <= peer) || zones[0]).node;
+}
+
 /* Near the mean blue, far from it red, by shares of a range. */
 const HEAT = Array.from({length: 128}, (_, level) => {
     const stops = [[44, 123, 182], [171, 217, 233], [253, 174, 97], [215, 25, 28]];
@@ -45,6 +78,7 @@ const HEAT = Array.from({length: 128}, (_, level) => {
 const heat = share => HEAT[Math.round(127 * Math.max(0, Math.min(1, share)))];
 
 function nameOfNode(run, node, of = run.graph.nodes) {
+    if (isMap(run)) return run.places[node] ? run.places[node].name + ' (' + number(run.places[node].peers) + ' peers)' : 'nowhere';
     const first = Math.ceil(node * run.graph.ranks / of), last = Math.ceil((node + 1) * run.graph.ranks / of) - 1;
     return first >= last ? 'peer ' + first : 'peers ' + first + '–' + last;
 }
@@ -87,7 +121,8 @@ function linksOf(rows, slot) {
     const links = new Map();
     for (const row of slot === null ? rows : bySlot.get(rows).get(slot) || []) {
         const key = row.node * 65536 + row.towards;
-        const link = links.get(key) || {a: row.node, b: row.towards, done: 0, failed: 0};
+        const link = links.get(key) || {a: row.node, b: row.towards, done: 0, failed: 0, bytes: 0};
+        link.bytes += row.bytes || 0;
         link.done += row.done;
         link.failed += row.failed;
         links.set(key, link);
@@ -109,13 +144,14 @@ function bytesOfExchange(run) {
 /* What is looked at: a run, a slot or null for the whole run, bytes or failures. */
 function moment(run, slot, mode) {
     const {nodes, groups, slots} = run.graph, each = bytesOfExchange(run);
-    const bytesOf = (link, of) => link.done * each[Math.floor(link.a * groups / of)];
+    const bytesOf = (link, of) => isMap(run) ? link.bytes : link.done * each[Math.floor(link.a * groups / of)];
     const coarse = linksOf(run.traffic, slot).map(link => ({...link, bytes: bytesOf(link, groups)}));
     const fine = nodes > groups ? linksOf(run.pairs, slot === null ? -1 : slot).map(link => ({...link, bytes: bytesOf(link, nodes)})) : coarse;
     /* As report.sql divides it. */
     const end = run.end ??= [run.spread, ...run.series.values()].reduce((most, rows) =>
         Math.max(most, rows.length > 0 ? rows.at(-1).time_s : 0), 0);
-    const from = slot === null ? 0 : end * slot / slots, to = slot === null ? end : end * (slot + 1) / slots;
+    const each_s = run.graph.slot_s ?? end / slots;
+    const from = slot === null ? 0 : each_s * slot, to = slot === null ? end : Math.min(end, each_s * (slot + 1));
     const struck = slot === null ? [] : run.intervals.filter(one =>
         one.from < to && (one.to === null || one.to > from));
     return {run, slot, mode, coarse, fine, from, to, struck, scale: distanceScale(run),
@@ -128,23 +164,25 @@ const linkText = (moment, link, of) => nameOfNode(moment.run, link.a, of) + ' �
 
 /* Nodes that are down, and links that are cut, at that moment: hints by node. */
 function struckNodes({run, struck}) {
-    const down = new Map(), cut = [], {nodes, ranks} = run.graph;
-    const nodeOf = peer => Math.floor(peer * nodes / ranks);
+    const down = new Map(), cut = [];
     for (const one of struck) for (const [peer, other] of one.whom) {
-        if (one.kind === 'cut') cut.push([nodeOf(peer), nodeOf(other)]);
-        else down.set(nodeOf(peer), (down.get(nodeOf(peer)) || '') + '; ' + one.kind + ' from ' + seconds(one.from) +
-            (one.to === null ? ' on' : ' to ' + seconds(one.to)));
+        const node = nodeOf(run, peer), said = down.get(node) || '';
+        const told = '; ' + one.kind + ' from ' + seconds(one.from) + (one.to === null ? ' on' : ' to ' + seconds(one.to));
+        /* Of many links the row has two ends alone, and each place has many peers. */
+        if (one.kind === 'cut' && !(isMap(run) && one.sides)) cut.push([node, nodeOf(run, other)]);
+        else if (one.kind !== 'cut' && !said.includes(told)) down.set(node, said + told);
     }
     return {down, cut};
 }
 
 function drawGraph(pen, now, ink) {
-    const places = layout(now.run.graph.nodes), {down, cut} = struckNodes(now);
+    const places = layoutOf(now.run), own = new Map(), {down, cut} = struckNodes(now);
     const most = now.fine.reduce((a, link) => Math.max(a, linkValue(now, link)), 0);
     const tint = now.mode === 'bytes' ? '#4a86b8' : '#c62828';
     for (const link of now.fine) {
         const share = most > 0 ? linkValue(now, link) / most : 0;
-        if (link.a === link.b || share === 0) continue;
+        if (share > 0 && isMap(now.run) && link.a === link.b) own.set(link.a, {share, link});
+        if (link.a === link.b || share === 0 || !places[link.a] || !places[link.b]) continue;
         const [a, b] = [places[link.a], places[link.b]];
         const crowd = Math.min(1, 60 / Math.sqrt(now.fine.length + 1) / 4);
         pen.path([a, b], {stroke: tint, width: 0.5 + 2.5 * share * crowd, opacity: (0.1 + 0.6 * share) * Math.max(0.35, crowd)},
@@ -154,14 +192,34 @@ function drawGraph(pen, now, ink) {
         pen.path([places[a], places[b]], {stroke: FAULT_COLOURS.cut, width: 1, dash: [2, 4], opacity: 0.8});
     places.forEach(([x, y, r], node) => {
         const state = now.state[node], distance = state && !absent(state.square) ? Math.sqrt(state.square) : null;
-        const hint = () => nameOfNode(now.run, node) + (distance === null ? '' : ': |x − mean| ' + number(distance)) +
-            (state && !absent(state.bytes) ? ', ' + bytes(state.bytes) + ' sent, ' + number(state.done) + ' exchanges done, ' + number(state.failed) + ' failed' : '') +
+        const within = own.get(node);
+        if (within) pen.dot(x, y, r + 2 + 5 * within.share, {fill: tint, opacity: 0.3 + 0.5 * within.share});
+        const hint = () => nameOfNode(now.run, node) + (within ? '; ' + linkText(now, within.link, now.run.graph.nodes) : '') + (distance === null ? '' : ': |x − mean| ' + number(distance)) +
+            (state && !absent(state.bytes) ? ', ' + bytes(state.bytes) + ' sent' + (isMap(now.run) ? ' by those with rows, ' : ', ') + number(state.done) + ' exchanges done, ' + number(state.failed) + ' failed' : '') +
             (down.get(node) || '');
         pen.dot(x, y, r, {fill: distance === null ? '#9aa5ad' : heat(now.scale.share(distance)),
             ...(down.has(node) ? {stroke: '#c62828', width: Math.min(3, r)} : r > 4 ? {stroke: ink, width: 0.6} : {})}, hint);
-        if (r >= 8 && now.run.graph.nodes === now.run.graph.ranks)
-            pen.text(x, y + 3.5, String(node), {size: 10, anchor: 'middle', fill: distance === null ||
+        if (r >= (isMap(now.run) ? 5 : 8) && (isMap(now.run) || now.run.graph.nodes === now.run.graph.ranks))
+            pen.text(x, y + 3.5, String(node), {size: isMap(now.run) ? 9 : 10, anchor: 'middle', fill: distance === null ||
                 Math.abs(now.scale.share(distance) - 0.5) < 0.3 ? '#1c2329' : '#ffffff', weight: 'bold'});
+    });
+}
+
+/* Names below the nodes, or above, where they are on nothing else. */
+function drawNames(pen, now, ink) {
+    if (!isMap(now.run)) return;
+    const places = layoutOf(now.run), taken = places.map(([x, y, r]) => [x - r, y - r, x + r, y + r]);
+    const cover = ([a, b, c, d]) => a < 0 || c > SIZE || b < 0 || d > SIZE ||
+        taken.some(([e, f, g, h]) => a < g && e < c && b < h && f < d);
+    places.forEach(([x, y, r], node) => {
+        const name = now.run.places[node].name, half = 2.5 * name.length;
+        for (const base of [y + r + 9, y - r - 3]) {
+            const box = [x - half, base - 7, x + half, base + 2];
+            if (cover(box)) continue;
+            taken.push(box);
+            pen.text(x, base, name, {size: 9, anchor: 'middle', fill: ink});
+            break;
+        }
     });
 }
 
@@ -175,7 +233,7 @@ function drawMatrix(pen, now, left, ink) {
                  () => linkText(now, link, groups));
     const every = Math.ceil(groups / 16);
     for (let i = 0; i < groups; i += every) {
-        const first = Math.ceil(i * now.run.graph.ranks / groups);
+        const first = isMap(now.run) ? i : Math.ceil(i * now.run.graph.ranks / groups);
         pen.text(left - 4, top + (i + 0.5) * cell + 3.5, String(first), {size: 10, fill: ink, anchor: 'end'});
         pen.text(left + (i + 0.5) * cell, top - 5, String(first), {size: 10, fill: ink, anchor: 'middle'});
     }
@@ -200,6 +258,7 @@ function peersPicture(now, light) {
         draw: pen => {
             if (light) pen.rect(0, 0, 2 * SIZE + 50, SIZE + 22, {fill: PAPER.paper});
             drawGraph(pen, now, ink);
+            drawNames(pen, now, ink);
             drawScale(pen, now, SIZE + 8, ink);
             drawMatrix(pen, now, SIZE + 50, ink);
         },
@@ -217,6 +276,7 @@ function showMoment(now, place) {
     const ink = colour('--ink'), [graph, matrix] = place.pens;
     if (many) place.pens.forEach(one => one.clear());
     drawGraph(graph, now, ink);
+    drawNames(graph, now, ink);
     drawScale(graph, now, SIZE + 8, ink);
     drawMatrix(matrix, now, 40, ink);
     graph.root.setAttribute('id', 'graph');
@@ -268,8 +328,12 @@ function peersSection() {
         make('label', {class: 'group moment'}, 'whole run ', slider, ' moments'),
         saving(() => peersPicture(now(), true))), told, place,
         make('p', {class: 'hint'}, 'colour: distance from the mean; red ring: down or slow; dashed: cut. ' +
-            'Bytes of a link are its peer\'s, shared out by exchanges. ' +
-            (graph.nodes < graph.ranks ? number(graph.ranks) + ' peers in ' + graph.nodes + ' regions of neighbouring ranks. '
+            (isMap(seen.run) ? number(graph.ranks) + ' peers in ' + seen.run.zones.length + ' zones' +
+             (seen.run.zones.length > graph.nodes ? ', joined to ' + graph.nodes + ' places' : '') +
+             (Number.isFinite(seen.run.places[0].x) ? '; the nearer, the shorter the latency. ' : '. ') +
+             'Around a node: what stays within it. Bytes and exchanges of all peers; colours of those with rows.'
+             : 'Bytes of a link are its peer\'s, shared out by exchanges. ') +
+            (isMap(seen.run) ? '' : graph.nodes < graph.ranks ? number(graph.ranks) + ' peers in ' + graph.nodes + ' regions of neighbouring ranks. '
              : graph.nodes > graph.groups ? 'At most ' + number(graph.links) + ' links, those with most failures and exchanges; the matrix, in ' +
                graph.groups + ' regions of neighbouring ranks, has all. ' : '')));
     soon(fill);

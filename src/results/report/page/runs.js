@@ -71,6 +71,7 @@ const runs = report.runs.map((source, index) => {
         series: new Map(), /* peer, or -1 for the averaged model -> rows */
         seeds: new Map(source.seeds ? source.seeds.rows : []), colour: '',
         spread: measures(source.spread), graph: source.graph, nodesInTime: measures(source.nodes),
+        places: objects(source.places), zones: objects(source.zones),
         traffic: measures(source.traffic), pairs: measures(source.pairs),
         faults: objects(source.faults).map(readFault),
         verdicts: objects(source.verdicts), last: objects(source.last),

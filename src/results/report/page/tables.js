@@ -42,7 +42,7 @@ const ORDER = ['world', 'peers', 'seed', 'algorithm', 'topology', 'model', 'batc
     'compute.threads', 'faults', 'violations', 'trace_hash'];
 
 
-const UNTOLD = ['experiment', 'schema', 'name', 'products', 'threads', 'peak_flop_per_s'];
+const UNTOLD = ['experiment', 'schema', 'name', 'products', 'threads', 'peak_flop_per_s', 'zone_slot_s'];
 const keyName = key => key.replace('virtual_s', 'virtual time').replace('wall_s', 'wall time')
     .replace('time_to_target_s', 'time to target loss').replace(/^faults$/, 'faults, link by link').replace(/_per_s$/, '').replace(/_s$/, '')
     .replace('exchanges.refused', 'exchanges.busy').replace('mfu', 'MFU').replace('flop', 'FLOP').replaceAll('_', ' ').replaceAll('.', ' · ');
