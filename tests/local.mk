@@ -336,6 +336,7 @@ INTEGRATION = \
   tests/integration/test_peer_suites.sh \
   tests/integration/test_oracle.sh \
   tests/integration/test_report.sh \
+  tests/integration/test_report_map.sh \
   tests/integration/test_report_page.sh \
   tests/integration/test_report_paired.sh \
   tests/integration/test_resume.sh \
@@ -449,7 +450,8 @@ EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integr
   tests/long/mutants_find.py \
   tests/long/accept_heal.py tests/long/byzantine.py \
   tests/long/byzantine_digits.csv tests/long/byzantine_fashion.csv \
-  tests/integration/lab_replay.py tests/integration/report_page.py tests/integration/lab_taxonomy.py \
+  tests/integration/lab_replay.py tests/integration/report_map.py \
+  tests/integration/report_page.py tests/integration/lab_taxonomy.py \
   tests/integration/browser.py tests/integration/follow.py \
   docs/make_algorithms.py \
   docs/make_manual.py docs/make_papers_costs.py docs/papers_costs.csv \

@@ -212,9 +212,9 @@ function drawNames(pen, now, ink) {
     const cover = ([a, b, c, d]) => a < 0 || c > SIZE || b < 0 || d > SIZE ||
         taken.some(([e, f, g, h]) => a < g && e < c && b < h && f < d);
     places.forEach(([x, y, r], node) => {
-        const name = now.run.places[node].name, half = 2.5 * name.length;
-        for (const base of [y + r + 9, y - r - 3]) {
-            const box = [x - half, base - 7, x + half, base + 2];
+        const name = now.run.places[node].name, half = 2.6 * name.length;
+        for (const base of [y + r + 10, y - r - 5]) {
+            const box = [x - half, base - 8, x + half, base + 3];
             if (cover(box)) continue;
             taken.push(box);
             pen.text(x, base, name, {size: 9, anchor: 'middle', fill: ink});

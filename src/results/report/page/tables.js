@@ -225,7 +225,7 @@ function outcomes() {
 function note(run) {
     const kept = run.results.get('rows.peers');
     if (!run.isCell && kept !== undefined) return make('p', {class: 'hint'},
-        (several ? 'run ' + run.letter + ': ' : '') + 'rows, marks and links are of ' + (Number(kept) > 0 ? number(Number(kept)) +
+        (several ? 'run ' + run.letter + ': ' : '') + (run.places.length > 0 ? 'rows and marks' : 'rows, marks and links') + ' are of ' + (Number(kept) > 0 ? number(Number(kept)) +
         ' of ' + number(run.nodes) + ' peers' : 'no peer') + ' (kith sim --rows); the summary counts all');
     return !run.isCell && run.peersAll > run.peers.length ? make('p', {class: 'hint'},
         (several ? 'run ' + run.letter + ': ' : '') + 'each peer: the first ' + run.peers.length +
