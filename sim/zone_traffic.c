@@ -39,8 +39,10 @@ struct sim_zone_traffic {
     struct zone_slots *parts; /* (count) */
 };
 
+/* Of a slot: from each place, a row, to each. */
 static size_t slot_cells(const struct sim_zone_traffic *traffic)
 {
+    KITH_ASSERT(traffic->map.count > 0);
     return (size_t)traffic->map.count * traffic->map.count;
 }
 
@@ -48,6 +50,7 @@ static enum kith_err open_parts(struct sim_world *world,
                                 struct sim_zone_traffic *traffic)
 {
     const size_t cells = slot_cells(traffic);
+    KITH_ASSERT(2 * cells <= ZONE_CELLS_MAX);
     traffic->slots = ZONE_CELLS_MAX / cells < ZONE_SLOTS_MAX
                          ? (uint32_t)(ZONE_CELLS_MAX / cells)
                          : ZONE_SLOTS_MAX;
@@ -67,6 +70,7 @@ static enum kith_err open_parts(struct sim_world *world,
     return KITH_OK;
 }
 
+/* Central methods have servers, which are in no zone. */
 enum kith_err sim_zone_traffic_open(struct sim_world *world)
 {
     const struct kith_zones *zones = &world->experiment->network.zones;
@@ -95,12 +99,14 @@ enum kith_err sim_zone_traffic_open(struct sim_world *world)
 
 void sim_zone_traffic_close(struct sim_world *world)
 {
+    KITH_ASSERT(world->division == NULL);
     if (world->zone_traffic)
         kith_zone_map_close(&world->zone_traffic->map);
 }
 
 static void add_cell(struct zone_cell *sum, const struct zone_cell *one)
 {
+    KITH_DEBUG_ASSERT(sum != one);
     sum->done += one->done;
     sum->failed += one->failed;
     sum->bytes += one->bytes;
@@ -111,6 +117,7 @@ static void join_slots(const struct sim_zone_traffic *traffic,
                        struct zone_slots *part)
 {
     const size_t cells = slot_cells(traffic);
+    KITH_ASSERT(traffic->slots % 2 == 0 && part->length_ns <= KITH_NEVER / 2);
     for (uint32_t slot = 0; slot < traffic->slots; slot++) {
         struct zone_cell *from = part->cells + slot * cells;
         struct zone_cell *to = part->cells + slot / 2 * cells;
@@ -125,6 +132,8 @@ static void join_slots(const struct sim_zone_traffic *traffic,
     part->length_ns *= 2;
 }
 
+/* Messages may leave, and so be counted, some time after others did: any slot
+ * up to now may be asked for. */
 static struct zone_cell *cell_at(const struct sim_world *world, kith_id from,
                                  kith_id to, kith_ns at_ns)
 {
@@ -140,6 +149,8 @@ static struct zone_cell *cell_at(const struct sim_world *world, kith_id from,
     return &part->cells[row * traffic->map.count + traffic->place_of[to]];
 }
 
+/* Each end marks its own: an exchange that both have done counts twice, once
+ * each way. */
 void sim_zone_traffic_mark(struct sim_world *world, kith_id peer,
                            const struct kith_mark *mark)
 {
@@ -164,6 +175,7 @@ void sim_zone_traffic_sent(struct sim_world *world, kith_id from, kith_id to,
 static void add_parts(const struct sim_zone_traffic *traffic)
 {
     kith_ns longest_ns = 0;
+    KITH_ASSERT(traffic->count > 0);
     for (unsigned i = 0; i < traffic->count; i++)
         if (traffic->parts[i].length_ns > longest_ns)
             longest_ns = traffic->parts[i].length_ns;
@@ -182,6 +194,7 @@ void sim_zone_traffic_write(struct sim_world *world)
     struct kith_rundb *store = world->options.store;
     if (!traffic)
         return;
+    KITH_ASSERT(store != NULL && world->division == NULL);
     const uint32_t count = traffic->map.count;
     add_parts(traffic);
     (void)kith_rundb_zone_map(store, &world->experiment->network.zones,

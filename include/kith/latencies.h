@@ -9,7 +9,8 @@
  *                     J = (p90 - p50) / ln 5, L = p50 - J ln 2; where L would
  *                     be below 0, L = 0 and J = p50 / ln 2: the median stays
  *
- * Memory: R x R, and R names or places; never peers x peers. Test: unit/test_latencies.c. */
+ * Memory: R x R, and R names or places; never peers x peers. Test:
+ * unit/test_latencies.c. */
 #ifndef KITH_LATENCIES_H
 #define KITH_LATENCIES_H
 

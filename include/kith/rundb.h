@@ -85,8 +85,8 @@ enum kith_err kith_rundb_mark(struct kith_rundb *store, kith_id peer,
                               kith_ns time_ns, const struct kith_mark *mark);
 enum kith_err kith_rundb_fault(struct kith_rundb *store, kith_ns happened_ns,
                                const struct kith_atom *atom);
-/* Where a run's zones are, and what went from place to place in slots of time of
- * this length; once, at the end of a run. */
+/* Where a run's zones are, and what went from place to place in slots of time
+ * of this length; once, at the end of a run. */
 enum kith_err kith_rundb_zone_map(struct kith_rundb *store,
                                   const struct kith_zones *zones,
                                   const struct kith_zone_map *map,
