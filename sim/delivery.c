@@ -128,8 +128,9 @@ void sim_transmit(struct sim_world *world, uint32_t index, kith_ns at_ns)
     kith_ns left_ns;
     const kith_ns leaves_ns =
         sim_uplink_take(world, packet->from, at_ns, packet->bytes, &left_ns);
-    sim_zone_traffic_sent(world, packet->from, packet->to, at_ns,
-                          packet->bytes);
+    if (world->zone_traffic)
+        sim_zone_traffic_sent(world, packet->from, packet->to, at_ns,
+                              packet->bytes);
     if (packet->flags & SIM_PACKET_CARRIES)
         sim_transfer_list(world, index, left_ns);
     const kith_ns arrives_ns = sim_direction_arrival(

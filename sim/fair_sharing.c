@@ -215,8 +215,9 @@ static bool begin(struct sim_world *world, uint32_t index)
     if (sent->began_ns == KITH_NEVER) {
         sent->began_ns = sim_time(world);
         sim_network_leaves(world, packet->from, packet->bytes);
-        sim_zone_traffic_sent(world, packet->from, packet->to, sim_time(world),
-                              packet->bytes);
+        if (world->zone_traffic)
+            sim_zone_traffic_sent(world, packet->from, packet->to,
+                                  sim_time(world), packet->bytes);
     }
     if (links > 0)
         expect(world, sim_time(world));

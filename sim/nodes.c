@@ -213,7 +213,8 @@ static void step_marks(struct sim_world *world, kith_id id)
             sim_ledger_mark(world, id, mark);
         if (sim_is_watched(world) && !world->nodes.winding_up)
             sim_watch_mark(world, id, mark);
-        sim_zone_traffic_mark(world, id, mark);
+        if (world->zone_traffic)
+            sim_zone_traffic_mark(world, id, mark);
         if (mark->kind == KITH_MARK_FINISHED)
             finish(world, id);
         else if (mark->kind == KITH_MARK_NONFINITE)

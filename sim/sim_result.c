@@ -363,7 +363,8 @@ void sim_summarise(struct sim_world *world, struct kith_summary *summary)
     const struct sim_look all = {.peers = world->peer_count,
                                  .own = scored_at_end(world)};
     evaluate(world, &all, true);
-    sim_zone_traffic_write(world);
+    if (world->zone_traffic)
+        sim_zone_traffic_write(world);
     note_correlation(results);
     sim_ledger_finish(world, &results->values);
     const bool dead = sim_watch_finish(world, &results->values);

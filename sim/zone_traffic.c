@@ -29,6 +29,8 @@ struct zone_cell {
 struct zone_slots {
     _Alignas(64) kith_ns length_ns;
     struct zone_cell *cells; /* (slots, places, places) */
+    kith_ns from_ns;         /* of the slot that was asked for last */
+    struct zone_cell *last;  /* its cells */
 };
 
 struct sim_zone_traffic {
@@ -66,6 +68,7 @@ static enum kith_err open_parts(struct sim_world *world,
             sim_alloc(world, traffic->slots * cells, sizeof *part->cells);
         if (!part->cells)
             return KITH_ENOMEM;
+        part->last = part->cells;
     }
     return KITH_OK;
 }
@@ -130,23 +133,35 @@ static void join_slots(const struct sim_zone_traffic *traffic,
     for (size_t i = traffic->slots / 2 * cells; i < traffic->slots * cells; i++)
         part->cells[i] = (struct zone_cell){0};
     part->length_ns *= 2;
+    part->from_ns = 0;
+    part->last = part->cells;
 }
 
 /* Messages may leave, and so be counted, some time after others did: any slot
  * up to now may be asked for. */
+static void find_slot(const struct sim_zone_traffic *traffic,
+                      struct zone_slots *part, kith_ns at_ns)
+{
+    KITH_ASSERT(at_ns >= 0);
+    while (at_ns / part->length_ns >= traffic->slots)
+        join_slots(traffic, part);
+    const kith_ns slot = at_ns / part->length_ns;
+    part->from_ns = slot * part->length_ns;
+    part->last = part->cells + (size_t)slot * slot_cells(traffic);
+}
+
 static struct zone_cell *cell_at(const struct sim_world *world, kith_id from,
                                  kith_id to, kith_ns at_ns)
 {
     const struct sim_zone_traffic *traffic = world->zone_traffic;
     const unsigned number = world->division ? 1u + world->division->number : 0;
-    KITH_DEBUG_ASSERT(number < traffic->count && at_ns >= 0);
+    KITH_DEBUG_ASSERT(number < traffic->count);
     KITH_DEBUG_ASSERT(from < world->peer_count && to < world->peer_count);
     struct zone_slots *part = &traffic->parts[number];
-    while (at_ns / part->length_ns >= traffic->slots)
-        join_slots(traffic, part);
-    const size_t row = (size_t)(at_ns / part->length_ns) * traffic->map.count +
-                       traffic->place_of[from];
-    return &part->cells[row * traffic->map.count + traffic->place_of[to]];
+    if (at_ns < part->from_ns || at_ns - part->from_ns >= part->length_ns)
+        find_slot(traffic, part, at_ns);
+    return &part->last[traffic->place_of[from] * traffic->map.count +
+                       traffic->place_of[to]];
 }
 
 /* Each end marks its own: an exchange that both have done counts twice, once
@@ -155,7 +170,7 @@ void sim_zone_traffic_mark(struct sim_world *world, kith_id peer,
                            const struct kith_mark *mark)
 {
     const bool is_done = mark->kind == KITH_MARK_DONE;
-    if (!world->zone_traffic || mark->peer >= world->peer_count ||
+    if (mark->peer >= world->peer_count ||
         (!is_done && mark->kind != KITH_MARK_FAILED &&
          mark->kind != KITH_MARK_TORN))
         return;
@@ -167,8 +182,7 @@ void sim_zone_traffic_mark(struct sim_world *world, kith_id peer,
 void sim_zone_traffic_sent(struct sim_world *world, kith_id from, kith_id to,
                            kith_ns at_ns, uint64_t bytes)
 {
-    if (world->zone_traffic)
-        cell_at(world, from, to, at_ns)->bytes += bytes;
+    cell_at(world, from, to, at_ns)->bytes += bytes;
 }
 
 /* All threads' into the first one's. */
@@ -192,8 +206,6 @@ void sim_zone_traffic_write(struct sim_world *world)
 {
     const struct sim_zone_traffic *traffic = world->zone_traffic;
     struct kith_rundb *store = world->options.store;
-    if (!traffic)
-        return;
     KITH_ASSERT(store != NULL && world->division == NULL);
     const uint32_t count = traffic->map.count;
     add_parts(traffic);

@@ -1,6 +1,6 @@
 /* Exchanges and bytes between the places of a map (kith/zone_map.h), of all
- * peers as time goes, where rows and marks are of few. Every call accepts a
- * world that does not count them. Owner: zone_traffic.c. */
+ * peers as time goes, where rows and marks are of few. Calls but open and
+ * close are for a world that has it. Owner: zone_traffic.c. */
 #ifndef KITH_SIM_ZONE_TRAFFIC_H
 #define KITH_SIM_ZONE_TRAFFIC_H
 

@@ -56,6 +56,25 @@ print(len(one[0]), "rows of traffic; x:", x)
 sys.exit(one != two or not abs(x[0] - x[1]) < 10 < 80 < abs(x[0] - x[2]))
 EOF
 
+# A run that was stopped has counted up to there; one that goes on counts all.
+mkdir "$scratch/saves" "$scratch/again"
+sed 's/^name.*/name: again/; s/steps: 8/steps: 400/' "$scratch/one.yaml" \
+    >"$scratch/again.yaml"
+timeout -s INT 1 "$kith" sim "$scratch/again.yaml" --save "$scratch/saves" \
+    --out "$scratch/again" >/dev/null 2>&1
+echo "$name: stopped: exit $?, 124 where it had not ended"
+[ -z "$(ls "$scratch/saves")" ] ||
+    expect 0 sim "$scratch/again.yaml" --json --save "$scratch/saves" --resume \
+        --out "$scratch/again"
+expect 0 sim "$scratch/again.yaml" --json --out "$scratch"
+python3 - "$scratch/again-sim-1.db" "$scratch"/again/*.db <<EOF || fail "counts are others after a stop"
+import sqlite3, sys
+whole, again = (sqlite3.connect(path).execute(
+    "SELECT * FROM zone_traffic").fetchall() for path in sys.argv[1:])
+print(len(whole), "rows of traffic after a stop")
+sys.exit(whole != again or not whole)
+EOF
+
 # A run of so few that each is a node has none of it; without the tables, as in
 # a database of before, the regions are neighbouring ranks.
 sed 's/peers: .*/peers: 900/; s/^faults.*//' "$scratch/one.yaml" >"$scratch/few.yaml"

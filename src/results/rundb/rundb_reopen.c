@@ -243,6 +243,8 @@ enum kith_err kith_rundb_start_over(struct kith_rundb *store)
         store,
         "SAVEPOINT over; DELETE FROM series; DELETE FROM marks;"
         "DELETE FROM faults; DELETE FROM verdicts;"
+        "DROP TABLE IF EXISTS places; DROP TABLE IF EXISTS zones;"
+        "DROP TABLE IF EXISTS zone_traffic;"
         "DELETE FROM summary WHERE key NOT IN ('train_rows', 'test_rows', "
         "'hosts'); UPDATE runs SET state = 'running'; RELEASE over",
         "starting over");
