@@ -92,12 +92,29 @@ expect 0 report "$scratch/one-sim-1.db" --out "$scratch/old.html"
 grep -q '"nodes":64' "$scratch/old.html" || grep -q '"nodes": *+*64' \
     "$scratch/old.html" || fail "a database without a map has no regions"
 
+# One of anybody's is drawn somehow.
+cp "$scratch/two-sim-1.db" "$scratch/wrong.db"
+python3 - "$scratch/wrong.db" <<EOF || fail "no wrong database was made"
+import sqlite3, sys
+base = sqlite3.connect(sys.argv[1])
+base.executescript("""
+INSERT INTO zone_traffic VALUES(1, 9223372036854775807, 70, -3, 1, 1, 1);
+INSERT INTO zone_traffic VALUES(1, -5, 1, 2, 'x', 1e300, -1);
+INSERT INTO zone_traffic VALUES(1, 1, 63, 62, 9, 9, 9);
+INSERT INTO places VALUES(1, 99, 'x', -1, NULL, 'y');
+UPDATE places SET x = NULL WHERE place = 1;
+UPDATE zones SET place = 77 WHERE zone = 0;
+UPDATE run SET value = 'x' WHERE key = 'zone_slot_s';
+""")
+EOF
+expect 0 report "$scratch/wrong.db" --out "$scratch/wrong.html"
+
 chromium=$(command -v chromium || command -v chromium-browser || true)
 [ -n "$chromium" ] || {
     [ "$failures" -eq 0 ] && skip "no chromium: all but the drawing passed"
     finish
 }
-for one in matrix zones old; do
+for one in matrix zones old wrong; do
     timeout 100 "$chromium" --headless --no-sandbox --disable-gpu \
         --disable-dev-shm-usage --user-data-dir="$scratch/profile" \
         --enable-logging=stderr --virtual-time-budget=4000 --dump-dom \

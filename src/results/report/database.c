@@ -318,13 +318,14 @@ static void add_map(struct kith_database *database, json_t *page, int64_t ranks,
 {
     const int64_t cells = TRAFFIC_MAX / runs / (places * places);
     const int64_t most = least(SLOTS_MAX, cells > 0 ? cells : 1);
-    const int64_t all =
-        least(kith_database_count(database, "zone_slots", 0), INT64_C(1000000));
+    const int64_t all = kith_database_count(database, "zone_slots", 0);
+    if (database->err != KITH_OK)
+        return;
     const int64_t joined = (all + most - 1) / most;
     const int64_t slots = (all + joined - 1) / joined;
     const int64_t slot_ns =
         joined * least(kith_database_count(database, "zone_slot", 0),
-                       INT64_C(1000000000000));
+                       INT64_MAX / joined);
     (void)json_object_set_new(
         page, "graph",
         json_pack("{s:I, s:I, s:I, s:I, s:f}", "ranks", (json_int_t)ranks,

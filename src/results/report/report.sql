@@ -241,10 +241,11 @@ SELECT slot, node, towards, done, failed FROM placed WHERE place <= ?2
 
 -- :places
 -- Where the zones of a run are, by number from 0 on (kith/zone_map.h).
-SELECT place AS node, name, peers, x, y FROM places ORDER BY place LIMIT 64
+SELECT place AS node, name, peers, x, y FROM places
+WHERE place BETWEEN 0 AND 63 ORDER BY place LIMIT 64
 
 -- :places.count
-SELECT count(*) FROM places WHERE place BETWEEN 0 AND 63
+SELECT min(64, count(*)) FROM places WHERE place BETWEEN 0 AND 63
 
 -- :zones
 SELECT zone, place AS node, first FROM zones ORDER BY zone LIMIT 4096
@@ -255,7 +256,8 @@ SELECT CAST(max(0, min(1e18, value * 1e9)) AS INTEGER) FROM run
 WHERE key = 'zone_slot_s'
 
 -- :zone_slots
-SELECT ifnull(max(slot) + 1, 1) FROM zone_traffic
+-- Of a file of anybody's, too, from 1 on.
+SELECT max(1, min(1000000, ifnull(max(slot), 0) + 1)) FROM zone_traffic
 
 -- :nodes.places
 -- As nodes, of ?1 ranks in places, at the end of ?2 slots of ?3 ns.
