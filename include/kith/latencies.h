@@ -28,7 +28,7 @@ struct kith_latencies {
     kith_ns *jitter_ns;    /* (R, R); NULL: none */
     kith_ns latency_least; /* of all pairs */
     kith_ns latency_most, jitter_most;
-    uint64_t hash;      /* of all of it */
+    uint64_t hash; /* of all of it */
     /* For who draws them (kith/zone_map.h), and in no hash: NULL, but of a
      * matrix the names, and of coordinates where each host is, in ms. */
     const char **names; /* (regions): one block with their text */

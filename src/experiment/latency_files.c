@@ -201,8 +201,8 @@ static enum kith_err take_places(struct kith_latencies *latencies,
 {
     double *places = malloc(2 * (size_t)file->regions * sizeof *places);
     if (places == NULL)
-        return kith_region_table_fail(file, KITH_ENOMEM, "out of memory: %u places",
-                         file->regions);
+        return kith_region_table_fail(
+            file, KITH_ENOMEM, "out of memory: %u places", file->regions);
     latencies->places = places;
     for (uint32_t i = 0; i < file->regions; i++) {
         places[2 * i] = hosts[i].x;
