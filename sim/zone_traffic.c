@@ -48,6 +48,8 @@ static size_t slot_cells(const struct sim_zone_traffic *traffic)
     return (size_t)traffic->map.count * traffic->map.count;
 }
 
+/* Fewer slots for more places, so that a page's file stays one that a browser
+ * opens; an even number, for two and two become one. */
 static enum kith_err open_parts(struct sim_world *world,
                                 struct sim_zone_traffic *traffic)
 {
@@ -150,6 +152,7 @@ static void find_slot(const struct sim_zone_traffic *traffic,
     part->last = part->cells + (size_t)slot * slot_cells(traffic);
 }
 
+/* Of the thread at hand. Most calls are for the slot of the one before. */
 static struct zone_cell *cell_at(const struct sim_world *world, kith_id from,
                                  kith_id to, kith_ns at_ns)
 {
@@ -202,6 +205,7 @@ static void add_parts(const struct sim_zone_traffic *traffic)
     }
 }
 
+/* Cells in which nothing happened are no rows: a reader takes them as 0. */
 void sim_zone_traffic_write(struct sim_world *world)
 {
     const struct sim_zone_traffic *traffic = world->zone_traffic;
