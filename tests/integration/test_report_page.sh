@@ -92,6 +92,9 @@ draws run
 says 'The averaged model ended at [0-9.]* % accuracy after [0-9.]* m\{0,1\}s; a peer sent [0-9.]* [kM]B on average ([0-9.]* [kM]B in all, by 4)' "the answer"
 says '1 of 2 assertions broken' "the answer's verdict"
 says 'To an accuracy of' "the target"
+grep -q 'accuracy</abbr> · peers</span></dt><dd>4</dd>' "$scratch/dom" ||
+    fail "so many peers were scored: $(grep -o 'accuracy</abbr> · peers.\{40\}' \
+        "$scratch/dom")"
 grep -q 'id="graph"' "$scratch/dom" || fail "no graph of peers"
 grep -q 'id="matrix"' "$scratch/dom" || fail "no matrix of traffic"
 grep -q '<abbr title="How far a peer' "$scratch/dom" || fail "no term explained"

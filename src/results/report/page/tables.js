@@ -20,7 +20,7 @@ function factText(key, value) {
     if (/flop_per_s$/.test(key)) return flops(plain);
     if (/per_s$/.test(key)) return short(plain) + '/s';
     if (/mfu$|overlap$|utilisation$|idle_share$/.test(key)) return Number((100 * plain).toPrecision(3)) + ' %';
-    if (/^accuracy/.test(key)) return (100 * plain).toFixed(2) + ' %';
+    if (/^accuracy(?!\.peers)/.test(key)) return (100 * plain).toFixed(2) + ' %';
     if (/bytes|in_flight/.test(key)) return bytes(plain);
     if (/_s$/.test(key)) return seconds(plain);
     return number(plain);
