@@ -109,12 +109,37 @@ UPDATE run SET value = 'x' WHERE key = 'zone_slot_s';
 EOF
 expect 0 report "$scratch/wrong.db" --out "$scratch/wrong.html"
 
+# So is one of text and holes where numbers are: names that are none, no peers,
+# zones of no place, more than integers hold, no length of a slot. Places with a
+# number that is missing are no map.
+run odd "matrix: $scratch/three.csv" \
+    '{at: 300ms, for: 300ms, partition: "peer(1) <-> peer(2)"}' --rows sampled
+cp "$scratch/odd-sim-1.db" "$scratch/gap.db"
+python3 - "$scratch/odd-sim-1.db" "$scratch/gap.db" <<EOF || fail "no odd database was made"
+import sqlite3, sys
+odd, gap = (sqlite3.connect(path) for path in sys.argv[1:])
+odd.executescript("""
+UPDATE places SET name = x'ff00', peers = 'x';
+UPDATE zones SET place = 50;
+DELETE FROM run WHERE key = 'zone_slot_s';
+INSERT INTO zone_traffic SELECT 1, 900000 + slot, place, other,
+  9223372036854775807, 9223372036854775807, 9223372036854775807
+  FROM zone_traffic;
+""")
+gap.executescript("UPDATE places SET place = 20 * place;"
+                  "UPDATE zones SET place = 20 * place")
+EOF
+expect 0 report "$scratch/odd-sim-1.db" --out "$scratch/odd.html"
+expect 0 report "$scratch/gap.db" --out "$scratch/gap.html"
+grep -q '"nodes":64' "$scratch/gap.html" || grep -q '"nodes": *+*64' \
+    "$scratch/gap.html" || fail "places with a gap are a map"
+
 chromium=$(command -v chromium || command -v chromium-browser || true)
 [ -n "$chromium" ] || {
     [ "$failures" -eq 0 ] && skip "no chromium: all but the drawing passed"
     finish
 }
-for one in matrix zones old wrong; do
+for one in matrix zones old wrong odd gap; do
     timeout 100 "$chromium" --headless --no-sandbox --disable-gpu \
         --disable-dev-shm-usage --user-data-dir="$scratch/profile" \
         --enable-logging=stderr --virtual-time-budget=4000 --dump-dom \
@@ -131,6 +156,7 @@ for text in 'near (500 peers)' '&lt;b&gt;y"; &lt;/script&gt; (500 peers)' \
 done
 grep -q '<b>y' "$scratch/matrix.dom" && fail "a region's name is no text"
 grep -q 'zone 1 (300 peers)' "$scratch/zones.dom" || fail "no zone on the ring"
+grep -q '>place 2<' "$scratch/odd.dom" || fail "a place without a name is not drawn"
 grep -q 'regions of neighbouring ranks' "$scratch/old.dom" ||
     fail "a database without a map is not drawn as before"
 finish

@@ -241,18 +241,24 @@ SELECT slot, node, towards, done, failed FROM placed WHERE place <= ?2
 
 -- :places
 -- Where the zones of a run are, by number from 0 on (kith/zone_map.h).
-SELECT place AS node, name, peers, x, y FROM places
-WHERE place BETWEEN 0 AND 63 ORDER BY place LIMIT 64
+SELECT place AS node, CASE WHEN typeof(name) = 'text' THEN substr(name, 1, 80)
+    ELSE 'place ' || place END AS name,
+  max(1, CAST(peers AS INTEGER)) AS peers, x, y FROM places
+WHERE place BETWEEN 0 AND 63 AND typeof(place) = 'integer'
+ORDER BY place LIMIT 64
 
 -- :places.count
-SELECT min(64, count(*)) FROM places WHERE place BETWEEN 0 AND 63
+-- None, of a file of anybody's, where a number is missing or there twice.
+SELECT CASE WHEN count(*) = count(DISTINCT place) AND count(*) = max(place) + 1
+    THEN count(*) ELSE 0 END
+FROM places WHERE place BETWEEN 0 AND 63 AND typeof(place) = 'integer'
 
 -- :zones
 SELECT zone, place AS node, first FROM zones ORDER BY zone LIMIT 4096
 
 -- :zone_slot
--- Nanoseconds of a slot of their traffic.
-SELECT CAST(max(0, min(1e18, value * 1e9)) AS INTEGER) FROM run
+-- Nanoseconds of a slot of their traffic; 0: it is not said.
+SELECT CAST(max(0, min(1e18, ifnull(max(value * 1e9), 0))) AS INTEGER) FROM run
 WHERE key = 'zone_slot_s'
 
 -- :zone_slots
@@ -277,15 +283,20 @@ WITH known AS (SELECT zone, place, first FROM zones ORDER BY zone LIMIT 4096),
   apart AS (SELECT slot, peer, consensus_distance AS distance, max(time_s)
     FROM timed WHERE consensus_distance IS NOT NULL GROUP BY 1, 2)
 SELECT slot, place AS node, avg(distance * distance) AS square,
-  sum(bytes_sent) AS bytes, sum(done) AS done, sum(failed) AS failed
+  CAST(total(bytes_sent) AS INTEGER) AS bytes,
+  CAST(total(done) AS INTEGER) AS done,
+  CAST(total(failed) AS INTEGER) AS failed
 FROM latest LEFT JOIN apart USING(slot, peer) JOIN zoned USING(peer)
   JOIN known USING(zone)
 GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 100000
 
 -- :traffic.places
--- What all peers of a place sent to those of another, ?1 slots as one.
-SELECT slot / ?1 AS slot, place AS node, other AS towards, sum(done) AS done,
-  sum(failed) AS failed, sum(bytes) AS bytes
+-- What all peers of a place sent to those of another, ?1 slots as one. total():
+-- a sum of anybody's numbers may be more than an integer has room for.
+SELECT slot / ?1 AS slot, place AS node, other AS towards,
+  CAST(total(done) AS INTEGER) AS done,
+  CAST(total(failed) AS INTEGER) AS failed,
+  CAST(total(bytes) AS INTEGER) AS bytes
 FROM zone_traffic
 WHERE slot >= 0 AND place BETWEEN 0 AND 63 AND other BETWEEN 0 AND 63
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 LIMIT 100000

@@ -188,7 +188,7 @@ function drawGraph(pen, now, ink) {
         pen.path([a, b], {stroke: tint, width: 0.5 + 2.5 * share * crowd, opacity: (0.1 + 0.6 * share) * Math.max(0.35, crowd)},
                  false, now.fine.length <= 600 ? () => linkText(now, link, now.run.graph.nodes) : null);
     }
-    for (const [a, b] of cut.slice(0, 2000))
+    for (const [a, b] of cut.slice(0, 2000)) if (places[a] && places[b])
         pen.path([places[a], places[b]], {stroke: FAULT_COLOURS.cut, width: 1, dash: [2, 4], opacity: 0.8});
     places.forEach(([x, y, r], node) => {
         const state = now.state[node], distance = state && !absent(state.square) ? Math.sqrt(state.square) : null;
