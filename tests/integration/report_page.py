@@ -115,6 +115,20 @@ def thousand(database, out):
     base.commit()
 
 
+def churned(database, out):
+    """1,500 crashes that overlap, up to 40 ms; or 6,000, up to 0.1 s."""
+    shutil.copy(database, out)
+    base = sqlite3.connect(out)
+    base.execute("DELETE FROM faults")
+    count = 6000 if "most" in out else 1500
+    base.executemany(
+        "INSERT INTO faults(run_id, at_s, happened_s, fault, peer, statement)"
+        " VALUES(1, ?1, ?1, ?2, ?3, 0)",
+        ((at / 1e6, kind, k % 4) for k in range(count)
+         for at, kind in ((16 * k + 1, "crash"), (16 * k + 50, "restart"))))
+    base.commit()
+
+
 def hostile(database, out):
     shutil.copy(database, out)
     base = sqlite3.connect(out)

@@ -47,6 +47,13 @@ size=$(wc -c <"$scratch/many.html")
 echo "$name: page of 1000 peers, 20 evaluations: $size bytes, at most 5000000"
 [ "$size" -le 5000000 ] || fail "the page has $size bytes"
 
+# Peers that come and go: more faults than a lane has room for, and than the
+# page has.
+python3 "$counts" churned "$run" "$scratch/churn.db"
+page churn "$scratch/churn.db"
+python3 "$counts" churned "$run" "$scratch/most.db"
+page most "$scratch/most.db"
+
 # Names that a table program, or an SVG, would carry out.
 python3 "$counts" hostile "$sweep" "$scratch/evil.db"
 page evil "$scratch/evil.db"
@@ -118,6 +125,13 @@ for axis in time steps samples epochs bytes; do
 done
 draws run 'slot=10&failures'
 says 'crash of peer 1 from 30 ms to 40 ms' "the crash at its moment"
+
+draws churn
+says '1,500 faults struck' "how many crashes"
+says 'crash, 1,500 times, of 4 at once at most' "crashes that overlap"
+draws most
+says 'At least 5,00[0-9] faults struck' "the crashes that the page has"
+says 'the first 10,000 of 12,000 begins and ends, up to 80' "what is left out"
 
 draws sweep
 says 'Of 2, gossip.every=[14] ended at' "the answer of a sweep"

@@ -375,10 +375,11 @@ static void add_run(struct kith_database *database, json_t *pages,
     const unsigned peers = PEERS_MAX / runs > 0 ? PEERS_MAX / runs : 1;
     const int64_t all = kith_database_count(database, "peers.count", 0);
     const int64_t events = kith_database_count(database, "events.count", 0);
-    json_t *page =
-        json_pack("{s:I, s:n, s:o, s:I, s:I}", "database", (json_int_t)index,
-                  "cell", "file", name_json(database), "peers_all",
-                  (json_int_t)all, "events_all", (json_int_t)events);
+    const int64_t faults = kith_database_count(database, "faults.count", 0);
+    json_t *page = json_pack(
+        "{s:I, s:n, s:o, s:I, s:I, s:I}", "database", (json_int_t)index, "cell",
+        "file", name_json(database), "peers_all", (json_int_t)all, "events_all",
+        (json_int_t)events, "faults_all", (json_int_t)faults);
     (void)json_array_append_new(pages, page);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         add_table(database, page, parts[i], parts[i], 0, 0, 0);

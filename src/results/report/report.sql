@@ -64,7 +64,10 @@ SELECT key, value FROM summary LIMIT 200
 
 -- :faults
 SELECT happened_s AS time_s, fault AS kind, peer, other, factor
-FROM faults ORDER BY happened_s LIMIT 1000
+FROM faults ORDER BY happened_s LIMIT 10000
+
+-- :faults.count
+SELECT count(*) FROM faults
 
 -- :verdicts
 SELECT assertion AS text, held, value, at_s AS time_s FROM verdicts LIMIT 100

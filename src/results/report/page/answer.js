@@ -40,7 +40,7 @@ function endOf(run) {
         run.verdicts.length === 0 ? '' : broken === 0
             ? make('span', {class: 'held'}, run.verdicts.length === 1 ? '✓ its assertion held. ' : '✓ all ' + run.verdicts.length + ' assertions held. ')
             : make('span', {class: 'broken'}, '✗ ' + broken + ' of ' + run.verdicts.length + ' assertions broken. '),
-        run.faults.length === 0 ? '' : number(run.intervals.length) + (run.intervals.length === 1 ? ' fault' : ' faults') + ' struck on the way.'];
+        run.faults.length === 0 ? '' : (someFaults(run) ? 'At least ' : '') + number(run.intervals.length) + (run.intervals.length === 1 ? ' fault' : ' faults') + ' struck on the way.'];
 }
 
 function answerLine() {

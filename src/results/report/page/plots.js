@@ -57,16 +57,33 @@ function showValues(entry, x, points, name) {
 
 /* --- lanes of faults --------------------------------------------------- */
 
-/* {rows: [kind, ...], bars: [{row, from, to, hint, colour}]} on the axis drawn;
- * a fault that never ended reaches to the end. */
+const BARS_MAX = 200;
+
+/* The bars of a row, those that overlap as one. */
+function joinedBars(bars) {
+    const all = [];
+    for (const bar of [...bars].sort((a, b) => a.from - b.from)) {
+        const last = all.at(-1);
+        if (last === undefined || bar.from > last.to) all.push({...bar, count: 1, ends: [bar.to], most: 1});
+        else {
+            last.ends = [...last.ends.filter(end => end > bar.from), bar.to];
+            Object.assign(last, {count: last.count + 1, to: Math.max(last.to, bar.to), most: Math.max(last.most, last.ends.length)});
+        }
+    }
+    return all.map(bar => bar.count === 1 ? bar : {...bar,
+        hint: bar.kind + ', ' + number(bar.count) + ' times, of ' + number(bar.most) + ' at once at most'});
+}
+
+/* {rows: [kind, ...], bars: [{row, kind, from, to, hint, colour}]} on the axis
+ * drawn; a fault that never ended reaches to the end. */
 function faultLanes() {
     const all = single.flatMap(run => run.intervals.map(one => ({run, one})));
     const rows = [...new Set(all.map(({one}) => one.kind))].slice(0, 6);
     const bars = all.filter(({one}) => rows.includes(one.kind)).map(({run, one}) => ({
-        row: rows.indexOf(one.kind), from: onAxis(run, one.from),
+        row: rows.indexOf(one.kind), kind: one.kind, from: onAxis(run, one.from),
         to: one.to === null ? Infinity : onAxis(run, one.to), hint: tellInterval(run, one),
         colour: FAULT_COLOURS[one.kind] || '#555555'})).filter(bar => bar.from !== null);
-    return {rows, bars};
+    return {rows, bars: bars.length <= BARS_MAX ? bars : rows.flatMap((kind, row) => joinedBars(bars.filter(bar => bar.row === row)))};
 }
 
 function drawLanes(pen, lanes, x, left, right, top, ink) {
@@ -90,13 +107,14 @@ function showLanes(entry, lanes) {
     entry.lane.replaceChildren(pen.root);
 }
 
-/* A faint line where a fault begins, so that the eye finds it in the curves. */
+/* A faint line where a fault begins, so that the eye finds it in the curves;
+ * none where there are so many that they would hide them. */
 function drawMarks(lanes) {
     return (canvas, area, graph) => {
         canvas.save();
         canvas.setLineDash([2, 4]);
         canvas.globalAlpha = 0.45;
-        for (const bar of lanes.bars.slice(0, 200)) {
+        for (const bar of lanes.bars.length > BARS_MAX ? [] : lanes.bars) {
             const at = Math.round(graph.toDomXCoord(bar.from)) + 0.5;
             if (!(at > area.x && at < area.x + area.w)) continue;
             canvas.strokeStyle = bar.colour;

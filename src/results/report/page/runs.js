@@ -77,7 +77,7 @@ const runs = report.runs.map((source, index) => {
         verdicts: objects(source.verdicts), last: objects(source.last),
         speed: objects(source.speed), outcomes: objects(source.outcomes),
         events: objects(source.events), identities: objects(source.identities),
-        eventsAll: source.events_all || 0};
+        eventsAll: source.events_all || 0, faultsAll: source.faults_all || 0};
     const whole = key => Number(run.results.get(key) ?? facts.get(key)) || 0;
     run.rows = whole('train_rows');
     /* Points on the way are of so many rows of the test set, the last of all. */
@@ -314,10 +314,13 @@ function readFault(fault) {
     return many ? {...fault, kind: many[1], sides: many[2]} : {...fault, kind};
 }
 
+const someFaults = run => run.faultsAll > run.faults.length && run.faults.length > 0;
+
 const ENDS = {restart: 'crash', resume: 'pause', heal: 'cut', 'slow ends': 'slow'};
 
 /* Each fault with its end, and what began and ended together as one: {kind,
- * from, to, whom: [[peer, other], ...]}; to is null where it never ended. */
+ * from, to, whom: [[peer, other], ...]}; to is null where it never ended. Of very
+ * many the page has the first ones: what they leave open ends where they do. */
 function intervalsOf(run) {
     const open = new Map(), all = [];
     for (const fault of run.faults) {
@@ -333,6 +336,7 @@ function intervalsOf(run) {
         open.set(who, interval);
         all.push(interval);
     }
+    if (someFaults(run)) for (const one of open.values()) one.to = run.faults.at(-1).time_s;
     const merged = new Map();
     for (const one of all) {
         const key = [one.kind, one.from, one.to, one.sides].join('|');

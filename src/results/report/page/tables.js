@@ -239,7 +239,9 @@ function faults() {
             {background: FAULT_COLOURS[one.kind] || '#555555'}}), make('span', {}, term(one.kind))),
         seconds(one.from), one.to === null ? 'the end' : seconds(one.to), whomText(one),
         absent(one.factor) || one.factor <= 0 ? '–' : '× ' + number(one.factor)])));
-    return rows.length === 0 ? null : section('Faults', table('faults',
+    return rows.length === 0 ? null : section('Faults', runs.filter(someFaults).map(run => make('p', {class: 'hint'},
+        (several ? 'run ' + run.letter + ': ' : '') + 'the first ' + number(run.faults.length) + ' of ' + number(run.faultsAll) +
+        ' begins and ends, up to ' + seconds(run.faults.at(-1).time_s) + ', here and below the plots')), table('faults',
         withRun(['fault', 'from', 'to', 'of', 'factor']), rows));
 }
 
