@@ -23,7 +23,9 @@ static void show_progress(const struct sim_progress *progress, void *arg)
                           (unsigned long long)progress->events);
         return;
     }
-    if (progress->steps_total > 0)
+    /* Steps that are taken again after a crash count again: no share, then. */
+    if (progress->steps_total > 0 &&
+        progress->steps_done <= progress->steps_total)
         snprintf(share, sizeof share, " (%.0f %%)",
                  100 * (double)progress->steps_done /
                      (double)progress->steps_total);

@@ -299,8 +299,8 @@ int kith_cli_parse(const struct cli_command *command, int argc, char **argv,
         arguments->word_count > command->words_max)
         return kith_cli_fail(
             arguments, KITH_EXIT_USAGE,
-            "found %u arguments; usage: kith %s %s; see kith %s --help",
-            arguments->word_count, command->name, command->usage,
-            command->name);
+            "found %u arguments; usage: kith %s %.*s; see kith %s --help",
+            arguments->word_count, command->name,
+            (int)strcspn(command->usage, "\n"), command->usage, command->name);
     return KITH_EXIT_OK;
 }

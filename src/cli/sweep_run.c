@@ -63,8 +63,8 @@ static void note_progress(const struct sim_progress *progress, void *arg)
 {
     struct share *share = arg;
     if (progress->steps_total > 0)
-        share->done =
-            (double)progress->steps_done / (double)progress->steps_total;
+        share->done = fmin(1, (double)progress->steps_done /
+                                  (double)progress->steps_total);
 }
 
 /* No file can be written there. */

@@ -222,6 +222,14 @@ static bool same_image(const struct kith_experiment *experiment,
            set->shape[2] == image[2];
 }
 
+/* For "the data in ...": drawn data lie nowhere. */
+static const char *data_name(const struct kith_experiment *experiment)
+{
+    const struct kith_data_config *config = &experiment->data.config;
+    KITH_ASSERT(config->kind != NULL);
+    return config->path[0] != '\0' ? config->path : config->kind->name;
+}
+
 static enum kith_err check_shape(const struct kith_experiment *experiment,
                                  const struct kith_examples *set, char *error)
 {
@@ -233,26 +241,24 @@ static enum kith_err check_shape(const struct kith_experiment *experiment,
             "model.kind: model %s learns from %s, but the data in %.200s "
             "holds %s",
             model->name, kith_experiment_input_name(model->input),
-            experiment->data.config.path,
-            kith_experiment_input_name(set->input));
+            data_name(experiment), kith_experiment_input_name(set->input));
     if (set->input == KITH_INPUT_TOKENS && set->classes > size.classes)
         return REFUSE("model.vocabulary: found %zu, but the data in %.200s has "
                       "%" PRIu32 " different tokens; allowed: at least as many",
-                      size.classes, experiment->data.config.path, set->classes);
+                      size.classes, data_name(experiment), set->classes);
     if (set->features != size.features || set->classes > size.classes ||
         !same_image(experiment, set))
         return REFUSE("%s: found %zu inputs and %zu outputs, but the data in "
                       "%.200s has %zu features (%" PRIu32 " x %" PRIu32
                       " x %" PRIu32 ") and %" PRIu32 " classes",
                       input_key(model), size.features, size.classes,
-                      experiment->data.config.path, set->features,
-                      set->shape[0], set->shape[1], set->shape[2],
-                      set->classes);
+                      data_name(experiment), set->features, set->shape[0],
+                      set->shape[1], set->shape[2], set->classes);
     if (set->count < experiment->peers)
-        return REFUSE(
-            "peers: found %" PRIu32 ", but the data in %.200s has only "
-            "%zu rows: one for each at least",
-            experiment->peers, experiment->data.config.path, set->count);
+        return REFUSE("peers: found %" PRIu32
+                      ", but the data in %.200s has only "
+                      "%zu rows: one for each at least",
+                      experiment->peers, data_name(experiment), set->count);
     return KITH_OK;
 }
 

@@ -45,6 +45,7 @@ says 2 'found "gossip.every"; allowed: KEY=VALUE' sim x.yaml --set gossip.every
 says 2 'found "=4"; allowed: KEY=VALUE' lab x.yaml --set =4
 says 2 "found 0 arguments" sim
 says 2 "found 2 arguments" sim a.yaml b.yaml
+grep -q "?" "$scratch/err" && fail "the usage is not one line: $(cat "$scratch/err")"
 says 2 'whole number from 1 to 64' sim --threads 0 x.yaml
 says 2 'did you mean "heap"' sim --queue hep x.yaml
 says 2 'did you mean "full"' sim --wire=ful x.yaml

@@ -422,6 +422,10 @@ static void test_data(void **state)
     assert_int_equal(kith_experiment_check_data(&experiment, &set, error),
                      KITH_EINVAL);
     assert_non_null(strstr(error, "one for each"));
+    experiment.data.config.path[0] = '\0';
+    assert_int_equal(kith_experiment_check_data(&experiment, &set, error),
+                     KITH_EINVAL);
+    assert_non_null(strstr(error, "but the data in idx has only 7 rows"));
     /* Too few rows for a step: 5 * 20 < 8 * 16. */
     set.count = 20;
     assert_int_equal(kith_experiment_check_data(&experiment, &set, error),
