@@ -155,6 +155,8 @@ for text in 'near (500 peers)' '&lt;b&gt;y"; &lt;/script&gt; (500 peers)' \
     grep -q "$text" "$scratch/matrix.dom" || fail "no '$text' on the map"
 done
 grep -q '<b>y' "$scratch/matrix.dom" && fail "a region's name is no text"
+grep -q 'Messages alone: no peer has a model' "$scratch/zones.dom" ||
+    fail "no word of what was simulated"
 grep -q 'zone 1 (300 peers)' "$scratch/zones.dom" || fail "no zone on the ring"
 grep -q '>place 2<' "$scratch/odd.dom" || fail "a place without a name is not drawn"
 grep -q 'regions of neighbouring ranks' "$scratch/old.dom" ||

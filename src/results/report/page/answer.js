@@ -46,7 +46,9 @@ function endOf(run) {
 function answerLine() {
     const known = settings.map((run, at) => [run, curves[at]]).filter(([, curve]) => curve.length > 0);
     if (runs.length === 0) return 'No run has ended yet.';
-    if (known.length === 0) return ['No model was evaluated: give evaluate: a time, and curves appear here. ',
+    if (known.length === 0) return [runs.every(run => run.facts.get('model') === 'none')
+        ? 'Messages alone: no peer has a model. '
+        : 'No model was evaluated: give evaluate: a time, and curves appear here. ',
                                     several ? '' : endOf(runs[0])];
     const [alone] = settings;
     if (!compared) return [alone.isCell ? (alone.peers.length > 1 ? 'The mean of ' + alone.peers.length + ' seeds' : 'The averaged model')
