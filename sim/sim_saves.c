@@ -26,6 +26,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "kith/assert.h"
 #include "kith/build.h"
@@ -473,6 +474,15 @@ static enum kith_err begin_anew(struct sim_world *world)
 /* Behind the ranks, who speak of what they have, and before any worker is
  * opened: a run that is caught up with opens none. Whatever was set up when
  * it fails is closed with the rest of the world. */
+/* A rank too many has made a log in another run's folder: nobody's. */
+static void leave_as_it_was(const struct sim_saves *saves)
+{
+    struct stat log;
+    if (saves->log.fd >= 0 && !sim_save_is_there(saves->state_path) &&
+        fstat(saves->log.fd, &log) == 0 && log.st_size == 0)
+        (void)unlink(saves->log_path);
+}
+
 enum kith_err sim_saves_open(struct sim_world *world)
 {
     const struct sim_saving *options = world->options.saves;
@@ -503,11 +513,13 @@ enum kith_err sim_saves_open(struct sim_world *world)
                                    .log = &saves->log};
     if (err == KITH_OK && options->resume)
         err = sim_save_find(world, find);
-    if (err != KITH_OK)
-        return err;
     saves->recall.log_path = saves->log_path;
-    return find->found ? sim_recall_begin(world, &saves->recall)
-                       : begin_anew(world);
+    if (err == KITH_OK)
+        err = find->found ? sim_recall_begin(world, &saves->recall)
+                          : begin_anew(world);
+    if (err != KITH_OK)
+        leave_as_it_was(saves);
+    return err;
 }
 
 void sim_saves_close(struct sim_world *world)

@@ -280,6 +280,7 @@ if command -v mpirun >/dev/null && [ -r "$(dirname "$kith")/kith-mpi.so" ]; then
         --resume && fail "two ranks went on from one's save"
     grep -q 'of rank 0 of 1; this is rank 0 of 2' "$scratch/err" ||
         fail "two ranks: $(cat "$scratch/err")"
+    [ ! -e "$scratch/kept/rank-1.log" ] || fail "the second rank left a log"
 fi
 none_left "killed simulations"
 finish
