@@ -155,7 +155,7 @@ static void write_text(const struct answers *answers, const char *name,
         "compute: {step: 5ms} # what the simulator charges, the lab waits\n"
         "# network: {rate: 100Mbit, latency: 20ms} # slow links, both worlds\n"
         "# faults: # kith list faults; times are of the run\n"
-        "#   - {at: 1s, crash: [1], restart: 500ms}\n"
+        "#   - {at: 1s, crash: \"n(1)\", restart: 500ms}\n"
         "assert: # checked at the end, exit code 1 where one is broken\n"
         "  - \"always finite(model)\"\n",
         name, name, name, name, answers->peers, answers->features,

@@ -10,6 +10,12 @@ cd "$scratch" || exit 1
 grep -q "wrote kith.yaml" out || fail "does not say what it wrote"
 "$kith" sim kith.yaml --set stop.epochs=1 >sim || fail "kith sim of it"
 "$kith" lab kith.yaml --set stop.epochs=0.2 >lab || fail "kith lab of it"
+# What it offers as a comment runs, too, once the # is taken away.
+sed 's/^# \(network\|faults\|data\.split\):/\1:/; s/^#   - {/  - {/' kith.yaml |
+    grep -v '^data.split' >more.yaml
+grep -q '^faults:' more.yaml && grep -q '^network:' more.yaml ||
+    fail "nothing was offered"
+"$kith" sim more.yaml --set stop.epochs=2 >sim || fail "what it offers"
 cp kith.yaml before
 "$kith" init --yes 2>err && fail "overwrote a file"
 grep -q "kith.yaml is there already" err || fail "overwriting: $(cat err)"
