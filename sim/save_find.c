@@ -31,8 +31,9 @@ static enum kith_err check_owner(const struct sim_world *world,
     else if (head->experiment != find->experiment)
         (void)snprintf(
             why, SIM_SAVE_WHY_BYTES,
-            "it is of another experiment, seed or data set, or of "
-            "other --set, --rows or --dishonest: name the same ones");
+            "it is of another experiment, seed or data set, of other --set, "
+            "--rows or --dishonest, or a file that it names says something "
+            "else now: name the same ones");
     else
         return KITH_OK;
     return KITH_EMISMATCH;

@@ -277,7 +277,7 @@ static uint64_t hash_of(const struct sim_world *world)
     KITH_ASSERT(world->experiment->peers == world->peer_count);
     uint64_t hash =
         kith_hash_word(kith_experiment_hash(world->experiment), world->dim);
-    hash = kith_hash_word(hash, world->experiment->network.zones.hash);
+    hash = kith_hash_word(hash, kith_experiment_files_hash(world->experiment));
     hash = kith_hash_word(hash, dataset ? dataset->train.count : 0);
     hash = kith_hash_word(hash, dataset ? dataset->test.count : 0);
     return kith_build_hash(hash);

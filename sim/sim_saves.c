@@ -410,7 +410,7 @@ static uint64_t experiment_hash(const struct sim_world *world)
     KITH_ASSERT(experiment->source != NULL && experiment->source_bytes > 0);
     hash = kith_hash_word(hash, experiment->seed);
     hash = kith_hash_word(hash, kith_experiment_hash(experiment));
-    hash = kith_hash_word(hash, experiment->network.zones.hash);
+    hash = kith_hash_word(hash, kith_experiment_files_hash(experiment));
     hash = kith_hash_word(hash, world->dim);
     hash = kith_hash_word(hash, dataset ? dataset->train.count : 0);
     hash = kith_hash_word(hash, dataset ? dataset->test.count : 0);

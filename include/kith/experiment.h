@@ -254,6 +254,10 @@ uint64_t kith_experiment_hash(const struct kith_experiment *experiment);
 #define KITH_EXPERIMENT_HASH_BYTES 32
 void kith_experiment_hash_text(const struct kith_experiment *experiment,
                                char text[KITH_EXPERIMENT_HASH_BYTES]);
+/* The same over what files say that no peer needs to know and the simulator is
+ * a function of: hosts.file, network.zone_rates, the trace of churn. Their
+ * paths do not count. Cost: the atoms of faults. */
+uint64_t kith_experiment_files_hash(const struct kith_experiment *experiment);
 /* Is a file of this experiment? `hash` and `yaml`, the experiment's text, are
  * what the file keeps; either may be NULL. A hash of another version (before 2
  * it had none) says nothing: the text decides. false: `what` says why, such as

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kith/assert.h"
 #include "kith/hash.h"
 #include "key_table.h"
 
@@ -36,6 +37,47 @@ void kith_experiment_hash_text(const struct kith_experiment *experiment,
     (void)snprintf(text, KITH_EXPERIMENT_HASH_BYTES, "%u:%016" PRIx64,
                    KITH_EXPERIMENT_HASH_VERSION,
                    kith_experiment_hash(experiment));
+}
+
+static uint64_t hash_hosts(uint64_t hash,
+                           const struct kith_experiment *experiment)
+{
+    const uint64_t words[] = {
+        experiment->hosts.cores,
+        experiment->hosts.peers,
+        (uint64_t)experiment->hosts.step_ns,
+        (uint64_t)experiment->hosts.message_ns,
+        (uint64_t)experiment->hosts.handover_ns,
+        (uint64_t)experiment->hosts.wake_ns,
+        (uint64_t)experiment->hosts.slice_ns,
+        experiment->hosts.merge_bits,
+        experiment->hosts.wire_bits,
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        hash = kith_hash_word(hash, words[i]);
+    return hash;
+}
+
+/* A trace is read to crashes and joins, which have a time and a peer. */
+static uint64_t hash_atoms(uint64_t hash,
+                           const struct kith_experiment *experiment)
+{
+    for (uint32_t i = 0; i < experiment->atom_count; i++) {
+        const struct kith_atom *atom = &experiment->atoms[i];
+        hash = kith_hash_word(hash, (uint64_t)atom->at_ns);
+        hash = kith_hash_word(hash, atom->peer);
+        hash = kith_hash_word(hash, atom->statement);
+        hash = kith_hash_word(hash, 2u * atom->begins + atom->arrives);
+    }
+    return kith_hash_word(hash, experiment->atom_count);
+}
+
+uint64_t kith_experiment_files_hash(const struct kith_experiment *experiment)
+{
+    const uint64_t hash =
+        kith_hash_word(KITH_HASH_START, experiment->network.zones.hash);
+    KITH_ASSERT(experiment->atom_count == 0 || experiment->atoms != NULL);
+    return hash_atoms(hash_hosts(hash, experiment), experiment);
 }
 
 /* "its KEY is THERE, this run's is HERE" in `what`; false: they are equal. */

@@ -261,6 +261,35 @@ else
     echo "$name: no mount namespaces here: no full disk" >&2
 fi
 
+# Files that an experiment names are a part of it, by what they say: a machine
+# that is another, a trace with another end, which the run has not come to.
+machine() {
+    printf '%s\n' '# of a test' 'model: quadratic' 'values: 40' 'cores: 2' \
+        'steps: [{batch: 32, threads: 1, time: 5ms}]' "message: $1" \
+        >"$scratch/machine.yaml"
+}
+left() {
+    printf '0,add,a\n0,add,b\n%s,remove,a\n' "$1" >"$scratch/left.csv"
+}
+machine 10us
+left 90000000
+written named 4 20000000 'algorithm: adpsgd, every: 2' "$quadratic" "$network" \
+    "$compute" 'hosts: {file: machine.yaml}' \
+    'faults: [{at: 0s, churn: "peer(1..3)", trace: left.csv}]'
+killed "$file"
+left 90000001
+refused 3 'a file that it names' "$file" --save "$scratch/saves" --resume
+left 90000000
+machine 20us
+refused 3 'a file that it names' "$file" --save "$scratch/saves" --resume
+sed 's/^# .*/# of another day/' "$scratch/machine.yaml" >"$scratch/machine.new"
+mv "$scratch/machine.new" "$scratch/machine.yaml"
+sed -i 's/20us/10us/' "$scratch/machine.yaml"
+timeout -s INT 2 "$kith" sim "$file" --save "$scratch/saves" --resume --out \
+    "$scratch/parts" >/dev/null 2>"$scratch/err" </dev/null
+grep -q 'going on from the save' "$scratch/err" ||
+    fail "the same machine and trace: $(cat "$scratch/err")"
+
 # Of several ranks, one is killed: mpirun ends the others.
 if command -v mpirun >/dev/null && [ -r "$(dirname "$kith")/kith-mpi.so" ]; then
     # shellcheck source=tests/integration/ranks.sh

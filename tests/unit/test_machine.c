@@ -258,6 +258,27 @@ static void take_refused(const char *text, const char *words)
          "socket: 8GB\nmerge: 5GB\n"
 #define WIRES "wires: [{wire: float32, link: 1GB, merge: 3GB}]\n"
 
+/* Each number that a file may say counts. */
+static void assert_hashes_of_files(const struct kith_experiment *experiment)
+{
+    static const char *const lines[] = {
+        "cores: 2",   "cpu: 70us",  "message: 21us", "handover: 25us",
+        "wake: 40us", "slice: 4ms", "link: 1GB",     "merge: 3GB",
+    };
+    const uint64_t hash = kith_experiment_files_hash(experiment);
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        struct kith_experiment other;
+        char text[512];
+        (void)snprintf(text, sizeof text, "%s", PEERS WIRES);
+        char *const at = strstr(text, lines[i]);
+        assert_non_null(at);
+        *strpbrk(at, "123457") = '6';
+        assert_int_equal(take(text, "", &other), KITH_OK);
+        assert_true(kith_experiment_files_hash(&other) != hash);
+        kith_experiment_close(&other);
+    }
+}
+
 static void test_taken(void **state)
 {
     (void)state;
@@ -275,6 +296,7 @@ static void test_taken(void **state)
     assert_int_equal(experiment.compute.step_ns, 0);
     kith_experiment_steps_of_hosts(&experiment);
     assert_int_equal(experiment.compute.step_ns, 70000);
+    assert_hashes_of_files(&experiment);
     kith_experiment_close(&experiment);
     /* Without labs in this format: sockets and merges by themselves. */
     assert_int_equal(take(PEERS, "", &experiment), KITH_OK);
