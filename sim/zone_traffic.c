@@ -75,13 +75,15 @@ static enum kith_err open_parts(struct sim_world *world,
     return KITH_OK;
 }
 
-/* Central methods have servers, which are in no zone. */
+/* Central methods have servers, which are in no zone. Of a sweep's runs no page
+ * draws a map, and one of thousands of regions takes seconds. */
 enum kith_err sim_zone_traffic_open(struct sim_world *world)
 {
     const struct kith_zones *zones = &world->experiment->network.zones;
     KITH_ASSERT(world->zone_traffic == NULL);
-    if (!world->options.store || world->experiment->central.present ||
-        zones->count < 2 || world->peer_count <= KITH_NODES_MAX)
+    if (!world->options.store || world->options.of_sweep ||
+        world->experiment->central.present || zones->count < 2 ||
+        world->peer_count <= KITH_NODES_MAX)
         return KITH_OK;
     struct sim_zone_traffic *traffic = sim_alloc(world, 1, sizeof *traffic);
     if (!traffic)

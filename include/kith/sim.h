@@ -111,6 +111,7 @@ struct sim_options {
     bool watch; /* liveness, also where no fault and no check asks for it */
     const uint8_t *claims;    /* (peers) enum sim_claim; NULL: all are honest */
     struct kith_rundb *store; /* may be NULL */
+    bool of_sweep; /* it is a part of a sweep's, which keeps no map of zones */
     /* About five times a second of wall time; may be NULL. */
     void (*progress)(const struct sim_progress *progress, void *arg);
     /* A line about saves that is neither an error nor a result; may be NULL. */

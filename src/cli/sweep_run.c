@@ -105,6 +105,7 @@ static enum kith_err simulate(const struct sweep *sweep, uint32_t run,
     options.experiment = experiment;
     options.dataset = set;
     options.store = store;
+    options.of_sweep = true;
     options.progress = note_progress;
     options.arg = share;
     if (!kith_cli_given(sweep->arguments, CLI_WIRE))

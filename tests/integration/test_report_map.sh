@@ -92,6 +92,11 @@ expect 0 report "$scratch/one-sim-1.db" --out "$scratch/old.html"
 grep -q '"nodes":64' "$scratch/old.html" || grep -q '"nodes": *+*64' \
     "$scratch/old.html" || fail "a database without a map has no regions"
 
+# Nor has a sweep, whose page has no graph.
+expect 0 sim "$scratch/one.yaml" --seeds 2 --json --out "$scratch"
+[ "$(sql "$scratch/one-sweep-1.db" "SELECT count(*) FROM run WHERE
+    key = 'zone_slot_s'")" -eq 0 ] || fail "a sweep's runs have made a map"
+
 # One of anybody's is drawn somehow.
 cp "$scratch/two-sim-1.db" "$scratch/wrong.db"
 python3 - "$scratch/wrong.db" <<EOF || fail "no wrong database was made"
