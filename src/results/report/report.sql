@@ -273,11 +273,14 @@ SELECT max(1, min(1000000, ifnull(max(slot), 0) + 1)) FROM zone_traffic
 WITH known AS (SELECT zone, place, first FROM zones ORDER BY zone LIMIT 4096),
   counted(zones, by_rank) AS (
   SELECT count(*), max(first) IS NOT NULL FROM known),
-  zoned AS (SELECT peer, CASE WHEN by_rank
-      THEN (SELECT max(zone) FROM known WHERE first <= peer)
-      ELSE peer % zones END AS zone
-  FROM (SELECT DISTINCT peer FROM series WHERE peer BETWEEN 0 AND ?1 - 1),
-    counted),
+  rows_of(peer) AS (
+  SELECT DISTINCT peer FROM series WHERE peer BETWEEN 0 AND ?1 - 1),
+  begun(peer, zone) AS (
+  SELECT peer, max(zone) OVER (ORDER BY at, peer IS NOT NULL)
+  FROM (SELECT first AS at, zone, NULL AS peer FROM known WHERE first >= 0
+    UNION ALL SELECT peer, NULL, peer FROM rows_of)),
+  zoned AS (SELECT peer, CASE WHEN by_rank THEN zone ELSE peer % zones END AS zone
+  FROM begun, counted WHERE peer IS NOT NULL),
   timed AS (
   SELECT max(0, min(?2 - 1, CAST(time_s * 1e9 / ?3 AS INTEGER))) AS slot, *
   FROM series WHERE peer BETWEEN 0 AND ?1 - 1),
