@@ -471,9 +471,6 @@ static enum kith_err begin_anew(struct sim_world *world)
                     saves->log_path, strerror(code));
 }
 
-/* Behind the ranks, who speak of what they have, and before any worker is
- * opened: a run that is caught up with opens none. Whatever was set up when
- * it fails is closed with the rest of the world. */
 /* A rank too many has made a log in another run's folder: nobody's. */
 static void leave_as_it_was(const struct sim_saves *saves)
 {
@@ -483,6 +480,9 @@ static void leave_as_it_was(const struct sim_saves *saves)
         (void)unlink(saves->log_path);
 }
 
+/* Behind the ranks, who speak of what they have, and before any worker is
+ * opened: a run that is caught up with opens none. Whatever was set up when
+ * it fails is closed with the rest of the world. */
 enum kith_err sim_saves_open(struct sim_world *world)
 {
     const struct sim_saving *options = world->options.saves;
