@@ -259,10 +259,10 @@ struct kith_doctor_check {
 /* Dials every other member and says, layer by layer (name, TCP, preface,
  * handshake, certificate, clock, model), how far it came and what to do, one
  * rank after another, our own first. With `links` it measures the way to each
- * that is well, once that peer has no other visitor who measures (it asks six
- * times, for up to half a minute): 12 s and 54 MB at most, which a running peer
- * takes and drops; another release may close instead. A check's texts are valid
- * during the call. *failures: members that are not well. */
+ * that is well, once that peer has no other visitor who measures (it asks again
+ * for half a minute, a turn and the rest after it): 12 s and 54 MB at most,
+ * which a running peer takes and drops; another release may close instead. A
+ * check's texts are valid during the call. *failures: members not well. */
 struct kith_doctor_options {
     const struct kith_experiment *experiment;
     const struct kith_identity *identity;

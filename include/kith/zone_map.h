@@ -1,18 +1,20 @@
 /* A map of a run's zones (kith/zones.h) for whoever draws them: at most
  * KITH_PLACES_MAX places in the plane, each a zone or several that are near.
  *
- *   matrix       classical scaling of the one-way times t, of which a zone's
- * own count as 0 and both directions by the mean of their squares:
+ *   matrix
+ *     classical scaling of the one-way times t; a zone's own count as 0, and
+ *     both directions by the mean of their squares:
  *
- *                  B = -1/2 J S J,  s_ij = (t_ij^2 + t_ji^2) / 2,
- *                                   J = I - 1 1' / R
- *                  (x, y)_i = (sqrt(l1) v1_i, sqrt(l2) v2_i)
+ *       B = -1/2 J S J,  s_ij = (t_ij^2 + t_ji^2) / 2,  J = I - 1 1' / R
+ *       (x, y)_i = (sqrt(l1) v1_i, sqrt(l2) v2_i)
  *
- *                with the two largest eigenvalues of B, 0 where one is not
- *                above it, and their eigenvectors, the largest element
- * positive. Where t are distances in a plane that is the plane, turned
- *   coordinates  theirs; a host's height is no place
- *   by number    none: x and y are NaN
+ *     with the two largest eigenvalues of B, 0 where one is not above it, and
+ *     their eigenvectors, the largest element positive. Where t are distances
+ *     in a plane that is the plane, turned.
+ *   coordinates
+ *     theirs; a host's height is no place
+ *   by number
+ *     none: x and y are NaN
  *
  * More zones than places are joined: halves of equal count along the wider
  * axis, again and again, and a place is the mean of its zones; by number,

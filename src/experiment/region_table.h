@@ -4,8 +4,8 @@
  *   JSON  {"data": {FROM: {TO: number, ...}, ...}}, every pair once; regions in
  *         the order of the outer keys
  *   CSV   first line: any word, then the regions; then a line a region, in any
- *         order: its name and a number to each of the first line's. "#
- * comment", empty lines
+ *         order: its name and a number to each of the first line's. Lines that
+ *         are empty or begin with # are passed over
  *
  * Everything is bounded before memory is taken for it. Text of one's own form
  * (network.coordinates) begins with kith_region_table_text(). Test:
