@@ -58,6 +58,19 @@ static uint32_t busy_peers(void)
     return twice < PEERS_MAX ? twice : PEERS_MAX;
 }
 
+/* As many as the experiment has on a machine, for their models take the caches
+ * from one another: from one a core, so that none is idle, to four. */
+static uint32_t own_peers(const struct kith_experiment *experiment)
+{
+    const uint32_t least =
+        kith_cli_cores() < PEERS_MAX / 4 ? kith_cli_cores() : PEERS_MAX / 4;
+    const uint32_t here = experiment->hosts.peers > 0 &&
+                                  experiment->hosts.peers < experiment->peers
+                              ? experiment->hosts.peers
+                              : experiment->peers;
+    return here < least ? least : here < 4 * least ? here : 4 * least;
+}
+
 /* Where the labs of one measurement are, and what signals did before. */
 struct place {
     char folder[sizeof FOLDER];
@@ -288,7 +301,7 @@ static const char *const own_sets[] = {"network={}", "faults=[]",
 struct own_lab {
     const struct cli_arguments *arguments;
     const char *wire, *folder;
-    uint32_t batch;
+    uint32_t batch, peers;
 };
 
 static enum kith_err run_own(const struct own_lab *lab, uint32_t steps,
@@ -309,7 +322,7 @@ static enum kith_err run_own(const struct own_lab *lab, uint32_t steps,
                        "gossip={algorithm: adpsgd, every: %u, topology: "
                        "random, wire: %s}",
                        OWN_EVERY, lab->wire);
-    (void)snprintf(sets[0], sizeof sets[0], "peers=%u", busy_peers());
+    (void)snprintf(sets[0], sizeof sets[0], "peers=%u", lab->peers);
     (void)snprintf(sets[1], sizeof sets[1], "train.batch=%u", lab->batch);
     (void)snprintf(sets[2], sizeof sets[2], "stop={steps: %u}", steps);
     for (unsigned i = 0; i < 3; i++)
@@ -348,8 +361,7 @@ static enum kith_err run_own_two(const struct own_lab *lab, double step_s,
                                  struct spent *spent, bool *last,
                                  char error[KITH_LAB_ERROR_BYTES])
 {
-    const double steps =
-        OWN_S / step_s * kith_cli_cores() / (double)busy_peers();
+    const double steps = OWN_S / step_s * kith_cli_cores() / (double)lab->peers;
     const uint32_t count = steps > STEPS     ? STEPS
                            : steps > OWN_MIN ? (uint32_t)steps
                                              : OWN_MIN;
@@ -387,11 +399,14 @@ static int run_own_labs(struct own_lab *lab, double step_s,
 }
 
 int kith_cli_measure_peer_step(const struct cli_arguments *arguments,
-                               uint32_t batch, kith_ns alone_ns,
+                               const struct kith_experiment *experiment,
+                               kith_ns alone_ns,
                                const struct cli_peer_cost *cost,
                                kith_ns *step_ns)
 {
-    struct own_lab lab = {.arguments = arguments, .batch = batch};
+    struct own_lab lab = {.arguments = arguments,
+                          .batch = experiment->train.batch,
+                          .peers = own_peers(experiment)};
     struct spent spent[OWN_LABS];
     double times[OWN_LABS];
     unsigned count;
@@ -424,11 +439,15 @@ static void take_swap(const struct spent *spent, double model_bytes,
 }
 
 int kith_cli_measure_wire(const struct cli_arguments *arguments,
-                          const char *wire, uint32_t batch, kith_ns step_ns,
-                          double model_bytes, const struct cli_peer_cost *cost,
+                          const struct kith_experiment *experiment,
+                          const char *wire, kith_ns step_ns, double model_bytes,
+                          const struct cli_peer_cost *cost,
                           struct cli_wire_cost *out)
 {
-    struct own_lab lab = {.arguments = arguments, .wire = wire, .batch = batch};
+    struct own_lab lab = {.arguments = arguments,
+                          .wire = wire,
+                          .batch = experiment->train.batch,
+                          .peers = own_peers(experiment)};
     const double step_s = 1e-9 * (double)step_ns;
     struct spent spent[OWN_LABS];
     double links[OWN_LABS], merges[OWN_LABS];

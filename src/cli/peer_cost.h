@@ -19,12 +19,14 @@ struct cli_peer_cost {
  * or an exit code. */
 int kith_cli_measure_peers(const struct cli_arguments *arguments,
                            struct cli_peer_cost *cost);
-/* Processor time of a step of the experiment's own model with this batch, by
- * peers that share all cores, its hand-over left out: with what prepares
- * batches meanwhile, and with caches that others have used. alone_ns: what it
- * takes with nobody beside. */
+/* Processor time of a step of the experiment's own model and batch, by peers
+ * that share all cores, its hand-over left out: with what prepares batches
+ * meanwhile, and with caches that others have used, as many as the experiment
+ * has on a machine, from two to four a core. alone_ns: what it takes with
+ * nobody beside. */
 int kith_cli_measure_peer_step(const struct cli_arguments *arguments,
-                               uint32_t batch, kith_ns alone_ns,
+                               const struct kith_experiment *experiment,
+                               kith_ns alone_ns,
                                const struct cli_peer_cost *cost,
                                kith_ns *step_ns);
 
@@ -36,8 +38,9 @@ struct cli_wire_cost {
 /* What swaps in this format take of peers that share all cores, beyond short
  * messages and hand-overs. step_ns: of kith_cli_measure_peer_step(). */
 int kith_cli_measure_wire(const struct cli_arguments *arguments,
-                          const char *wire, uint32_t batch, kith_ns step_ns,
-                          double model_bytes, const struct cli_peer_cost *cost,
+                          const struct kith_experiment *experiment,
+                          const char *wire, kith_ns step_ns, double model_bytes,
+                          const struct cli_peer_cost *cost,
                           struct cli_wire_cost *out);
 
 #endif

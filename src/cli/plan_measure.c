@@ -52,7 +52,7 @@ static int measure_steps(const struct cli_arguments *arguments,
         kith_ns cpu_ns = 0;
         const int lab =
             threads > 1 ? KITH_EXIT_OK
-                        : kith_cli_measure_peer_step(arguments, batches[i],
+                        : kith_cli_measure_peer_step(arguments, &changed,
                                                      step_ns, cost, &cpu_ns);
         if (lab != KITH_EXIT_OK)
             return lab;
@@ -140,9 +140,8 @@ static int add_wires(const struct cli_arguments *arguments,
                             "of this size\n");
     for (unsigned i = 0; i < count; i++) {
         struct cli_wire_cost wire = {0};
-        const int code =
-            kith_cli_measure_wire(arguments, wires[i], experiment->train.batch,
-                                  own_ns, model_bytes, cost, &wire);
+        const int code = kith_cli_measure_wire(
+            arguments, experiment, wires[i], own_ns, model_bytes, cost, &wire);
         if (code != KITH_EXIT_OK)
             return code;
         out->at = kith_text_add(
