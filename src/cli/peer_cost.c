@@ -36,7 +36,6 @@
 #define EVERY 8u     /* steps between exchanges */
 #define SWAP_ENDS 10 /* of the messages of a swap */
 #define SWAP_ITEMS 3
-#define OWN_EVERY 4u /* the same of the experiment's model */
 #define PACED_STEPS 80u
 #define PACE_S 2e-3
 #define PACE "2ms"
@@ -69,6 +68,15 @@ static uint32_t own_peers(const struct kith_experiment *experiment)
                               ? experiment->hosts.peers
                               : experiment->peers;
     return here < least ? least : here < 4 * least ? here : 4 * least;
+}
+
+/* Steps between swaps: as many as the experiment has, for a model that lay idle
+ * for long is in no cache; but some swaps in a short lab, and some steps
+ * beside them. */
+static uint32_t own_every(const struct kith_experiment *experiment)
+{
+    const uint32_t every = experiment->gossip.every;
+    return every < 4 ? 4 : every > 16 ? 16 : every;
 }
 
 /* Where the labs of one measurement are, and what signals did before. */
@@ -301,7 +309,7 @@ static const char *const own_sets[] = {"network={}", "faults=[]",
 struct own_lab {
     const struct cli_arguments *arguments;
     const char *wire, *folder;
-    uint32_t batch, peers;
+    uint32_t batch, peers, every;
 };
 
 static enum kith_err run_own(const struct own_lab *lab, uint32_t steps,
@@ -321,7 +329,7 @@ static enum kith_err run_own(const struct own_lab *lab, uint32_t steps,
         (void)snprintf(gossip, sizeof gossip,
                        "gossip={algorithm: adpsgd, every: %u, topology: "
                        "random, wire: %s}",
-                       OWN_EVERY, lab->wire);
+                       lab->every, lab->wire);
     (void)snprintf(sets[0], sizeof sets[0], "peers=%u", lab->peers);
     (void)snprintf(sets[1], sizeof sets[1], "train.batch=%u", lab->batch);
     (void)snprintf(sets[2], sizeof sets[2], "stop={steps: %u}", steps);
@@ -447,7 +455,8 @@ int kith_cli_measure_wire(const struct cli_arguments *arguments,
     struct own_lab lab = {.arguments = arguments,
                           .wire = wire,
                           .batch = experiment->train.batch,
-                          .peers = own_peers(experiment)};
+                          .peers = own_peers(experiment),
+                          .every = own_every(experiment)};
     const double step_s = 1e-9 * (double)step_ns;
     struct spent spent[OWN_LABS];
     double links[OWN_LABS], merges[OWN_LABS];
