@@ -329,7 +329,7 @@ void sim_work_ends(struct sim_world *world, kith_id id, kith_ns at_ns,
     const struct sim_peer *peer = &world->peers[id];
     KITH_ASSERT(peer->work == SIM_WORK_OUT && at_ns >= sim_time(world));
     if (peer->item == KITH_WORK_TRAIN)
-        sim_totals_train(world, id, took_ns);
+        sim_totals_train(world, id, at_ns, took_ns);
     sim_schedule(world, id, id, at_ns, SIM_EVENT_WORK_DONE, peer->incarnation);
     if (world->work)
         put_waiting(world, id, at_ns);
@@ -340,7 +340,7 @@ void sim_work_ended(struct sim_world *world, kith_id id, kith_ns took_ns)
     const struct sim_peer *peer = &world->peers[id];
     KITH_ASSERT(peer->work == SIM_WORK_OUT);
     if (peer->item == KITH_WORK_TRAIN)
-        sim_totals_train(world, id, took_ns);
+        sim_totals_train(world, id, sim_time(world), took_ns);
     const struct sim_event event = {.time_ns = sim_time(world),
                                     .peer = id,
                                     .kind = SIM_EVENT_WORK_DONE,

@@ -27,12 +27,15 @@ enum kith_err sim_totals_open(struct sim_world *world)
 
 /* Booked when the step begins: a step that a crash cuts short has cost its
  * machine the whole time so far, and utilisation is bounded by 1. */
-void sim_totals_train(struct sim_world *world, kith_id peer, kith_ns cost_ns)
+void sim_totals_train(struct sim_world *world, kith_id peer, kith_ns ends_ns,
+                      kith_ns cost_ns)
 {
     KITH_DEBUG_ASSERT(cost_ns >= 0 && peer < world->peer_count);
-    if (world->totals)
-        world->totals[peer].trained_ns =
-            kith_ns_add(world->totals[peer].trained_ns, cost_ns);
+    if (!world->totals)
+        return;
+    struct sim_totals *totals = &world->totals[peer];
+    totals->trained_ns = kith_ns_add(totals->trained_ns, cost_ns);
+    totals->step_ends_ns = ends_ns;
 }
 
 /* The last time counts: a restarted peer finishes again. */
@@ -164,6 +167,15 @@ void sim_totals_passes(struct sim_world *world, kith_id peer, uint64_t passes)
         count_use(world, peer, SIM_USE_PASSES, passes);
 }
 
+/* Up to now: of a step that is out what is over. */
+static kith_ns trained_of(const struct sim_totals *totals, kith_ns now_ns)
+{
+    KITH_DEBUG_ASSERT(totals->step_ends_ns >= 0);
+    return totals->step_ends_ns > now_ns
+               ? totals->trained_ns - (totals->step_ends_ns - now_ns)
+               : totals->trained_ns;
+}
+
 /* Sums over machines, because a server receives bytes, too. */
 static struct sim_totals totals_of(const struct sim_world *world, kith_id peer)
 {
@@ -177,7 +189,8 @@ static struct sim_totals totals_of(const struct sim_world *world, kith_id peer)
             sum.stale_max = one->stale_max;
         sum.stale_sum += one->stale_sum;
         sum.received += one->received;
-        sum.trained_ns = kith_ns_add(sum.trained_ns, one->trained_ns);
+        sum.trained_ns =
+            kith_ns_add(sum.trained_ns, trained_of(one, sim_time(world)));
         sum.bytes_received += one->bytes_received;
         kith_channel_use_add(&sum.use, sim_time(world), &one->use);
     }

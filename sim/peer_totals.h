@@ -14,6 +14,7 @@ struct sim_world;
 /* Of a machine: two cache lines. */
 struct sim_totals {
     _Alignas(64) kith_ns trained_ns; /* cost of the steps begun so far */
+    kith_ns step_ends_ns;            /* of the last of these */
     kith_ns finished_ns;             /* its share was done; 0: not yet */
     uint64_t bytes_received;
     uint64_t received; /* models that found a slot, gradients applied */
@@ -41,7 +42,10 @@ enum sim_use {
 };
 
 enum kith_err sim_totals_open(struct sim_world *world);
-void sim_totals_train(struct sim_world *world, kith_id peer, kith_ns cost_ns);
+/* A step of the peer ends then, after so long: it may have begun before now,
+ * and may go on. */
+void sim_totals_train(struct sim_world *world, kith_id peer, kith_ns ends_ns,
+                      kith_ns cost_ns);
 void sim_totals_finished(struct sim_world *world, kith_id peer);
 void sim_totals_bytes(struct sim_world *world, kith_id peer, uint64_t bytes);
 void sim_totals_model(struct sim_world *world, kith_id peer,

@@ -57,10 +57,9 @@ void sim_central_step(struct sim_central *run, uint32_t id)
     worker->waited_ns += sim_time(world) - worker->idle_ns;
     const kith_ns cost_ns = sim_step_time(run->experiment, id, worker->steps,
                                           sim_fault_slow(world, id));
-    /* A step is paid in full when it begins. */
-    sim_totals_train(world, id, cost_ns);
-    sim_schedule(world, id, id, sim_time(world) + cost_ns, SIM_EVENT_WORK_DONE,
-                 0);
+    const kith_ns ends_ns = sim_time(world) + cost_ns;
+    sim_totals_train(world, id, ends_ns, cost_ns);
+    sim_schedule(world, id, id, ends_ns, SIM_EVENT_WORK_DONE, 0);
 }
 
 /* The step counts before the method is told: what it decides, it decides

@@ -145,7 +145,8 @@ static void work(struct sim_central *run, uint32_t stage)
     const kith_ns share_ns =
         whole_ns / (3 * vertical->count * run->config->micro_batches);
     const kith_ns cost_ns = back ? 2 * share_ns : share_ns;
-    sim_totals_train(run->world, stage, cost_ns);
+    sim_totals_train(run->world, stage, sim_time(run->world) + cost_ns,
+                     cost_ns);
     sim_central_compute(run, stage, cost_ns, slot * 2 + back);
 }
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Goal: --rows says of which peers the database has rows, and changes nothing
 # else; a large run's database stays small without being asked; rows are those
-# of the experiment, whatever the queue.
+# of the experiment, whatever the queue; of a step that is out they count what is
+# over.
 # Method: one run of 200 peers with each kind, one of 10,001 with none given;
 # with both queues one whose messages take longer than its steps, and one whose
 # host comes to some too late.
@@ -85,6 +86,22 @@ for run in under_way too_late; do
         diff "$scratch/calendar.rows" "$scratch/heap.rows" | head -n 4 >&2
     }
 done
+
+# Steps that all take 10 ms, and a model that has no loss.
+cat >"$scratch/still.yaml" <<YAML
+name: still
+peers: 3
+stop: {steps: 30}
+model: {kind: consensus, dim: 4}
+gossip: {algorithm: adpsgd, every: 1}
+compute: {step: 10ms}
+evaluate: 45ms
+YAML
+expect 0 sim "$scratch/still.yaml" --json --out "$scratch"
+check "rows of steps of 10 ms, and losses" "21 21 0" \
+    "$(sql "$(json database)" "SELECT count(*),
+        sum(abs(training_s - time_s) < 1e-9), count(loss)
+        FROM series WHERE peer IS NOT NULL")"
 
 expect 2 sim "$scratch/rows.yaml" --rows most
 grep -q 'allowed.*sampled' "$scratch/err" || fail "$(cat "$scratch/err")"
