@@ -64,7 +64,7 @@ def _place(path, one):
                             "DLPack; allowed: the host's memory, (1, 0)")
         place = Place(one)
     else:
-        raise TypeError(f"params{path} is a {type(one).__name__}; allowed: "
+        raise TypeError(f"params{path}: found {type(one).__name__}; allowed: "
                         "dicts, lists and tuples of arrays that speak DLPack")
     if place.dtype not in DTYPES:
         raise TypeError(f"params{path} has {place.dtype}; allowed: "

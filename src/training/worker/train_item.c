@@ -312,6 +312,7 @@ void kith_worker_train(struct kith_worker *worker, const struct kith_work *work,
     }
     if (!kith_model_learns(worker->model)) {
         run_still(worker, step);
+        result->loss = (double)NAN; /* it has none */
         return;
     }
     if (worker->algorithm->flags & KITH_SHARES_GRADIENTS) {

@@ -1,9 +1,9 @@
 /* The answer in one line, and to what a reader asks next: who reached a target
  * first, and who with the fewest bytes. */
-const METRIC = ['accuracy', 'test_loss', 'loss'].find(key =>
+const METRIC = ['accuracy', 'test_loss', 'loss', 'consensus_distance'].find(key =>
     settings.some(run => curveOf(run, key).length > 0)) || 'loss';
 const rising = METRIC === 'accuracy';
-const metricName = {accuracy: 'accuracy', test_loss: 'test loss', loss: 'loss'}[METRIC];
+const metricName = METRIC.replace('_', ' ');
 const metricText = rising ? percent : v => String(Number(v.toPrecision(4)));
 const better = (a, b) => rising ? a > b : a < b;
 
@@ -53,7 +53,7 @@ function answerLine() {
     const [alone] = settings;
     if (!compared) return [alone.isCell ? (alone.peers.length > 1 ? 'The mean of ' + alone.peers.length + ' seeds' : 'The averaged model')
         : alone.facts.get('world') === 'train' ? 'The model'
-        : alone.series.has(-1) ? 'The averaged model' : 'The mean peer', outcome(...known[0]), alone.isCell ? '' : endOf(alone)];
+        : METRIC === 'consensus_distance' ? 'The peers' : alone.series.has(-1) ? 'The averaged model' : 'The mean peer', outcome(...known[0]), alone.isCell ? '' : endOf(alone)];
     const [run, curve] = known.reduce((a, b) =>
         better(b[1][b[1].length - 1].value, a[1][a[1].length - 1].value) ? b : a);
     return ['Of ' + settings.length + ', ', strong(run.isCell ? run.letter : run.letter + ' (' + title(run) + ')'), outcome(run, curve)];
