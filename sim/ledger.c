@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "kith/assert.h"
+#include "kith/check.h"
 #include "sim/world.h"
 
 /* A float64 sum that does not lose small terms (Neumaier, ZAMM 1974). */
@@ -85,9 +86,8 @@ enum kith_err sim_ledger_open(struct sim_world *world)
     const enum sim_ledger_kind strongest =
         experiment->backend->element_bytes == 8 ? SIM_LEDGER_SUM
                                                 : SIM_LEDGER_PAIRS;
-    for (uint32_t i = 0; i < experiment->check_count; i++)
-        if (strcmp(experiment->checks[i].quantity, "conserved") == 0)
-            kind = strongest > kind ? strongest : kind;
+    if (kith_checks_ask(experiment, "conserved"))
+        kind = strongest > kind ? strongest : kind;
     /* A central method conserves nothing: its updates are not exchanges. */
     if (kind == SIM_LEDGER_NONE || world->central ||
         kith_model_size_of(experiment->model, &experiment->model_config).dim ==

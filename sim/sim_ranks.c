@@ -25,6 +25,7 @@
 
 #include "kith/assert.h"
 #include "kith/build.h"
+#include "kith/check.h"
 #include "kith/hash.h"
 #include "sim/world.h"
 
@@ -333,9 +334,8 @@ const char *sim_undivided(const struct sim_options *options)
         return "a caller that looks at models";
     if (options->ledger != SIM_LEDGER_NONE)
         return "the ledger";
-    for (uint32_t i = 0; i < experiment->check_count; i++)
-        if (strcmp(experiment->checks[i].quantity, "conserved") == 0)
-            return "a check of what is conserved";
+    if (kith_checks_ask(experiment, "conserved"))
+        return "a check of what is conserved";
     if (experiment->gossip.coefficients[KITH_GOSSIP_BUCKETS] >= 2)
         return "gossip.buckets";
     return NULL;

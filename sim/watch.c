@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kith/assert.h"
+#include "kith/check.h"
 #include "sim/world.h"
 
 enum kith_err sim_watch_open(struct sim_world *world)
@@ -82,5 +83,5 @@ bool sim_watch_finish(struct sim_world *world, struct kith_values *values)
                kith_liveness_text(world->watch.liveness),
                sizeof world->report.not_live);
     return !is_lawful ||
-           (values->live <= 0 && !kith_liveness_asserted(world->experiment));
+           (values->live <= 0 && !kith_checks_ask(world->experiment, "live"));
 }

@@ -95,6 +95,9 @@ struct kith_checks {
         kith_ns at_ns;
     } results[KITH_CHECKS_MAX];
 };
+/* Does any of its assertions speak of that quantity? */
+bool kith_checks_ask(const struct kith_experiment *experiment,
+                     const char *quantity);
 void kith_checks_start(struct kith_checks *checks);
 /* Evaluates the `always` checks; returns how many are broken so far. */
 uint32_t kith_checks_always(struct kith_checks *checks,

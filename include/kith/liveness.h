@@ -33,9 +33,8 @@
 
 struct kith_liveness;
 
-/* Does the file assert `live`? */
-bool kith_liveness_asserted(const struct kith_experiment *experiment);
-/* Does it, or is there a fault after which it is to be so? */
+/* Does the file assert `live`, or is there a fault after which it is to be so?
+ */
 bool kith_liveness_wanted(const struct kith_experiment *experiment);
 
 /* Watches from the last atom of the experiment on; *liveness NULL where there

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kith/algorithm.h"
+#include "kith/check.h"
 #include "kith/compressor.h"
 #include "kith/format.h"
 #include "kith/guard.h"
@@ -400,12 +401,11 @@ static enum kith_err match_lies(const struct tree *tree,
                                 "models on a device; take train.backend %s",
                                 experiment->backend->name,
                                 experiment->backend->host->name);
-    for (uint32_t i = 0; i < experiment->check_count; i++)
-        if (strcmp(experiment->checks[i].quantity, "conserved") == 0)
-            return kith_yaml_refuse(
-                tree, "assert",
-                "found conserved beside hostile, which merges against what it "
-                "did not send: no sum is kept; take one of them out");
+    if (kith_checks_ask(experiment, "conserved"))
+        return kith_yaml_refuse(
+            tree, "assert",
+            "found conserved beside hostile, which merges against what it "
+            "did not send: no sum is kept; take one of them out");
     return KITH_OK;
 }
 

@@ -6,6 +6,7 @@
 
 #include "kith/backend.h"
 #include "kith/bucket.h"
+#include "kith/check.h"
 #include "kith/experiment.h"
 #include "kith/node.h"
 #include "kith/text.h"
@@ -198,6 +199,10 @@ kith_experiment_check_world(const struct kith_experiment *experiment,
         return REFUSE(only_sim, "gossip.deadline: never");
     if (is_lab && experiment->network.drop_push > 0)
         return REFUSE(only_sim, "network.drop_push");
+    if (world == KITH_WORLD_LAB && kith_checks_ask(experiment, "conserved"))
+        return REFUSE("assert: found conserved, a sum over models and messages "
+                      "at one instant, which kith sim alone sees; run it with "
+                      "kith sim, or take it out");
     return KITH_OK;
 }
 

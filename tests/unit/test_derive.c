@@ -249,6 +249,12 @@ static void test_evaluations(void **state)
     assert_int_equal(experiment.evaluate_steps, 0);
     assert_int_equal(experiment.evaluate_ns, 2 * KITH_S);
     kith_experiment_close(&experiment);
+    assert_int_equal(
+        check_world("assert=[\"always conserved\"]", KITH_WORLD_SIM), KITH_OK);
+    assert_int_equal(
+        check_world("assert=[\"always conserved\"]", KITH_WORLD_LAB),
+        KITH_EINVAL);
+    assert_non_null(strstr(world_error, "kith sim alone"));
     assert_int_equal(check_world("evaluate=7steps", KITH_WORLD_TRAIN), KITH_OK);
     assert_int_equal(check_world("evaluate=7steps", KITH_WORLD_LAB),
                      KITH_EINVAL);

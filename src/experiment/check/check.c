@@ -65,6 +65,16 @@ bool kith_quantity_fits(const struct kith_quantity *quantity,
     return quantity->needs <= offered(model);
 }
 
+bool kith_checks_ask(const struct kith_experiment *experiment,
+                     const char *quantity)
+{
+    KITH_ASSERT(kith_quantity_find(quantity) != NULL);
+    for (uint32_t i = 0; i < experiment->check_count; i++)
+        if (strcmp(experiment->checks[i].quantity, quantity) == 0)
+            return true;
+    return false;
+}
+
 static enum kith_err parse_quantity(const char *name, struct kith_check *check,
                                     char *error)
 {

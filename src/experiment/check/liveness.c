@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "kith/assert.h"
+#include "kith/check.h"
 #include "kith/fault.h"
 
 /* A slower end is met after two rounds in silence and five that double the
@@ -82,21 +83,13 @@ static bool broken(const struct kith_liveness *liveness)
 
 /* ---- what there is to watch */
 
-bool kith_liveness_asserted(const struct kith_experiment *experiment)
-{
-    for (uint32_t i = 0; i < experiment->check_count; i++)
-        if (strcmp(experiment->checks[i].quantity, "live") == 0)
-            return true;
-    return false;
-}
-
 /* compute.slow is no fault: it was so from the start. */
 bool kith_liveness_wanted(const struct kith_experiment *experiment)
 {
     for (uint32_t i = 0; i < experiment->atom_count; i++)
         if (experiment->atoms[i].statement != UINT32_MAX)
             return true;
-    return kith_liveness_asserted(experiment);
+    return kith_checks_ask(experiment, "live");
 }
 
 static int by_source(const void *a, const void *b)
