@@ -129,6 +129,7 @@ struct kith_fault_statement {
     kith_ns up_ns, down_ns; /* 0: not given, as all below */
     double shape, speed, swing;
     kith_ns diurnal_ns, phase_ns;
+    kith_ns stop_ns;                 /* of the run; 0: ends by steps */
     bool phase_by_zone;              /* in place of phase_ns */
     const struct kith_zones *zones;  /* of the peers */
     char trace[KITH_PATH_BYTES_MAX]; /* absolute */

@@ -415,6 +415,7 @@ static enum kith_err read_list(const struct tree *tree, const char *path,
                                       .peers = experiment->peers,
                                       .seed = experiment->seed,
                                       .zones = &experiment->network.zones,
+                                      .stop_ns = experiment->stop.time_ns,
                                   }};
         snprintf(reading.where, sizeof reading.where, "%s[%u]", path, i);
         err = is_slow ? read_slow(&reading, item, atoms)

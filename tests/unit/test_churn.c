@@ -286,6 +286,28 @@ static void test_own_stream(void **state)
     kith_experiment_close(&more);
 }
 
+/* Without `for` up to stop.time, where there is one. */
+static void test_to_the_end(void **state)
+{
+    (void)state;
+    static const char drawn[] = " - {at: 3s, churn: all, up: 2s, down: 2s}\n";
+    struct kith_experiment experiment;
+    char error[KITH_EXPERIMENT_ERROR_BYTES] = "", yaml[1024];
+    must_parse(5, drawn, &experiment);
+    kith_ns last_ns = 0;
+    for (uint32_t i = 0; i < experiment.atom_count; i++)
+        if (experiment.atoms[i].begins)
+            last_ns = experiment.atoms[i].at_ns;
+    assert_true(last_ns > 90 * KITH_S && last_ns < 100 * KITH_S);
+    kith_experiment_close(&experiment);
+    (void)snprintf(yaml, sizeof yaml, "%s", yaml_of(5, drawn));
+    memcpy(strstr(yaml, "time: 100s"), "steps: 200", strlen("steps: 200"));
+    assert_int_equal(kith_experiment_parse("churn.yaml", yaml, strlen(yaml),
+                                           NULL, 0, &experiment, error),
+                     KITH_EINVAL);
+    assert_non_null(strstr(error, "for: not given; allowed: how long"));
+}
+
 /* Everybody but one comes and goes; the same on threads and both queues. */
 static void test_run(void **state)
 {
@@ -332,7 +354,6 @@ static void test_wrong_words(void **state)
         {"all, speed: 2", "trace: not given"},
         {"all, up: 1s, for: 3s", "down: not given"},
         {"all, down: 1s, for: 3s", "up: not given"},
-        {"all, up: 1s, down: 1s", "for: not given"},
         {"all, up: 1, down: 1s", "up: found \"1\"; allowed: a mean time"},
         {"all, up: 1s, down: 0s", "down: found \"0s\""},
         {"all, up: 1s, down: 1s, shape: 0.05", "shape: found \"0.05\""},
@@ -421,11 +442,11 @@ static int close_trace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trace),        cmocka_unit_test(test_drawn),
-        cmocka_unit_test(test_diurnal),      cmocka_unit_test(test_phases),
-        cmocka_unit_test(test_join),         cmocka_unit_test(test_own_stream),
-        cmocka_unit_test(test_run),          cmocka_unit_test(test_wrong_words),
-        cmocka_unit_test(test_wrong_traces),
+        cmocka_unit_test(test_trace),       cmocka_unit_test(test_drawn),
+        cmocka_unit_test(test_diurnal),     cmocka_unit_test(test_phases),
+        cmocka_unit_test(test_join),        cmocka_unit_test(test_own_stream),
+        cmocka_unit_test(test_to_the_end),  cmocka_unit_test(test_run),
+        cmocka_unit_test(test_wrong_words), cmocka_unit_test(test_wrong_traces),
     };
     return cmocka_run_group_tests(tests, open_trace, close_trace);
 }

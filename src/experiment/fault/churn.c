@@ -3,7 +3,8 @@
  *
  *   up, down   sessions and absences are drawn for each peer, Weibull of shape
  *              k and that mean: mean / Gamma(1 + 1/k) * Exp(1)^(1/k); k = 1,
- *              the default, is exponential. They begin up to `for` after `at`
+ *              the default, is exponential. They begin up to `for` after `at`,
+ *              or up to the run's end
  *   diurnal    a day of T in which the time of sessions goes at 1 - s and that
  *              of absences at 1 + s, s = swing * sin(2 pi (t / T - phase)): by
  *              day peers come back sooner and stay longer. Where both are short
@@ -378,10 +379,10 @@ static enum kith_err check_keys(const struct churn *churn)
         return refuse(churn, KITH_EINVAL,
                       "phase: found zones, of which there are none; allowed: "
                       "with network.zones, matrix or coordinates");
-    if (is_drawn && statement->length.kind == KITH_SPREAD_NONE)
+    if (is_drawn && churn->to_ns == KITH_NEVER)
         return refuse(churn, KITH_EINVAL,
                       "for: not given; allowed: how long sessions are drawn, "
-                      "up to the run's end");
+                      "or a stop.time, up to which they are");
     return KITH_OK;
 }
 
@@ -402,6 +403,17 @@ static enum kith_err expand_each(struct churn *churn, const uint8_t *chosen)
     return err;
 }
 
+/* The run's, where `for` is not given; a trace's own is as good. */
+static kith_ns end_of(const struct churn *churn, struct kith_rng *rng)
+{
+    const struct kith_fault_statement *statement = churn->statement;
+    if (statement->length.kind != KITH_SPREAD_NONE)
+        return churn->from_ns + kith_spread_draw(&statement->length, rng);
+    return statement->stop_ns > 0 && statement->trace[0] == '\0'
+               ? statement->stop_ns
+               : KITH_NEVER;
+}
+
 static enum kith_err expand(const struct kith_fault_statement *statement,
                             struct kith_atoms *atoms, char *error)
 {
@@ -414,19 +426,16 @@ static enum kith_err expand(const struct kith_fault_statement *statement,
         goto out;
     *churn =
         (struct churn){.statement = statement, .atoms = atoms, .error = error};
-    err = check_keys(churn);
-    if (err != KITH_OK)
-        goto out;
     kith_rng_init(&rng, statement->seed, KITH_STREAM_FAULT, statement->entity);
     err = kith_selector_parse(statement->target, statement->peers, &rng, chosen,
                               error);
     if (err != KITH_OK)
         goto out;
     churn->from_ns = kith_spread_draw(&statement->at, &rng);
-    churn->to_ns =
-        statement->length.kind == KITH_SPREAD_NONE
-            ? KITH_NEVER
-            : churn->from_ns + kith_spread_draw(&statement->length, &rng);
+    churn->to_ns = end_of(churn, &rng);
+    err = check_keys(churn);
+    if (err != KITH_OK)
+        goto out;
     filled.swing = statement->swing > 0 ? statement->swing : 1;
     filled.shape = statement->shape > 0 ? statement->shape : 1;
     filled.speed = statement->speed > 0 ? statement->speed : 1;
