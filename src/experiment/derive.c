@@ -184,7 +184,11 @@ kith_experiment_check_world(const struct kith_experiment *experiment,
     if (experiment->central.present && !is_sim)
         return REFUSE("central: central baselines exist in the simulator only; "
                       "run it with kith sim, or take gossip in their place");
-    if (is_sim && experiment->compute.step_ns == 0 &&
+    const bool has_step =
+        experiment->compute.step_ns > 0 ||
+        (world == KITH_WORLD_SIM && experiment->hosts.file[0] != '\0' &&
+         experiment->hosts.step_ns > 0);
+    if (is_sim && !has_step &&
         (experiment->stop.time_ns > 0 || experiment->atom_count > 0))
         return REFUSE("compute.step: not given; a simulated time needs the "
                       "cost of a step, such as --set compute.step=5ms");
