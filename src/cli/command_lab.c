@@ -24,9 +24,10 @@ static void show_progress(void *user, const struct kith_lab_progress *progress)
         snprintf(share, sizeof share, " (%.0f %%)", done);
     kith_speed_text(&progress->speed, speed);
     kith_cli_progress(
-        "%6.1f s  steps %llu-%llu%s, %u peers, %llu exchanges%s%s%s%s",
+        "%6.1f s  steps %llu-%llu%s, %u peer%s, %llu exchanges%s%s%s%s",
         (double)progress->time_ns / 1e9, (unsigned long long)progress->step_min,
         (unsigned long long)progress->step_max, share, progress->alive,
+        progress->alive == 1 ? "" : "s",
         (unsigned long long)progress->exchanges, loss, accuracy,
         speed[0] == '\0' ? "" : ", ", speed);
 }

@@ -58,16 +58,18 @@ static uint32_t busy_peers(void)
 }
 
 /* As many as the experiment has on a machine, for their models take the caches
- * from one another: from one a core, so that none is idle, to four. */
+ * from one another: from one a core, so that none is idle, to four, and two
+ * that can swap. */
 static uint32_t own_peers(const struct kith_experiment *experiment)
 {
-    const uint32_t least =
+    const uint32_t cores =
         kith_cli_cores() < PEERS_MAX / 4 ? kith_cli_cores() : PEERS_MAX / 4;
+    const uint32_t least = cores > 2 ? cores : 2;
     const uint32_t here = experiment->hosts.peers > 0 &&
                                   experiment->hosts.peers < experiment->peers
                               ? experiment->hosts.peers
                               : experiment->peers;
-    return here < least ? least : here < 4 * least ? here : 4 * least;
+    return here < least ? least : here < 4 * cores ? here : 4 * cores;
 }
 
 /* Steps between swaps: as many as the experiment has, for a model that lay idle
