@@ -115,6 +115,13 @@ def measure(settings):
                     MACHINE], check=True, stdout=subprocess.DEVNULL)
 
 
+def source():
+    """The digest of the sources that KITH was built of."""
+    said = subprocess.run([KITH, "--version"], stdout=subprocess.PIPE,
+                          check=True, text=True).stdout
+    return said.split("source ")[1].split()[0]
+
+
 def told(result):
     return {"time": result["wall_s"] if result["virtual_s"] is None
             else result["virtual_s"], "bytes": result["bytes"]["sent"],
@@ -135,7 +142,7 @@ def run_one(name, seed):
         predicted = program("simulate", path, OUT, *settings,
                             f"hosts={{file: {MACHINE}, step: {step}ns}}")
         os.environ.update(environment())
-    return {"load": load, "sim": told(predicted),
+    return {"load": load, "source": source(), "sim": told(predicted),
             "lab": told(kith("lab", path, *settings))}
 
 
@@ -191,6 +198,7 @@ def report(path):
             f"{errors['bytes']:+.2%} | {100 * errors['accuracy']:+.2f} | "
             f"{'met' if held else '**missed**'} |")
     loads = [r["load"] for runs in kept.values() for r in runs]
+    sources = [runs[-1]["source"] for runs in kept.values()]
     with open(MACHINE, encoding="utf-8") as file:
         machine = file.read().rstrip()
     template = os.path.join(HERE, "fidelity.md.in")
@@ -199,7 +207,9 @@ def report(path):
     conditions = (f"{os.cpu_count()} cores, Linux {os.uname().release}, load "
                   f"{min(loads):.1f} to {max(loads):.1f} before a run (median "
                   f"{statistics.median(loads):.1f}), "
-                  f"{datetime.date.today().isoformat()}")
+                  f"{datetime.date.today().isoformat()}; " + " and ".join(
+                      f"{sources.count(one)} of sources {one}"
+                      for one in sorted(set(sources), key=sources.index)))
     text = text.replace("@TABLE@", "\n".join(lines)).replace(
         "@MET@", f"{met} of {len(ALL)}").replace(
         "@CONDITIONS@", conditions).replace("@MACHINE@", machine)
