@@ -22,7 +22,7 @@ int kith_cli_measure_peers(const struct cli_arguments *arguments,
 /* Processor time of a step of the experiment's own model and batch, by peers
  * that share all cores, its hand-over left out: with what prepares batches
  * meanwhile, and with caches that others have used, as many as the experiment
- * has on a machine, from two to four a core. alone_ns: what it takes with
+ * has on a machine, from one to four a core. alone_ns: what it takes with
  * nobody beside. */
 int kith_cli_measure_peer_step(const struct cli_arguments *arguments,
                                const struct kith_experiment *experiment,
@@ -35,8 +35,9 @@ struct cli_wire_cost {
     double link;  /* of what travels: sealed and sent, or received and opened */
     double merge; /* of the model: an item copies, packs, reads and merges */
 };
-/* What swaps in this format take of peers that share all cores, beyond short
- * messages and hand-overs. step_ns: of kith_cli_measure_peer_step(). */
+/* What swaps in this format take of as many peers, as far apart as the
+ * experiment has them (every 4th to 16th step), beyond short messages and
+ * hand-overs. step_ns: of kith_cli_measure_peer_step(). */
 int kith_cli_measure_wire(const struct cli_arguments *arguments,
                           const struct kith_experiment *experiment,
                           const char *wire, kith_ns step_ns, double model_bytes,

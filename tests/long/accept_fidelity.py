@@ -46,7 +46,7 @@ gossip: {{algorithm: adpsgd, every: 4, topology: random}}
 compute: {{step: 8ms}}
 """
 
-# name: settings. Chosen before the model was frozen:
+# name: settings. Looked at while the model was made:
 FROZEN = {
     "2 peers, unpaced, float32": ["peers=2", "stop.steps=7500"],
     "4 peers, unpaced, float32": ["peers=4"],
@@ -76,7 +76,7 @@ FROZEN = {
     "8 peers, unpaced, batch 32, every 16": [
         "peers=8", "train.batch=32", "gossip.every=16", "stop.steps=4800"],
 }
-# And after it:
+# Run for the first time after its last change:
 LATER = {
     "6 peers, unpaced, batch 32, moniqua4, every 8": [
         "peers=6", "train.batch=32", "gossip.every=8", "stop.steps=4800",
@@ -189,7 +189,7 @@ def report(path):
         met += held
         for what, bound in WITHIN.items():
             table.at_most(f"{name}: {what}", bound, abs(errors[what]))
-        later = ", chosen after the freeze" if name in LATER else ""
+        later = ", run after the freeze" if name in LATER else ""
         lines.append(
             f"| {name}{later} | "
             f"{statistics.median(r['sim']['time'] for r in runs):.3f} | "

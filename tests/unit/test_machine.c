@@ -294,8 +294,7 @@ static void test_taken(void **state)
     assert_true(experiment.hosts.merge_bits == UINT64_C(24000000000));
     assert_non_null(strstr(experiment.hosts.taken, "cores: 2"));
     assert_int_equal(experiment.compute.step_ns, 0);
-    /* A time is one of steps that the file says, and a program's are its own.
-     */
+    /* A stop.time needs to know how long a step is: the file says so. */
     experiment.stop.time_ns = KITH_S;
     assert_int_equal(
         kith_experiment_check_world(&experiment, KITH_WORLD_SIM, error),
