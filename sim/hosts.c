@@ -42,14 +42,12 @@ struct host_peer {
 
 struct sim_host {
     kith_ns due_ns;       /* of the event; KITH_NEVER: none */
-    kith_ns left_ns;      /* when a core was last left idle */
-    uint32_t left;        /* how many were then */
     uint32_t running;     /* cores that are not idle */
     uint32_t first, last; /* queue; 1 + thread */
     uint32_t awake;       /* 1 + thread whose job has just ended: it may go
                              on with the next one */
     uint32_t stamp;       /* of the event that is not stale */
-    uint32_t woken;       /* idle cores so far: their draws */
+    uint32_t woken;       /* by timers so far: their draws */
     uint32_t cores;
 };
 
@@ -171,15 +169,14 @@ static uint32_t dequeue(const struct sim_hosts *hosts, struct sim_host *host)
     return thread;
 }
 
-/* The thread has the i-th core now, and goes on with its job `wake_ns` later.
- */
+/* The thread has the i-th core now, and goes on with its job. */
 static void run_on(struct sim_world *world, struct sim_host *host, uint32_t i,
-                   uint32_t thread, kith_ns wake_ns)
+                   uint32_t thread)
 {
     const struct sim_hosts *hosts = world->hosts;
     struct host_peer *at = &hosts->at[thread / THREADS];
     struct host_thread *runs = thread_at(hosts, thread);
-    const kith_ns from_ns = kith_ns_add(sim_time(world), wake_ns);
+    const kith_ns from_ns = sim_time(world);
     KITH_ASSERT(i < host->running && runs->state != HOST_RUNS);
     running_of(hosts, host)[i] = thread;
     runs->state = HOST_RUNS;
@@ -200,33 +197,10 @@ static void leave_core(struct sim_world *world, struct sim_host *host,
     uint32_t *running = running_of(hosts, host);
     KITH_ASSERT(i < host->running);
     if (host->first != 0) {
-        run_on(world, host, i, dequeue(hosts, host), 0);
+        run_on(world, host, i, dequeue(hosts, host));
         return;
     }
     running[i] = running[--host->running];
-    host->left = host->left_ns == sim_time(world) ? host->left + 1 : 1;
-    host->left_ns = sim_time(world);
-}
-
-/* What wakes a thread still has its core while it does: an idle core is one of
- * the others, and wakes up first. A core that was left at this very instant was
- * that of whoever woke the thread. Drawn, so that peers with equal steps do not
- * stay in step, which real ones never do. */
-static kith_ns wake_time(struct sim_world *world, struct sim_host *host)
-{
-    KITH_DEBUG_ASSERT(host->running < host->cores);
-    const struct kith_experiment *experiment = world->experiment;
-    if (host->left > 0 && host->left_ns == sim_time(world)) {
-        host->left--;
-        return 0;
-    }
-    if (experiment->hosts.wake_ns == 0)
-        return 0;
-    struct kith_rng rng;
-    kith_rng_init(&rng, experiment->seed, KITH_STREAM_HOST,
-                  (uint64_t)(host - world->hosts->hosts));
-    rng.block = host->woken++;
-    return kith_rng_exponential(&rng, experiment->hosts.wake_ns);
 }
 
 /* The event for what happens first on the host; one for another time is stale.
@@ -271,12 +245,12 @@ static void begin(struct sim_world *world, kith_id peer,
     }
     KITH_ASSERT(begins->state == HOST_SLEEPS);
     begins->time_ns = time_ns;
-    if (host->running < host->cores) {
-        const kith_ns wake_ns = wake_time(world, host);
-        run_on(world, host, host->running++, thread, wake_ns);
-    } else {
+    /* At once: what it takes to wake a thread is in what the message or the
+     * hand-over takes, and a period is longer by what its timer is late. */
+    if (host->running < host->cores)
+        run_on(world, host, host->running++, thread);
+    else
         enqueue(hosts, host, thread);
-    }
     expect(world, peer);
 }
 
@@ -409,18 +383,39 @@ void sim_host_message(struct sim_world *world, kith_id peer, uint32_t packet)
 
 /* ---- ends of jobs */
 
+/* When a thread that sleeps for the rest of its period goes on: timers are
+ * late, and a core that is idle is slow. Drawn, so that peers with equal steps
+ * do not stay in step, which real ones never do. */
+static kith_ns wakes_at(const struct sim_world *world, struct sim_host *host,
+                        kith_ns period_ns)
+{
+    const struct kith_experiment *experiment = world->experiment;
+    struct kith_rng rng;
+    KITH_DEBUG_ASSERT(period_ns > sim_time(world));
+    if (experiment->hosts.wake_ns == 0)
+        return period_ns;
+    kith_rng_init(&rng, experiment->seed, KITH_STREAM_HOST,
+                  (uint64_t)(host - world->hosts->hosts));
+    rng.block = host->woken++;
+    return kith_ns_add(period_ns,
+                       kith_rng_exponential(&rng, experiment->hosts.wake_ns));
+}
+
 static void end_work(struct sim_world *world, kith_id peer)
 {
     struct host_peer *at = &world->hosts->at[peer];
     const kith_ns now_ns = sim_time(world);
     const kith_ns least_ns = kith_ns_add(at->began_ns, at->least_ns);
     KITH_DEBUG_ASSERT(at->began_ns <= now_ns);
+    const bool sleeps = now_ns < least_ns;
+    const kith_ns ends_ns =
+        sleeps ? wakes_at(world, host_of(world->hosts, peer), least_ns)
+               : now_ns;
     if (world->experiment->hosts.handover_ns == 0) {
-        const kith_ns ends_ns = now_ns > least_ns ? now_ns : least_ns;
         sim_work_ends(world, peer, ends_ns, ends_ns - at->began_ns);
-    } else if (now_ns < least_ns) {
-        at->padded_ns = least_ns;
-        sim_schedule(world, peer, peer, least_ns, SIM_EVENT_HOST, PADDED);
+    } else if (sleeps) {
+        at->padded_ns = ends_ns;
+        sim_schedule(world, peer, peer, ends_ns, SIM_EVENT_HOST, PADDED);
     } else {
         at->worked = true;
         if (!is_speaking(world->hosts, peer))
@@ -570,7 +565,7 @@ static void end_slices(struct sim_world *world, struct sim_host *host)
             continue;
         runs->time_ns -= sim_time(world);
         enqueue(hosts, host, thread);
-        run_on(world, host, i, dequeue(hosts, host), 0);
+        run_on(world, host, i, dequeue(hosts, host));
     }
 }
 

@@ -17,7 +17,7 @@
  *   message: 21us           processor time of a message at each end, whatever
  *                           its size
  *   handover: 25us          of an item's way to the training thread and back
- *   wake: 40us              until an idle core goes on
+ *   wake: 40us              until a thread whose period is over goes on
  *   slice: 4ms              a thread keeps its core so long while others wait
  *   handshake: 310us        processor time of both ends
  *   links:                  from here to members of a cluster

@@ -5,9 +5,9 @@
  *   exchanging  the same with a swap every eighth step. A swap that is done is
  *               five messages, each with two ends, and three items: snapshot,
  *               merge, merge
- *   paced       one peer that sleeps between steps: its period is longer by a
- *               hand-over and three times that an idle core wakes up, for the
- *               timer, for the loop and for the next step
+ *   paced       peers that sleep between steps, as many and as long as those of
+ *               the experiment: a period is longer by a hand-over, and by what
+ *               the timer is late and the idle core slow
  *
  * Twice as many peers as cores, so that no core is idle in the first two. Of
  * two lengths the difference counts: what a start takes is no part of it. Of
@@ -36,10 +36,9 @@
 #define EVERY 8u     /* steps between exchanges */
 #define SWAP_ENDS 10 /* of the messages of a swap */
 #define SWAP_ITEMS 3
-#define PACED_STEPS 80u
-#define PACE_S 2e-3
-#define PACE "2ms"
-#define PACED_WAKES 3
+#define PACED_S 0.2 /* of the shorter one */
+#define PACE_MIN_NS (2 * KITH_MS)
+#define PACE_MAX_NS (10 * KITH_MS)
 #define PEERS_MAX 64u
 
 #define FOLDER "/tmp/kith-measure-XXXXXX"
@@ -477,22 +476,38 @@ int kith_cli_measure_wire(const struct cli_arguments *arguments,
     return KITH_EXIT_OK;
 }
 
+/* A core that has slept for longer is slower to go on. Without a pace none
+ * sleeps: any will do. */
+static kith_ns own_pace(const struct kith_experiment *experiment)
+{
+    const kith_ns pace_ns = experiment->compute.step_ns;
+    return pace_ns < PACE_MIN_NS   ? PACE_MIN_NS
+           : pace_ns > PACE_MAX_NS ? PACE_MAX_NS
+                                   : pace_ns;
+}
+
 static enum kith_err measure_idle(const char *folder,
+                                  const struct kith_experiment *experiment,
                                   struct cli_peer_cost *cost,
                                   char error[KITH_LAB_ERROR_BYTES])
 {
+    const kith_ns pace_ns = own_pace(experiment);
+    const double pace_s = 1e-9 * (double)pace_ns;
+    const uint32_t steps = (uint32_t)(PACED_S / pace_s);
+    const uint32_t peers = own_peers(experiment);
+    char paced[128];
     double wakes[LABS];
+    (void)snprintf(paced, sizeof paced,
+                   "compute: {step: %lluns}\ngossip: {algorithm: local}\n",
+                   (unsigned long long)pace_ns);
     for (unsigned i = 0; i < LABS; i++) {
         struct spent spent = {0};
         const enum kith_err err =
-            run_two(folder, 1, PACED_STEPS,
-                    "compute: {step: " PACE "}\ngossip: {algorithm: local}\n",
-                    &spent, error);
+            run_two(folder, peers, steps, paced, &spent, error);
         if (err != KITH_OK)
             return err;
-        wakes[i] =
-            (spent.wall_s / fmax(1, spent.steps) - PACE_S - cost->handover_s) /
-            PACED_WAKES;
+        wakes[i] = spent.wall_s * peers / fmax(1, spent.steps) - pace_s -
+                   cost->handover_s;
     }
     cost->wake_s = fmax(0, median(wakes, LABS));
     return KITH_OK;
@@ -539,6 +554,7 @@ static double measure_slice(void)
 }
 
 int kith_cli_measure_peers(const struct cli_arguments *arguments,
+                           const struct kith_experiment *experiment,
                            struct cli_peer_cost *cost)
 {
     char error[KITH_LAB_ERROR_BYTES] = "";
@@ -549,7 +565,7 @@ int kith_cli_measure_peers(const struct cli_arguments *arguments,
         return no_folder(arguments);
     enum kith_err err = measure_busy(place.folder, busy_peers(), cost, error);
     if (err == KITH_OK)
-        err = measure_idle(place.folder, cost, error);
+        err = measure_idle(place.folder, experiment, cost, error);
     close_place(&place);
     kith_cli_progress_end();
     if (err == KITH_OK)

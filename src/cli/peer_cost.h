@@ -10,14 +10,16 @@ struct cli_peer_cost {
     double message_s;  /* processor time of a short message at each end */
     double loop_s;     /* of handover: on sockets, by the loop's account */
     double swap_link_s; /* of a swap's messages: sealing, sockets, opening */
-    double wake_s;      /* until an idle core goes on */
+    double wake_s;      /* until a thread whose period is over goes on */
     double slice_s;     /* a thread keeps its core so long while others wait; 0:
                            not known */
 };
 
-/* Runs labs of real peers with a model of a few numbers, some ten seconds. 0,
- * or an exit code. */
+/* Runs labs of real peers with a model of a few numbers, some ten seconds;
+ * those that sleep have the experiment's number and period. 0, or an exit code.
+ */
 int kith_cli_measure_peers(const struct cli_arguments *arguments,
+                           const struct kith_experiment *experiment,
                            struct cli_peer_cost *cost);
 /* Processor time of a step of the experiment's own model and batch, by peers
  * that share all cores, its hand-over left out: with what prepares batches

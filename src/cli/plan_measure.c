@@ -118,7 +118,8 @@ static void add_peers(const struct cli_peer_cost *cost, struct file_text *out)
              "processor time at each end, real peers");
     add_time(out, "handover", cost->handover_s,
              "of an item's way to the training thread and back");
-    add_time(out, "wake", cost->wake_s, "until an idle core goes on");
+    add_time(out, "wake", cost->wake_s,
+             "until a thread whose period is over goes on");
     add_time(out, "slice", cost->slice_s,
              "a thread keeps its core so long while others wait");
 }
@@ -195,7 +196,7 @@ static int measure_all(const struct cli_arguments *arguments,
     struct cli_peer_cost cost;
     kith_ns own_ns = 0;
     add_head(out, experiment, &size);
-    int code = kith_cli_measure_peers(arguments, &cost);
+    int code = kith_cli_measure_peers(arguments, experiment, &cost);
     if (code == KITH_EXIT_OK)
         code =
             measure_steps(arguments, experiment, train, 1, &cost, out, &own_ns);

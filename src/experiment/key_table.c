@@ -424,8 +424,9 @@ const struct key kith_experiment_keys[] = {
             "0s",
             "processor time of handing a step, snapshot or merge over "
             "to the thread that does it, and back"),
-    BOUNDED("hosts.wake", KEY_TIME, KEY_LOCAL, hosts.wake_ns, 0, 60, "0s",
-            "until an idle core goes on, mean of an exponential"),
+    BOUNDED(
+        "hosts.wake", KEY_TIME, KEY_LOCAL, hosts.wake_ns, 0, 60, "0s",
+        "until a thread whose period is over goes on, mean of an exponential"),
     BOUNDED("hosts.slice", KEY_TIME, KEY_ABOVE | KEY_LOCAL, hosts.slice_ns, 0,
             60, "3ms", "so long a thread keeps its core while others wait"),
     {"hosts.wire", KEY_RATE, KEY_LOCAL, AT(hosts.wire_bits),

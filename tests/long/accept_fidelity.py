@@ -1,4 +1,4 @@
-"""What kith sim predicts of labs here: 15 configurations, three seeds.
+"""What kith sim predicts of labs here: 17 configurations, three seeds.
 
     accept_fidelity.py [run NAME...] [report FILE]
 
@@ -6,7 +6,7 @@ Without words all of it. `run` writes this machine's file by kith plan --measure
 predicts a configuration (all) with one seed and runs it, then anew, file and
 all, with the next seed, and keeps what came of them in OUT; `report` prints the
 table and writes it into FILE, docs/fidelity.md. Machines drift: each run has a
-file of its own, made just before it. A run takes 6 s, one over lossy lines 30,
+file of its own, made just before it. A run takes 6 s, one over lossy lines 60,
 so that which packets happen to be lost, and how it begins, weigh little.
 No figure of a lab goes into a prediction. KITH, OUT, SEEDS are those of
 accept.py; PYTHON has NumPy, for the program (else its rows are left out)."""
@@ -56,14 +56,14 @@ FROZEN = {
     "2 peers, 5 ms, float32": ["peers=2", "compute.step=5ms",
                                "stop.steps=1500"],
     "4 peers, 10 ms, shaped, every 16": [
-        "peers=4", "compute.step=10ms", "gossip.every=16", "stop.steps=3000",
+        "peers=4", "compute.step=10ms", "gossip.every=16", "stop.steps=6000",
         SHAPED],
     "8 peers, 10 ms, shaped, moniqua4": [
-        "peers=8", "compute.step=10ms", "gossip.every=8", "stop.steps=3000",
+        "peers=8", "compute.step=10ms", "gossip.every=8", "stop.steps=6000",
         MONIQUA, SHAPED],
-    "4 peers, program, 8 ms": ["peers=4"],
+    "4 peers, program, 8 ms": ["peers=4", "compute.step=8ms"],
     "3 peers, 5 ms, shaped, moniqua4": [
-        "peers=3", "compute.step=5ms", "gossip.every=8", "stop.steps=5000",
+        "peers=3", "compute.step=5ms", "gossip.every=8", "stop.steps=10000",
         MONIQUA, SHAPED],
     "6 peers, unpaced, batch 128": ["peers=6", "train.batch=128",
                                     "gossip.every=8", "stop.steps=1800"],
@@ -71,19 +71,24 @@ FROZEN = {
         "peers=4", MONIQUA, "gossip.every=8", "train.batch=32",
         "stop.steps=7200"],
     "5 peers, 10 ms, shaped, every 32": [
-        "peers=5", "compute.step=10ms", "gossip.every=32", "stop.steps=3000",
+        "peers=5", "compute.step=10ms", "gossip.every=32", "stop.steps=6000",
         SHAPED],
     "8 peers, unpaced, batch 32, every 16": [
         "peers=8", "train.batch=32", "gossip.every=16", "stop.steps=4800"],
-}
-# Run for the first time after its last change:
-LATER = {
     "6 peers, unpaced, batch 32, moniqua4, every 8": [
         "peers=6", "train.batch=32", "gossip.every=8", "stop.steps=4800",
         MONIQUA],
     "6 peers, 8 ms, shaped, moniqua4, every 16": [
-        "peers=6", "compute.step=8ms", "gossip.every=16", "stop.steps=3750",
+        "peers=6", "compute.step=8ms", "gossip.every=16", "stop.steps=7500",
         MONIQUA, SHAPED],
+}
+# Run for the first time after its last change:
+LATER = {
+    "7 peers, unpaced, every 12": ["peers=7", "gossip.every=12",
+                                   "stop.steps=3000"],
+    "4 peers, 6 ms, shaped, batch 128, every 8": [
+        "peers=4", "compute.step=6ms", "train.batch=128", "gossip.every=8",
+        "stop.steps=10000", SHAPED],
 }
 ALL = {**FROZEN, **LATER}
 
