@@ -37,8 +37,6 @@
 #define SWAP_ENDS 10 /* of the messages of a swap */
 #define SWAP_ITEMS 3
 #define PACED_S 0.2 /* of the shorter one */
-#define PACE_MIN_NS (2 * KITH_MS)
-#define PACE_MAX_NS (10 * KITH_MS)
 #define PEERS_MAX 64u
 
 #define FOLDER "/tmp/kith-measure-XXXXXX"
@@ -71,13 +69,24 @@ static uint32_t own_peers(const struct kith_experiment *experiment)
     return here < least ? least : here < 4 * cores ? here : 4 * cores;
 }
 
-/* Steps between swaps: as many as the experiment has, for a model that lay idle
- * for long is in no cache; but some swaps in a short lab, and some steps
- * beside them. */
-static uint32_t own_every(const struct kith_experiment *experiment)
+static kith_ns within(kith_ns value, kith_ns low, kith_ns high)
 {
-    const uint32_t every = experiment->gossip.every;
-    return every < 4 ? 4 : every > 16 ? 16 : every;
+    KITH_DEBUG_ASSERT(low <= high);
+    return value < low ? low : value > high ? high : value;
+}
+
+/* A model that lay idle for long is in no cache: swaps as far apart, but some
+ * in a short lab, and some steps beside them. A core that has slept for longer
+ * is slower to go on: periods as long; without a pace none sleeps, and any will
+ * do. */
+struct cli_own kith_cli_own(const struct kith_experiment *experiment)
+{
+    return (struct cli_own){
+        .peers = own_peers(experiment),
+        .every = (uint32_t)within(experiment->gossip.every, 4, 16),
+        .pace_ns =
+            within(experiment->compute.step_ns, 2 * KITH_MS, 10 * KITH_MS),
+    };
 }
 
 /* Where the labs of one measurement are, and what signals did before. */
@@ -310,7 +319,8 @@ static const char *const own_sets[] = {"network={}", "faults=[]",
 struct own_lab {
     const struct cli_arguments *arguments;
     const char *wire, *folder;
-    uint32_t batch, peers, every;
+    uint32_t batch;
+    struct cli_own own;
 };
 
 static enum kith_err run_own(const struct own_lab *lab, uint32_t steps,
@@ -330,8 +340,8 @@ static enum kith_err run_own(const struct own_lab *lab, uint32_t steps,
         (void)snprintf(gossip, sizeof gossip,
                        "gossip={algorithm: adpsgd, every: %u, topology: "
                        "random, wire: %s}",
-                       lab->every, lab->wire);
-    (void)snprintf(sets[0], sizeof sets[0], "peers=%u", lab->peers);
+                       lab->own.every, lab->wire);
+    (void)snprintf(sets[0], sizeof sets[0], "peers=%u", lab->own.peers);
     (void)snprintf(sets[1], sizeof sets[1], "train.batch=%u", lab->batch);
     (void)snprintf(sets[2], sizeof sets[2], "stop={steps: %u}", steps);
     for (unsigned i = 0; i < 3; i++)
@@ -360,51 +370,83 @@ static enum kith_err run_own(const struct own_lab *lab, uint32_t steps,
 /* A core's steps of the shorter lab take so long, but there are some. What two
  * starts differ by, some ten milliseconds, is to be little beside a swap's. */
 #define OWN_S 0.3
-#define OWN_LABS 3u
 #define OWN_MIN 8u
-/* Once more is enough then. */
+/* Pairs of labs. What is predicted of an experiment hangs on its own batch and
+ * format. */
+#define LABS_OTHER 3u
+#define LABS_OWN 5u
+/* Once is enough then. */
 #define LONG_S 2.0
 
-/* What the longer of two took more; *last: another pair would take long. */
-static enum kith_err run_own_two(const struct own_lab *lab, double step_s,
-                                 struct spent *spent, bool *last,
-                                 char error[KITH_LAB_ERROR_BYTES])
+/* What the longer of two took more; *last: another pair would take long. 0, or
+ * an exit code. */
+static int run_own_two(struct own_lab *lab, double step_s, struct spent *spent,
+                       bool *last)
 {
-    const double steps = OWN_S / step_s * kith_cli_cores() / (double)lab->peers;
+    const double steps =
+        OWN_S / step_s * kith_cli_cores() / (double)lab->own.peers;
     const uint32_t count = steps > STEPS     ? STEPS
                            : steps > OWN_MIN ? (uint32_t)steps
                                              : OWN_MIN;
+    char error[KITH_LAB_ERROR_BYTES] = "";
     struct spent shorter = {0};
+    struct place place;
+    *spent = shorter;
+    if (!open_place(&place))
+        return no_folder(lab->arguments);
+    if (lab->wire != NULL)
+        kith_cli_progress("measuring peers' models: %s", lab->wire);
+    else
+        kith_cli_progress("measuring peers' steps: batch %u", lab->batch);
+    lab->folder = place.folder;
     enum kith_err err = run_own(lab, count, &shorter, error);
     if (err == KITH_OK)
         err = run_own(lab, LONGER * count, spent, error);
-    *last = spent->wall_s > LONG_S;
+    *last = *last || spent->wall_s > LONG_S;
     take_away(spent, &shorter);
-    return err;
-}
-
-/* What each of them took. 0, or an exit code. */
-static int run_own_labs(struct own_lab *lab, double step_s,
-                        struct spent spent[OWN_LABS], unsigned *count)
-{
-    char error[KITH_LAB_ERROR_BYTES] = "";
-    struct place place;
-    enum kith_err err = KITH_OK;
-    bool last = false;
-    if (!open_place(&place))
-        return no_folder(lab->arguments);
-    lab->folder = place.folder;
-    for (*count = 0; *count < OWN_LABS && !last && err == KITH_OK; ++*count) {
-        if (lab->wire != NULL)
-            kith_cli_progress("measuring peers' models: %s", lab->wire);
-        else
-            kith_cli_progress("measuring peers' steps: batch %u", lab->batch);
-        spent[*count] = (struct spent){0};
-        err = run_own_two(lab, step_s, &spent[*count], &last, error);
-    }
     close_place(&place);
     kith_cli_progress_end();
     return ended(lab->arguments, err, error);
+}
+
+/* Steps alone, without their hand-over: the median. */
+static double step_of(const struct spent *spent, unsigned count,
+                      const struct cli_peer_cost *cost)
+{
+    double times[LABS_OWN];
+    KITH_ASSERT(count > 0 && count <= LABS_OWN);
+    for (unsigned i = 0; i < count; i++)
+        times[i] = spent[i].cpu_s / fmax(1, spent[i].steps) - cost->handover_s;
+    return median(times, count);
+}
+
+/* Beyond what swaps of a few numbers take: at four ends of two models, and in
+ * three items. Medians of times: one that took less than nothing, as
+ * differences may, is the least of them. Returns what the steps of a swap took
+ * too much for it to take any: they were measured while the machine was slower.
+ */
+static double take_swap(const struct spent *spent, unsigned count,
+                        double model_bytes, double step_s,
+                        const struct cli_peer_cost *cost,
+                        struct cli_wire_cost *wire)
+{
+    const double fixed_s =
+        SWAP_ENDS * cost->message_s + SWAP_ITEMS * cost->handover_s;
+    double all[LABS_OWN], links[LABS_OWN];
+    KITH_ASSERT(count > 0 && count <= LABS_OWN);
+    for (unsigned i = 0; i < count; i++) {
+        all[i] =
+            per_swap(&spent[i], spent[i].cpu_s, step_s + cost->handover_s) -
+            fixed_s;
+        links[i] = per_swap(&spent[i], spent[i].link_s, cost->loop_s) -
+                   cost->swap_link_s;
+    }
+    const double bytes = spent[0].bytes / fmax(1, spent[0].done) / 2;
+    const double link_s = median(links, count);
+    const double items_s = median(all, count) - fmax(0, link_s);
+    wire->link = link_s > 0 ? 4 * bytes / link_s : 0;
+    wire->merge = items_s > 0 ? SWAP_ITEMS * model_bytes / items_s : 0;
+    return fmax(0, -items_s);
 }
 
 int kith_cli_measure_peer_step(const struct cli_arguments *arguments,
@@ -415,36 +457,18 @@ int kith_cli_measure_peer_step(const struct cli_arguments *arguments,
 {
     struct own_lab lab = {.arguments = arguments,
                           .batch = experiment->train.batch,
-                          .peers = own_peers(experiment)};
-    struct spent spent[OWN_LABS];
-    double times[OWN_LABS];
-    unsigned count;
-    const int code = run_own_labs(
-        &lab, 1e-9 * (double)alone_ns + cost->handover_s, spent, &count);
-    if (code != KITH_EXIT_OK)
-        return code;
-    for (unsigned i = 0; i < count; i++)
-        times[i] = spent[i].cpu_s / fmax(1, spent[i].steps) - cost->handover_s;
-    *step_ns = (kith_ns)fmax(1, 1e9 * median(times, count));
+                          .own = kith_cli_own(experiment)};
+    const double step_s = 1e-9 * (double)alone_ns + cost->handover_s;
+    struct spent spent[LABS_OTHER];
+    unsigned count = 0;
+    bool last = false;
+    while (count < LABS_OTHER && !last) {
+        const int code = run_own_two(&lab, step_s, &spent[count++], &last);
+        if (code != KITH_EXIT_OK)
+            return code;
+    }
+    *step_ns = (kith_ns)fmax(1, 1e9 * step_of(spent, count, cost));
     return KITH_EXIT_OK;
-}
-
-/* Beyond what swaps of a few numbers take: at four ends of two models, and in
- * three items. */
-static void take_swap(const struct spent *spent, double model_bytes,
-                      double step_s, const struct cli_peer_cost *cost,
-                      struct cli_wire_cost *wire)
-{
-    const double fixed_s =
-        SWAP_ENDS * cost->message_s + SWAP_ITEMS * cost->handover_s;
-    const double all_s =
-        per_swap(spent, spent->cpu_s, step_s + cost->handover_s) - fixed_s;
-    const double link_s =
-        per_swap(spent, spent->link_s, cost->loop_s) - cost->swap_link_s;
-    const double bytes = spent->bytes / fmax(1, spent->done) / 2;
-    const double items_s = all_s - link_s;
-    wire->link = link_s > 0 ? 4 * bytes / link_s : 0;
-    wire->merge = items_s > 0 ? SWAP_ITEMS * model_bytes / items_s : 0;
 }
 
 int kith_cli_measure_wire(const struct cli_arguments *arguments,
@@ -456,34 +480,51 @@ int kith_cli_measure_wire(const struct cli_arguments *arguments,
     struct own_lab lab = {.arguments = arguments,
                           .wire = wire,
                           .batch = experiment->train.batch,
-                          .peers = own_peers(experiment),
-                          .every = own_every(experiment)};
+                          .own = kith_cli_own(experiment)};
     const double step_s = 1e-9 * (double)step_ns;
-    struct spent spent[OWN_LABS];
-    double links[OWN_LABS], merges[OWN_LABS];
-    unsigned count;
-    const int code =
-        run_own_labs(&lab, step_s + cost->handover_s, spent, &count);
-    if (code != KITH_EXIT_OK)
-        return code;
-    for (unsigned i = 0; i < count; i++) {
-        take_swap(&spent[i], model_bytes, step_s, cost, out);
-        links[i] = out->link;
-        merges[i] = out->merge;
+    struct spent spent[LABS_OTHER];
+    unsigned count = 0;
+    bool last = false;
+    while (count < LABS_OTHER && !last) {
+        const int code = run_own_two(&lab, step_s + cost->handover_s,
+                                     &spent[count++], &last);
+        if (code != KITH_EXIT_OK)
+            return code;
     }
-    out->link = median(links, count);
-    out->merge = median(merges, count);
+    (void)take_swap(spent, count, model_bytes, step_s, cost, out);
     return KITH_EXIT_OK;
 }
 
-/* A core that has slept for longer is slower to go on. Without a pace none
- * sleeps: any will do. */
-static kith_ns own_pace(const struct kith_experiment *experiment)
+/* In turn, so that both are of the same minute. */
+int kith_cli_measure_own(const struct cli_arguments *arguments,
+                         const struct kith_experiment *experiment,
+                         kith_ns alone_ns, double model_bytes,
+                         const struct cli_peer_cost *cost, kith_ns *step_ns,
+                         struct cli_wire_cost *wire)
 {
-    const kith_ns pace_ns = experiment->compute.step_ns;
-    return pace_ns < PACE_MIN_NS   ? PACE_MIN_NS
-           : pace_ns > PACE_MAX_NS ? PACE_MAX_NS
-                                   : pace_ns;
+    struct own_lab alone = {.arguments = arguments,
+                            .batch = experiment->train.batch,
+                            .own = kith_cli_own(experiment)};
+    struct own_lab swapping = alone;
+    struct spent steps[LABS_OWN], swaps[LABS_OWN];
+    const double begin_s = 1e-9 * (double)alone_ns + cost->handover_s;
+    unsigned count = 0;
+    bool last = false;
+    swapping.wire = experiment->gossip.format->name;
+    while (count < LABS_OWN && !last) {
+        int code = run_own_two(&alone, begin_s, &steps[count], &last);
+        if (code == KITH_EXIT_OK)
+            code = run_own_two(&swapping, begin_s, &swaps[count], &last);
+        if (code != KITH_EXIT_OK)
+            return code;
+        count++;
+    }
+    double step_s = step_of(steps, count, cost);
+    const double over_s =
+        take_swap(swaps, count, model_bytes, step_s, cost, wire);
+    step_s -= over_s * swaps[0].done / fmax(1, swaps[0].steps);
+    *step_ns = (kith_ns)fmax(1, 1e9 * step_s);
+    return KITH_EXIT_OK;
 }
 
 static enum kith_err measure_idle(const char *folder,
@@ -491,22 +532,21 @@ static enum kith_err measure_idle(const char *folder,
                                   struct cli_peer_cost *cost,
                                   char error[KITH_LAB_ERROR_BYTES])
 {
-    const kith_ns pace_ns = own_pace(experiment);
-    const double pace_s = 1e-9 * (double)pace_ns;
+    const struct cli_own own = kith_cli_own(experiment);
+    const double pace_s = 1e-9 * (double)own.pace_ns;
     const uint32_t steps = (uint32_t)(PACED_S / pace_s);
-    const uint32_t peers = own_peers(experiment);
     char paced[128];
     double wakes[LABS];
     (void)snprintf(paced, sizeof paced,
                    "compute: {step: %lluns}\ngossip: {algorithm: local}\n",
-                   (unsigned long long)pace_ns);
+                   (unsigned long long)own.pace_ns);
     for (unsigned i = 0; i < LABS; i++) {
         struct spent spent = {0};
         const enum kith_err err =
-            run_two(folder, peers, steps, paced, &spent, error);
+            run_two(folder, own.peers, steps, paced, &spent, error);
         if (err != KITH_OK)
             return err;
-        wakes[i] = spent.wall_s * peers / fmax(1, spent.steps) - pace_s -
+        wakes[i] = spent.wall_s * own.peers / fmax(1, spent.steps) - pace_s -
                    cost->handover_s;
     }
     cost->wake_s = fmax(0, median(wakes, LABS));

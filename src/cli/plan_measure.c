@@ -23,12 +23,19 @@ struct file_text {
     size_t at;
 };
 
+/* What peers of the experiment take of its own batch and format. */
+struct own_cost {
+    kith_ns step_ns;
+    double model_bytes;
+    struct cli_wire_cost wire;
+};
+
 /* Half to four times the experiment's batch, as far as a peer's rows go. */
 static int measure_steps(const struct cli_arguments *arguments,
                          const struct kith_experiment *experiment,
                          const struct kith_examples *train, uint32_t threads,
                          const struct cli_peer_cost *cost,
-                         struct file_text *out, kith_ns *own_ns)
+                         struct file_text *out, struct own_cost *own)
 {
     const uint32_t batch = experiment->train.batch;
     const uint32_t batches[] = {batch / 2, batch, 2 * batch, 4 * batch};
@@ -50,14 +57,18 @@ static int measure_steps(const struct cli_arguments *arguments,
                                 batches[i], threads,
                                 (long long)(step_ns > 0 ? step_ns : 1));
         kith_ns cpu_ns = 0;
-        const int lab =
-            threads > 1 ? KITH_EXIT_OK
-                        : kith_cli_measure_peer_step(arguments, &changed,
-                                                     step_ns, cost, &cpu_ns);
+        int lab = KITH_EXIT_OK;
+        if (threads == 1 && batches[i] == batch) {
+            lab = kith_cli_measure_own(arguments, experiment, step_ns,
+                                       own->model_bytes, cost, &own->step_ns,
+                                       &own->wire);
+            cpu_ns = own->step_ns;
+        } else if (threads == 1) {
+            lab = kith_cli_measure_peer_step(arguments, &changed, step_ns, cost,
+                                             &cpu_ns);
+        }
         if (lab != KITH_EXIT_OK)
             return lab;
-        if (batches[i] == batch && cpu_ns > 0)
-            *own_ns = cpu_ns;
         if (cpu_ns > 0)
             out->at = kith_text_add(out->text, sizeof out->text, out->at,
                                     ", cpu: %lldns", (long long)cpu_ns);
@@ -124,33 +135,38 @@ static void add_peers(const struct cli_peer_cost *cost, struct file_text *out)
              "a thread keeps its core so long while others wait");
 }
 
+static void add_wire(const char *name, const struct cli_wire_cost *wire,
+                     struct file_text *out)
+{
+    out->at =
+        kith_text_add(out->text, sizeof out->text, out->at,
+                      "  - {wire: %s, link: %.0fkB, merge: %.0fkB}\n", name,
+                      1e-3 * (wire->link > 0 ? wire->link : RATE_MAX),
+                      1e-3 * (wire->merge > 0 ? wire->merge : RATE_MAX));
+}
+
 /* float32, and the experiment's own. */
 static int add_wires(const struct cli_arguments *arguments,
-                     const struct kith_experiment *experiment, kith_ns own_ns,
+                     const struct kith_experiment *experiment,
+                     const struct own_cost *own,
                      const struct cli_peer_cost *cost, struct file_text *out)
 {
-    const char *own = experiment->gossip.format->name;
-    const char *const wires[] = {"float32", own};
-    const struct kith_model_size size =
-        kith_model_size_of(experiment->model, &experiment->model_config);
-    const double model_bytes =
-        (double)size.dim * (double)experiment->backend->host->element_bytes;
-    const unsigned count = strcmp(own, wires[0]) == 0 ? 1 : 2;
+    const char *name = experiment->gossip.format->name;
+    const bool has_plain = strcmp(name, "float32") == 0;
+    struct cli_wire_cost plain = {0};
+    const int code =
+        has_plain ? KITH_EXIT_OK
+                  : kith_cli_measure_wire(arguments, experiment, "float32",
+                                          own->step_ns, own->model_bytes, cost,
+                                          &plain);
+    if (code != KITH_EXIT_OK)
+        return code;
     out->at = kith_text_add(out->text, sizeof out->text, out->at,
                             "wires: # a core, per second; real peers, models "
                             "of this size\n");
-    for (unsigned i = 0; i < count; i++) {
-        struct cli_wire_cost wire = {0};
-        const int code = kith_cli_measure_wire(
-            arguments, experiment, wires[i], own_ns, model_bytes, cost, &wire);
-        if (code != KITH_EXIT_OK)
-            return code;
-        out->at = kith_text_add(
-            out->text, sizeof out->text, out->at,
-            "  - {wire: %s, link: %.0fkB, merge: %.0fkB}\n", wires[i],
-            1e-3 * (wire.link > 0 ? wire.link : RATE_MAX),
-            1e-3 * (wire.merge > 0 ? wire.merge : RATE_MAX));
-    }
+    if (!has_plain)
+        add_wire("float32", &plain, out);
+    add_wire(name, &own->wire, out);
     return KITH_EXIT_OK;
 }
 
@@ -172,16 +188,20 @@ static void add_head(struct file_text *out,
                      const struct kith_experiment *experiment,
                      const struct kith_model_size *size)
 {
+    const struct cli_own own = kith_cli_own(experiment);
     out->at = kith_text_add(
         out->text, sizeof out->text, 0,
         "# What this machine is: written by kith plan --measure, read by\n"
         "# kith plan EXPERIMENT.yaml --machine FILE. Any number may be "
         "changed.\n"
+        "# By labs of %u peers that swap every %u steps, or sleep for %.0f "
+        "ms.\n"
         "model: %s # of %s\n"
         "values: %zu\n"
         "cores: %u\n"
         "steps: # medians, on the wall's clock; cpu: of a real peer beside "
         "others\n",
+        own.peers, own.every, 1e-6 * (double)own.pace_ns,
         experiment->model->name, experiment->name, size->dim, kith_cli_cores());
 }
 
@@ -194,15 +214,16 @@ static int measure_all(const struct cli_arguments *arguments,
         kith_model_size_of(experiment->model, &experiment->model_config);
     const uint32_t cores = kith_cli_cores();
     struct cli_peer_cost cost;
-    kith_ns own_ns = 0;
+    struct own_cost own = {
+        .model_bytes = (double)size.dim *
+                       (double)experiment->backend->host->element_bytes};
     add_head(out, experiment, &size);
     int code = kith_cli_measure_peers(arguments, experiment, &cost);
     if (code == KITH_EXIT_OK)
-        code =
-            measure_steps(arguments, experiment, train, 1, &cost, out, &own_ns);
+        code = measure_steps(arguments, experiment, train, 1, &cost, out, &own);
     if (code == KITH_EXIT_OK && cores > 1)
         code = measure_steps(arguments, experiment, train, cores, &cost, out,
-                             &own_ns);
+                             &own);
     if (code == KITH_EXIT_OK)
         code = kith_cli_check(
             arguments, kith_cli_example_bytes(experiment, &example_bytes),
@@ -219,7 +240,7 @@ static int measure_all(const struct cli_arguments *arguments,
     add_rate(out, "merge", size.dim > 0 ? merge_rate(experiment, size.dim) : 0,
              "a core; models of this size");
     add_peers(&cost, out);
-    code = add_wires(arguments, experiment, own_ns, &cost, out);
+    code = add_wires(arguments, experiment, &own, &cost, out);
     if (code != KITH_EXIT_OK)
         return code;
     out->at = kith_text_add(out->text, sizeof out->text, out->at,

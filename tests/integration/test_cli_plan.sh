@@ -16,6 +16,15 @@ for key in model values cores steps example suites socket merge handshake; do
     grep -q "^$key:" here.yaml || fail "here.yaml has no $key"
 done
 grep -q "^values: 2410" here.yaml || fail "$(cat here.yaml)"
+# As many as the experiment has, but from one to four a core; swaps as far apart
+# and periods as long, within bounds.
+cores=$(nproc)
+[ "$cores" -le 16 ] || cores=16
+own=12
+[ "$own" -le $((4 * cores)) ] || own=$((4 * cores))
+[ "$own" -ge "$cores" ] || own=$cores
+grep -q "^# By labs of $own peers that swap every 4 steps, or sleep for 2 ms" \
+    here.yaml || fail "$(cat here.yaml)"
 grep -q "network.rate is not given" out || fail "nothing is said of the network"
 "$kith" plan "$top/examples/digits.yaml" "$@" --machine here.yaml >again ||
     fail "exit $?"
@@ -27,10 +36,12 @@ if unshare -rn true 2>unshare.err; then
         echo 4096 4096 8192 >/proc/sys/net/ipv4/tcp_wmem &&
         echo 4096 8192 8192 >/proc/sys/net/ipv4/tcp_rmem || exit 77
         exec "$@"' sh "$kith" plan "$top/examples/digits.yaml" --measure \
+        --set gossip.every=40 --set compute.step=1s \
         --machine small.yaml >out 2>err
     found=$?
-    [ "$found" -eq 0 ] || [ "$found" -eq 77 ] ||
-        fail "small buffers: exit $found: $(cat err)"
+    [ "$found" -eq 77 ] ||
+        grep -q "^# By labs.*that swap every 16 steps, or sleep for 10 ms" \
+            small.yaml || fail "small buffers: exit $found: $(cat err)"
 fi
 
 # Stopped where its first lab is about to be made: no folder is left behind.
