@@ -405,7 +405,8 @@ static int run_own_two(struct own_lab *lab, double step_s, struct spent *spent,
     *last = *last || spent->wall_s > LONG_S;
     take_away(spent, &shorter);
     close_place(&place);
-    kith_cli_progress_end();
+    if (err != KITH_OK)
+        kith_cli_progress_end();
     return ended(lab->arguments, err, error);
 }
 
@@ -467,6 +468,7 @@ int kith_cli_measure_peer_step(const struct cli_arguments *arguments,
         if (code != KITH_EXIT_OK)
             return code;
     }
+    kith_cli_progress_end();
     *step_ns = (kith_ns)fmax(1, 1e9 * step_of(spent, count, cost));
     return KITH_EXIT_OK;
 }
@@ -491,6 +493,7 @@ int kith_cli_measure_wire(const struct cli_arguments *arguments,
         if (code != KITH_EXIT_OK)
             return code;
     }
+    kith_cli_progress_end();
     (void)take_swap(spent, count, model_bytes, step_s, cost, out);
     return KITH_EXIT_OK;
 }
@@ -519,6 +522,7 @@ int kith_cli_measure_own(const struct cli_arguments *arguments,
             return code;
         count++;
     }
+    kith_cli_progress_end();
     double step_s = step_of(steps, count, cost);
     const double over_s =
         take_swap(swaps, count, model_bytes, step_s, cost, wire);
