@@ -34,8 +34,11 @@ libkith_cli_a_SOURCES = \
   src/cli/list_balance.c \
   src/cli/list_exchanges.c \
   src/cli/list_manifest.c \
+  src/cli/measure_lab.c \
+  src/cli/measure_lab.h \
   src/cli/message_sizes.c \
   src/cli/options.c \
+  src/cli/own_cost.c \
   src/cli/peer_cost.c \
   src/cli/peer_cost.h \
   src/cli/peer_open.c \

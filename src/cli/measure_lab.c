@@ -1,0 +1,149 @@
+/* Labs of --measure: a folder of their own, what a signal does meanwhile, and
+ * what a run of one took of processor time. */
+#include "measure_lab.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "kith/assert.h"
+#include "kith/experiment.h"
+#include "kith/lab.h"
+#include "kith/rundb.h"
+
+static const int stop_signals[3] = {SIGINT, SIGTERM, SIGHUP};
+
+static volatile sig_atomic_t is_stopped;
+
+static void on_stop(int number)
+{
+    (void)number;
+    is_stopped = 1;
+}
+
+void kith_cli_place_close(const struct cli_place *place)
+{
+    (void)rmdir(place->folder);
+    for (unsigned i = 0; i < 3; i++)
+        sigaction(stop_signals[i], &place->actions[i], NULL);
+    sigprocmask(SIG_SETMASK, &place->mask, NULL);
+}
+
+/* A signal waits: the lab that runs or comes next ends by it, and a folder with
+ * half a run is not left behind. One that reaches a thread of a library, which
+ * was there before, is told by is_stopped. */
+bool kith_cli_place_open(struct cli_place *place)
+{
+    struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
+    sigset_t ours;
+    memcpy(place->folder, CLI_PLACE, sizeof CLI_PLACE);
+    sigemptyset(&action.sa_mask);
+    sigemptyset(&ours);
+    for (unsigned i = 0; i < 3; i++) {
+        sigaction(stop_signals[i], &action, &place->actions[i]);
+        sigaddset(&ours, stop_signals[i]);
+    }
+    sigprocmask(SIG_BLOCK, &ours, &place->mask);
+    if (mkdtemp(place->folder) != NULL)
+        return true;
+    kith_cli_place_close(place);
+    return false;
+}
+
+int kith_cli_no_place(const struct cli_arguments *arguments)
+{
+    return kith_cli_fail(arguments, KITH_EXIT_WRITE,
+                         "cannot make a folder such as " CLI_PLACE
+                         " for the labs of --measure");
+}
+
+int kith_cli_labs_ended(const struct cli_arguments *arguments,
+                        enum kith_err err, const char *error)
+{
+    return err == KITH_ECLOSED ? KITH_EXIT_INTERRUPTED
+                               : kith_cli_check(arguments, err, error);
+}
+
+/* Of this process, which is the launcher, and of the peers, which have ended.
+ */
+static double all_cpu_s(void)
+{
+    double sum_s = 0;
+    for (int i = 0; i < 2; i++) {
+        struct rusage usage;
+        if (getrusage(i == 0 ? RUSAGE_SELF : RUSAGE_CHILDREN, &usage) == 0)
+            sum_s += (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                     1e-6 * (double)(usage.ru_utime.tv_usec +
+                                     usage.ru_stime.tv_usec);
+    }
+    return sum_s;
+}
+
+enum kith_err kith_cli_spend(const struct kith_experiment *experiment,
+                             const struct kith_dataset *dataset,
+                             const char *folder, struct cli_spent *spent,
+                             char error[KITH_LAB_ERROR_BYTES])
+{
+    char path[KITH_PATH_BYTES_MAX], why[KITH_RUNDB_ERROR_BYTES];
+    struct kith_rundb *store;
+    struct kith_summary summary = {0};
+    enum kith_err err =
+        kith_rundb_create(folder, "lab", experiment, &store, path, why);
+    if (err != KITH_OK) {
+        (void)snprintf(error, KITH_LAB_ERROR_BYTES, "%s", why);
+        return err;
+    }
+    const struct kith_lab_options options = {
+        .experiment = experiment, .dataset = dataset, .store = store};
+    const double began_s = all_cpu_s();
+    if (!is_stopped)
+        err = kith_lab_run(&options, &summary, error);
+    spent->cpu_s = all_cpu_s() - began_s;
+    spent->wall_s = summary.wall_s;
+    spent->steps = (double)summary.steps;
+    spent->done = (double)summary.exchanges.done;
+    spent->bytes = (double)summary.bytes_sent;
+    spent->link_s = summary.cpu.aead_s + summary.cpu.socket_s;
+    if (kith_rundb_close(store, why) != KITH_OK) {
+        /* It is of no use to anybody. */
+    }
+    (void)unlink(path);
+    if (err == KITH_OK && !summary.completed) {
+        (void)snprintf(error, KITH_LAB_ERROR_BYTES, "interrupted");
+        err = KITH_ECLOSED;
+    }
+    return err;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double kith_cli_median(double *values, unsigned count)
+{
+    qsort(values, count, sizeof *values, compare);
+    return values[count / 2];
+}
+
+void kith_cli_spent_less(struct cli_spent *spent,
+                         const struct cli_spent *shorter)
+{
+    spent->cpu_s -= shorter->cpu_s;
+    spent->wall_s -= shorter->wall_s;
+    spent->link_s -= shorter->link_s;
+    spent->steps -= shorter->steps;
+    spent->done -= shorter->done;
+    spent->bytes -= shorter->bytes;
+}
+
+double kith_cli_per_swap(const struct cli_spent *spent, double all_s,
+                         double step_s)
+{
+    return (all_s - step_s * spent->steps) / fmax(1, spent->done);
+}
