@@ -1,4 +1,4 @@
-"""What kith sim predicts of labs here: 19 configurations, three seeds.
+"""What kith sim predicts of labs here: 21 configurations, three seeds.
 
     accept_fidelity.py [run NAME...] [report FILE]
 
@@ -7,7 +7,9 @@ predicts a configuration (all) with one seed and runs it, then anew, file and
 all, with the next seed, and keeps what came of them in OUT; `report` prints the
 table and writes it into FILE, docs/fidelity.md. Machines drift: each run has a
 file of its own, made just before it. A run takes 6 s, one over lossy lines 60,
-so that which packets happen to be lost, and how it begins, weigh little.
+so that which packets happen to be lost, and how it begins, weigh little; with
+three peers 260, for 40 seeds of 60 s differ by 1.9 % in bytes, those of the
+other rows by 0.7 at most (standard deviations of the simulation).
 No figure of a lab goes into a prediction. KITH, OUT, SEEDS are those of
 accept.py; PYTHON has NumPy, for the program (else its rows are left out)."""
 import datetime
@@ -63,7 +65,7 @@ FROZEN = {
         MONIQUA, SHAPED],
     "4 peers, program, 8 ms": ["peers=4", "compute.step=8ms"],
     "3 peers, 5 ms, shaped, moniqua4": [
-        "peers=3", "compute.step=5ms", "gossip.every=8", "stop.steps=10000",
+        "peers=3", "compute.step=5ms", "gossip.every=8", "stop.steps=50000",
         MONIQUA, SHAPED],
     "6 peers, unpaced, batch 128": ["peers=6", "train.batch=128",
                                     "gossip.every=8", "stop.steps=1800"],
@@ -93,6 +95,11 @@ LATER = {
         "peers=5", "train.batch=32", "gossip.every=6", "stop.steps=6000"],
     "6 peers, 12 ms, moniqua4": ["peers=6", "compute.step=12ms",
                                  "stop.steps=1200", MONIQUA],
+    "4 peers, unpaced, batch 128, every 10": [
+        "peers=4", "train.batch=128", "gossip.every=10", "stop.steps=2800"],
+    "7 peers, 15 ms, shaped, every 12": [
+        "peers=7", "compute.step=15ms", "gossip.every=12", "stop.steps=4000",
+        SHAPED],
 }
 ALL = {**FROZEN, **LATER}
 
