@@ -17,6 +17,9 @@
 #define MEASURE                                                                \
     "kith plan EXPERIMENT.yaml --measure --machine FILE --set 'hosts={}'"
 
+/* As hosts.step takes it. */
+#define STEP_S_MAX 3600
+
 struct taking {
     const struct tree *tree;
     struct kith_experiment *experiment;
@@ -89,12 +92,20 @@ static enum kith_err take_step(struct taking *taking,
             "%zu; measure again: " MEASURE,
             machine->model, (unsigned long long)machine->values,
             experiment->model->name, size.dim);
+    if (is_given(taking, "step"))
+        return KITH_OK;
     const double step_s =
         kith_machine_step_cpu_s(machine, experiment->train.batch);
     if (isnan(step_s))
         return kith_yaml_refuse(taking->tree, "hosts.file",
                                 "its steps have none with threads: 1; measure "
                                 "again: " MEASURE);
+    if (step_s > STEP_S_MAX)
+        return kith_yaml_refuse(
+            taking->tree, "hosts.file",
+            "its steps say %.4g s of train.batch %u; allowed: up to %d s; "
+            "measure again: " MEASURE,
+            step_s, experiment->train.batch, STEP_S_MAX);
     take_time(taking, "step", (kith_ns)fmax(1, 1e9 * step_s),
               &experiment->hosts.step_ns);
     return KITH_OK;

@@ -257,16 +257,18 @@ static double seconds(const struct kith_machine_step *step, bool cpu)
            1e9;
 }
 
-/* The measurement nearest to the batch, but for `other`; NULL: none. */
+/* The measurement nearest to the batch, but for `other`, and beyond the batch
+ * from there where `across`; NULL: none. */
 static const struct kith_machine_step *
 nearest(const struct kith_machine *machine, uint32_t batch, uint32_t threads,
-        const struct kith_machine_step *other)
+        const struct kith_machine_step *other, bool across)
 {
     const struct kith_machine_step *best = NULL;
     for (uint32_t i = 0; i < machine->step_count; i++) {
         const struct kith_machine_step *step = &machine->steps[i];
         if (step->threads != threads ||
-            (other != NULL && step->batch == other->batch))
+            (other != NULL && step->batch == other->batch) ||
+            (across && (step->batch > batch) == (other->batch > batch)))
             continue;
         if (best == NULL || fabs((double)step->batch - batch) <
                                 fabs((double)best->batch - batch))
@@ -278,12 +280,16 @@ nearest(const struct kith_machine *machine, uint32_t batch, uint32_t threads,
 static double on_line(const struct kith_machine *machine, uint32_t batch,
                       uint32_t threads, bool cpu)
 {
-    const struct kith_machine_step *a = nearest(machine, batch, threads, NULL);
+    const struct kith_machine_step *a =
+        nearest(machine, batch, threads, NULL, false);
     KITH_ASSERT(machine->step_count <= KITH_MACHINE_STEPS_MAX);
     if (a == NULL)
         return (double)NAN;
     const double time_s = seconds(a, cpu);
-    const struct kith_machine_step *b = nearest(machine, batch, threads, a);
+    const struct kith_machine_step *b =
+        nearest(machine, batch, threads, a, true);
+    if (b == NULL)
+        b = nearest(machine, batch, threads, a, false);
     if (b == NULL)
         return time_s * batch / a->batch;
     const double slope =

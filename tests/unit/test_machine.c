@@ -88,6 +88,16 @@ static void test_steps(void **state)
     is(60.5, 24, 1);
     is(60, 4096, 1); /* a falling line ends */
     is(61, 8, 1);
+    /* Between two measurements, though the next nearest is below both. */
+    assert_int_equal(parse(HEAD
+                           "steps:\n  - {batch: 16, threads: 1, time: 10us}"
+                           "\n  - {batch: 32, threads: 1, time: 20us}"
+                           "\n  - {batch: 64, threads: 1, time: 100us}\n"),
+                     KITH_OK);
+    is(40, 40, 1);
+    is(15, 24, 1);
+    is(140, 80, 1);
+    is(5, 8, 1);
     assert_int_equal(
         parse(HEAD "steps: [{batch: 16, threads: 1, time: 1000000s}]\n"),
         KITH_OK);
@@ -350,6 +360,8 @@ static void test_take_refused(void **state)
                  "the experiment's is mlp of 2410");
     take_refused(HEAD "steps: [{batch: 16, threads: 2, time: 60us}]\n",
                  "threads: 1");
+    take_refused(HEAD "steps: [{batch: 1, threads: 1, time: 1000000s}]\n",
+                 "up to 3600 s");
     assert_int_equal(take(PEERS, "", &experiment), KITH_OK); /* good again */
     kith_experiment_close(&experiment);
 }
