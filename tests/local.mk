@@ -181,6 +181,7 @@ UNIT = \
   tests/unit/test_stragglers \
   tests/unit/test_suite \
   tests/unit/test_suspects \
+  tests/unit/test_swap_cost \
   tests/unit/test_swarm_finds \
   tests/unit/test_swarm_healed \
   tests/unit/test_swarm_cycles \
@@ -721,6 +722,8 @@ tests_unit_test_plan_memory_LDFLAGS = $(AM_LDFLAGS) \
   -Wl,--wrap=free,--wrap=mmap,--wrap=munmap
 tests_unit_test_plan_simulated_SOURCES = \
   tests/unit/test_plan_simulated.c $(SIMULATE)
+tests_unit_test_swap_cost_SOURCES = tests/unit/test_swap_cost.c \
+  src/cli/swap_cost.c
 tests_unit_test_sim_network_SOURCES = tests/unit/test_sim_network.c $(TRACED)
 EXTRA_DIST += tests/golden/known.txt \
   tests/golden/old/recording-50ce217.db tests/golden/old/recording-v4.db \

@@ -60,6 +60,8 @@ libkith_cli_a_SOURCES = \
   src/cli/search_show.c \
   src/cli/suite_speed.c \
   src/cli/suite_speed.h \
+  src/cli/swap_cost.c \
+  src/cli/swap_cost.h \
   src/cli/swarm_command.h \
   src/cli/swarm_journal.c \
   src/cli/swarm_lab.c \

@@ -2,7 +2,6 @@
  * what a run of one took of processor time. */
 #include "measure_lab.h"
 
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,34 +115,15 @@ enum kith_err kith_cli_spend(const struct kith_experiment *experiment,
         (void)snprintf(error, KITH_LAB_ERROR_BYTES, "interrupted");
         err = KITH_ECLOSED;
     }
+    const double all =
+        (double)experiment->peers * (double)experiment->stop.steps;
+    if (err == KITH_OK && spent->steps < all) {
+        (void)snprintf(error, KITH_LAB_ERROR_BYTES,
+                       "a lab of %u peers has done %.0f of %.0f steps: one has "
+                       "died, maybe for want of memory; hosts.peers or "
+                       "train.batch may be smaller",
+                       experiment->peers, spent->steps, all);
+        err = KITH_EDEVICE;
+    }
     return err;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double kith_cli_median(double *values, unsigned count)
-{
-    qsort(values, count, sizeof *values, compare);
-    return values[count / 2];
-}
-
-void kith_cli_spent_less(struct cli_spent *spent,
-                         const struct cli_spent *shorter)
-{
-    spent->cpu_s -= shorter->cpu_s;
-    spent->wall_s -= shorter->wall_s;
-    spent->link_s -= shorter->link_s;
-    spent->steps -= shorter->steps;
-    spent->done -= shorter->done;
-    spent->bytes -= shorter->bytes;
-}
-
-double kith_cli_per_swap(const struct cli_spent *spent, double all_s,
-                         double step_s)
-{
-    return (all_s - step_s * spent->steps) / fmax(1, spent->done);
 }

@@ -6,21 +6,13 @@
 
 #include "cli.h"
 #include "kith/lab.h"
+#include "swap_cost.h"
 
 /* Of two labs the longer one has so many times as many steps; what it takes
  * more has no start in it. */
 #define CLI_LAB_STEPS 2000u /* of the shorter one, at most */
 #define CLI_LAB_LONGER 3u
 #define CLI_LAB_PEERS_MAX 64u
-#define CLI_SWAP_ENDS 10 /* of the messages of a swap */
-#define CLI_SWAP_ITEMS 3
-
-/* Of all peers and the launcher. */
-struct cli_spent {
-    double cpu_s, wall_s;
-    double link_s; /* of the first: sealing, sockets, opening */
-    double steps, done, bytes;
-};
 
 /* Where the labs of one measurement are, and what signals did before. */
 #define CLI_PLACE "/tmp/kith-measure-XXXXXX"
@@ -43,12 +35,5 @@ enum kith_err kith_cli_spend(const struct kith_experiment *experiment,
                              const struct kith_dataset *dataset,
                              const char *folder, struct cli_spent *spent,
                              char error[KITH_LAB_ERROR_BYTES]);
-void kith_cli_spent_less(struct cli_spent *spent,
-                         const struct cli_spent *shorter);
-/* What each swap that was done took beside steps of so long. */
-double kith_cli_per_swap(const struct cli_spent *spent, double all_s,
-                         double step_s);
-/* Sorts them. */
-double kith_cli_median(double *values, unsigned count);
 
 #endif

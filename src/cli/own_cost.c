@@ -49,27 +49,39 @@ struct cli_own kith_cli_own(const struct kith_experiment *experiment)
 
 /* In place of what the file says: no peer has anything of its own, and nothing
  * but the machine slows them down. */
-static const char *const own_sets[] = {"network={}", "faults=[]",
-                                       "classes=[{peers: n(0)}]",
+static const char *const own_sets[] = {"faults=[]", "classes=[{peers: n(0)}]",
                                        "evaluate=end", "compute={}"};
 #define OWN_WORDS ((uint32_t)(sizeof own_sets / sizeof *own_sets))
-/* And peers, train.batch, stop and gossip. */
-#define OWN_SETS (OWN_WORDS + 4)
+/* And peers, train.batch, stop, network and gossip. */
+#define OWN_SETS (OWN_WORDS + 5)
+/* What scoring the models at a lab's end takes is no part of a step: few
+ * examples will do. */
+#define SCORED_MAX 64u
 
 /* wire NULL: nothing is exchanged. */
 struct own_lab {
     const struct cli_arguments *arguments;
+    const struct kith_experiment *experiment;
     const char *wire, *folder;
     uint32_t batch;
     struct cli_own own;
 };
+
+/* The experiment's, where swaps can have it: it looks at every model, and may
+ * take longer than the merge. */
+static const char *guard_of(const struct kith_experiment *experiment)
+{
+    const struct kith_guard *guard = kith_guard_find(experiment->gossip.guard);
+    const bool is_none = guard->weigh == NULL && guard->judge == NULL;
+    return is_none || guard->weigh != NULL ? experiment->gossip.guard : "clip";
+}
 
 static enum kith_err run_own(const struct own_lab *lab, uint32_t steps,
                              struct cli_spent *spent,
                              char error[KITH_LAB_ERROR_BYTES])
 {
     const struct cli_arguments *arguments = lab->arguments;
-    char sets[3][64], gossip[128] = "gossip={algorithm: local}";
+    char sets[4][128], gossip[192] = "gossip={algorithm: local}";
     const char *overrides[CLI_WORDS_MAX + OWN_SETS];
     uint32_t count = 0;
     struct kith_experiment experiment;
@@ -80,12 +92,14 @@ static enum kith_err run_own(const struct own_lab *lab, uint32_t steps,
     if (lab->wire != NULL)
         (void)snprintf(gossip, sizeof gossip,
                        "gossip={algorithm: adpsgd, every: %u, topology: "
-                       "random, wire: %s}",
-                       lab->own.every, lab->wire);
+                       "random, wire: %s, guard: %s}",
+                       lab->own.every, lab->wire, guard_of(lab->experiment));
     (void)snprintf(sets[0], sizeof sets[0], "peers=%u", lab->own.peers);
     (void)snprintf(sets[1], sizeof sets[1], "train.batch=%u", lab->batch);
     (void)snprintf(sets[2], sizeof sets[2], "stop={steps: %u}", steps);
-    for (unsigned i = 0; i < 3; i++)
+    (void)snprintf(sets[3], sizeof sets[3], "network={suite: %s}",
+                   lab->experiment->network.suite);
+    for (unsigned i = 0; i < 4; i++)
         overrides[count++] = sets[i];
     overrides[count++] = gossip;
     for (uint32_t i = 0; i < OWN_WORDS; i++)
@@ -100,6 +114,8 @@ static enum kith_err run_own(const struct own_lab *lab, uint32_t steps,
         (void)snprintf(error, KITH_LAB_ERROR_BYTES, "the data cannot be read");
         err = KITH_EIO;
     }
+    if (dataset.test.count > SCORED_MAX)
+        dataset.test.count = SCORED_MAX;
     if (err == KITH_OK)
         err = kith_cli_spend(&experiment, has ? &dataset : NULL, lab->folder,
                              spent, error);
@@ -108,27 +124,30 @@ static enum kith_err run_own(const struct own_lab *lab, uint32_t steps,
     return err;
 }
 
-/* A core's steps of the shorter lab take so long, but there are some. What two
- * starts differ by, some ten milliseconds, is to be little beside a swap's. */
-#define OWN_S 0.3
+/* The longer lab's steps alone take a core so long, but there are some. Labs
+ * differ by 8 % for the machine's sake, so that the shorter one, which is there
+ * to take off what a start is, is a small part of it. */
+#define OWN_S 0.9
+#define OWN_LONGER 9u
 #define OWN_MIN 8u
 /* Pairs of labs. What is predicted of an experiment hangs on its own batch and
  * format. */
 #define LABS_OTHER 3u
-#define LABS_OWN 5u
+#define LABS_OWN CLI_LABS_MAX
 /* Once is enough then. */
-#define LONG_S 2.0
+#define LONG_S 4.0
 
 /* What the longer of two took more; *last: another pair would take long. 0, or
  * an exit code. */
 static int run_own_two(struct own_lab *lab, double step_s,
                        struct cli_spent *spent, bool *last)
 {
-    const double steps =
-        OWN_S / step_s * kith_cli_cores() / (double)lab->own.peers;
-    const uint32_t count = steps > CLI_LAB_STEPS ? CLI_LAB_STEPS
-                           : steps > OWN_MIN     ? (uint32_t)steps
-                                                 : OWN_MIN;
+    const uint32_t longer = (uint32_t)fmax(
+        CLI_LAB_LONGER * OWN_MIN,
+        fmin(CLI_LAB_LONGER * CLI_LAB_STEPS,
+             OWN_S / step_s * kith_cli_cores() / (double)lab->own.peers));
+    const uint32_t count =
+        longer / OWN_LONGER > OWN_MIN ? longer / OWN_LONGER : OWN_MIN;
     char error[KITH_LAB_ERROR_BYTES] = "";
     struct cli_spent shorter = {0};
     struct cli_place place;
@@ -142,53 +161,13 @@ static int run_own_two(struct own_lab *lab, double step_s,
     lab->folder = place.folder;
     enum kith_err err = run_own(lab, count, &shorter, error);
     if (err == KITH_OK)
-        err = run_own(lab, CLI_LAB_LONGER * count, spent, error);
+        err = run_own(lab, longer, spent, error);
     *last = *last || spent->wall_s > LONG_S;
     kith_cli_spent_less(spent, &shorter);
     kith_cli_place_close(&place);
     if (err != KITH_OK)
         kith_cli_progress_end();
     return kith_cli_labs_ended(lab->arguments, err, error);
-}
-
-/* Steps alone, without their hand-over: the median. */
-static double step_of(const struct cli_spent *spent, unsigned count,
-                      const struct cli_peer_cost *cost)
-{
-    double times[LABS_OWN];
-    KITH_ASSERT(count > 0 && count <= LABS_OWN);
-    for (unsigned i = 0; i < count; i++)
-        times[i] = spent[i].cpu_s / fmax(1, spent[i].steps) - cost->handover_s;
-    return kith_cli_median(times, count);
-}
-
-/* Beyond what swaps of a few numbers take: at four ends of two models, and in
- * three items. Medians of times: one that took less than nothing, as
- * differences may, is the least of them. Returns what the steps of a swap took
- * too much for it to take any: they were measured while the machine was slower.
- */
-static double take_swap(const struct cli_spent *spent, unsigned count,
-                        double model_bytes, double step_s,
-                        const struct cli_peer_cost *cost,
-                        struct cli_wire_cost *wire)
-{
-    const double fixed_s =
-        CLI_SWAP_ENDS * cost->message_s + CLI_SWAP_ITEMS * cost->handover_s;
-    double all[LABS_OWN], links[LABS_OWN];
-    KITH_ASSERT(count > 0 && count <= LABS_OWN);
-    for (unsigned i = 0; i < count; i++) {
-        all[i] = kith_cli_per_swap(&spent[i], spent[i].cpu_s,
-                                   step_s + cost->handover_s) -
-                 fixed_s;
-        links[i] = kith_cli_per_swap(&spent[i], spent[i].link_s, cost->loop_s) -
-                   cost->swap_link_s;
-    }
-    const double bytes = spent[0].bytes / fmax(1, spent[0].done) / 2;
-    const double link_s = kith_cli_median(links, count);
-    const double items_s = kith_cli_median(all, count) - fmax(0, link_s);
-    wire->link = link_s > 0 ? 4 * bytes / link_s : 0;
-    wire->merge = items_s > 0 ? CLI_SWAP_ITEMS * model_bytes / items_s : 0;
-    return fmax(0, -items_s);
 }
 
 int kith_cli_measure_peer_step(const struct cli_arguments *arguments,
@@ -198,6 +177,7 @@ int kith_cli_measure_peer_step(const struct cli_arguments *arguments,
                                kith_ns *step_ns)
 {
     struct own_lab lab = {.arguments = arguments,
+                          .experiment = experiment,
                           .batch = experiment->train.batch,
                           .own = kith_cli_own(experiment)};
     const double step_s = 1e-9 * (double)alone_ns + cost->handover_s;
@@ -210,7 +190,7 @@ int kith_cli_measure_peer_step(const struct cli_arguments *arguments,
             return code;
     }
     kith_cli_progress_end();
-    *step_ns = (kith_ns)fmax(1, 1e9 * step_of(spent, count, cost));
+    *step_ns = (kith_ns)fmax(1, 1e9 * kith_cli_step_of(spent, count, cost));
     return KITH_EXIT_OK;
 }
 
@@ -221,6 +201,7 @@ int kith_cli_measure_wire(const struct cli_arguments *arguments,
                           struct cli_wire_cost *out)
 {
     struct own_lab lab = {.arguments = arguments,
+                          .experiment = experiment,
                           .wire = wire,
                           .batch = experiment->train.batch,
                           .own = kith_cli_own(experiment)};
@@ -235,7 +216,7 @@ int kith_cli_measure_wire(const struct cli_arguments *arguments,
             return code;
     }
     kith_cli_progress_end();
-    (void)take_swap(spent, count, model_bytes, step_s, cost, out);
+    (void)kith_cli_take_swap(spent, count, model_bytes, step_s, cost, out);
     return KITH_EXIT_OK;
 }
 
@@ -247,6 +228,7 @@ int kith_cli_measure_own(const struct cli_arguments *arguments,
                          struct cli_wire_cost *wire)
 {
     struct own_lab alone = {.arguments = arguments,
+                            .experiment = experiment,
                             .batch = experiment->train.batch,
                             .own = kith_cli_own(experiment)};
     struct own_lab swapping = alone;
@@ -264,9 +246,9 @@ int kith_cli_measure_own(const struct cli_arguments *arguments,
         count++;
     }
     kith_cli_progress_end();
-    double step_s = step_of(steps, count, cost);
+    double step_s = kith_cli_step_of(steps, count, cost);
     const double over_s =
-        take_swap(swaps, count, model_bytes, step_s, cost, wire);
+        kith_cli_take_swap(swaps, count, model_bytes, step_s, cost, wire);
     step_s -= over_s * swaps[0].done / fmax(1, swaps[0].steps);
     *step_ns = (kith_ns)fmax(1, 1e9 * step_s);
     return KITH_EXIT_OK;

@@ -30,7 +30,22 @@ struct own_cost {
     struct cli_wire_cost wire;
 };
 
-/* Half to four times the experiment's batch, as far as a peer's rows go. */
+/* As a key takes it. */
+#define BATCH_MAX 65536u
+
+/* As far as a peer's rows go; of a batch in parts no other is possible. */
+static bool can_take(const struct kith_experiment *experiment,
+                     const struct kith_examples *train, uint32_t batch)
+{
+    const bool has_rows =
+        train == NULL || batch <= train->count / experiment->peers;
+    return batch == experiment->train.batch ||
+           (batch > 0 && batch <= BATCH_MAX &&
+            batch % experiment->train.accumulate == 0 &&
+            (batch < experiment->train.batch || has_rows));
+}
+
+/* Half to four times the experiment's batch. */
 static int measure_steps(const struct cli_arguments *arguments,
                          const struct kith_experiment *experiment,
                          const struct kith_examples *train, uint32_t threads,
@@ -43,8 +58,7 @@ static int measure_steps(const struct cli_arguments *arguments,
         struct kith_experiment changed = *experiment; /* lends its memory */
         kith_ns step_ns = 0;
         changed.train.batch = batches[i];
-        if (batches[i] == 0 || (i > 1 && train != NULL &&
-                                batches[i] > train->count / experiment->peers))
+        if (!can_take(experiment, train, batches[i]))
             continue;
         kith_cli_progress("measuring steps: batch %u, %u threads", batches[i],
                           threads);
