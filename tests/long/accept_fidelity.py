@@ -1,4 +1,4 @@
-"""What kith sim predicts of labs here: 21 configurations, three seeds.
+"""What kith sim predicts of labs here: 22 configurations, three seeds.
 
     accept_fidelity.py [run NAME...] [report FILE]
 
@@ -88,15 +88,17 @@ FROZEN = {
     "4 peers, 6 ms, shaped, batch 128, every 8": [
         "peers=4", "compute.step=6ms", "train.batch=128", "gossip.every=8",
         "stop.steps=10000", SHAPED],
-}
-# Run for the first time after its last change:
-LATER = {
     "5 peers, unpaced, batch 32, every 6": [
         "peers=5", "train.batch=32", "gossip.every=6", "stop.steps=6000"],
     "6 peers, 12 ms, moniqua4": ["peers=6", "compute.step=12ms",
                                  "stop.steps=1200", MONIQUA],
     "4 peers, unpaced, batch 128, every 10": [
         "peers=4", "train.batch=128", "gossip.every=10", "stop.steps=2800"],
+}
+# Run for the first time after its last change:
+LATER = {
+    "3 peers, unpaced, moniqua4, every 10": [
+        "peers=3", MONIQUA, "gossip.every=10", "stop.steps=8000"],
     "7 peers, 15 ms, shaped, every 12": [
         "peers=7", "compute.step=15ms", "gossip.every=12", "stop.steps=4000",
         SHAPED],
