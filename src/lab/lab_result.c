@@ -132,14 +132,20 @@ static enum kith_err score(struct lab *lab, const double *z,
                          dataset == NULL ? NULL : &dataset->test, z, out);
 }
 
-/* Peers one by one, so that a second Ctrl-C need not wait for all of them. */
+/* Peers one by one, so that a Ctrl-C, or a second one, need not wait for all of
+ * them. What is known then is of those before it. */
 static void score_peers(struct lab *lab, const struct lab_average *average)
 {
     struct kith_values *values = &lab->values;
+    const uint32_t signals = lab->signals;
     double accuracy = 0, loss = 0;
+    uint32_t scored = 0;
     values->accuracy_worst = INFINITY;
     values->loss_worst = -INFINITY;
     for (uint32_t i = 0; i < average->count; i++) {
+        kith_lab_read_signals(lab);
+        if (lab->signals > signals)
+            break;
         const struct lab_model *model = &average->models[i];
         struct kith_score own = lab->peers[model->peer].reported;
         if (!kith_lab_is_program(&lab->experiment) &&
@@ -153,20 +159,23 @@ static void score_peers(struct lab *lab, const struct lab_average *average)
                 lab->options->store, model->peer, model->step, &own,
                 kith_lab_is_program(&lab->experiment) ? NULL : model->z,
                 average->dim);
-        accuracy += own.accuracy / average->count;
-        loss += own.loss / average->count;
+        accuracy += own.accuracy;
+        loss += own.loss;
+        scored++;
         values->accuracy_worst = fmin(values->accuracy_worst, own.accuracy);
         values->loss_worst = fmax(values->loss_worst, own.loss);
         for (size_t k = 0; k < average->dim && !lab->nonfinite; k++)
             lab->nonfinite = !isfinite(model->z[k]);
     }
-    values->scored = average->count;
+    values->scored = scored;
     values->accuracy_error = 0;
-    values->accuracy_mean = accuracy;
-    values->loss_mean = loss;
+    values->accuracy_mean = accuracy / scored;
+    values->loss_mean = loss / scored;
     /* Not measured: fmin and fmax passed it over. */
     if (!isfinite(values->accuracy_worst))
         values->accuracy_worst = NAN;
+    if (values->loss_worst == -INFINITY)
+        values->loss_worst = NAN;
 }
 
 static enum kith_err score_average(struct lab *lab, struct lab_average *average,
@@ -236,10 +245,12 @@ void kith_lab_result(struct lab *lab, struct kith_summary *summary)
     add_up(lab, summary);
     if (lab->err == KITH_OK && lab->start_ns != 0) {
         evaluate(lab, summary);
+        kith_lab_read_signals(lab);
         judge(lab, summary);
     }
     /* A run that failed is written down too, as far as it can be. */
-    summary->completed = summary->completed && lab->err == KITH_OK;
+    summary->completed =
+        summary->completed && lab->signals == 0 && lab->err == KITH_OK;
     kith_lab_stored(lab, kith_rundb_finish(lab->options->store,
                                            lab->options->experiment, summary));
 }

@@ -329,7 +329,7 @@ static void check_peer(struct lab_peer *peer)
         peer_ended(peer);
 }
 
-static void read_signals(struct lab *lab)
+void kith_lab_read_signals(struct lab *lab)
 {
     struct signalfd_siginfo info;
     while (read(lab->signal_fd, &info, sizeof info) == sizeof info)
@@ -474,7 +474,7 @@ void kith_lab_turn(struct lab *lab, kith_ns until_ns)
     lab->read_ns = 0;
 
     if (fds[0].revents != 0)
-        read_signals(lab);
+        kith_lab_read_signals(lab);
     if (fds[1].revents != 0)
         kith_lab_score_read(lab);
     for (uint32_t i = 0; i < lab->peer_count; i++) {

@@ -147,6 +147,8 @@ struct lab {
 /* launcher.c */
 /* Handles what has happened, or waits until `until_ns`, whichever is first. */
 void kith_lab_turn(struct lab *lab, kith_ns until_ns);
+/* Counts those that have come. */
+void kith_lab_read_signals(struct lab *lab);
 enum kith_err kith_lab_peer_start(struct lab_peer *peer);
 /* After SIGKILL: collects the process and what it still had said. */
 void kith_lab_peer_collect(struct lab_peer *peer);

@@ -8,11 +8,11 @@
 # A run of half a minute, if nothing ends it.
 experiment 4 30000 "compute: {step: 1ms}" >"$scratch/long.yaml"
 
-# start: kith lab in the background, in a session of its own; returns when its
-# peers train. Sets launcher.
-start() {
+# launch ARGUMENT...: kith lab in the background, in a session of its own. Sets
+# launcher.
+launch() {
     rm -rf "$scratch"/*.db "$scratch"/*.saves "$scratch/json" "$scratch/err"
-    python3 - "$kith" "$scratch" <<'PY' &
+    python3 - "$kith" "$scratch" "$@" <<'PY' &
 import os, signal, sys
 # A background child of a shell ignores SIGINT; a run from a terminal does not.
 signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -21,9 +21,14 @@ scratch = sys.argv[2]
 os.dup2(os.open(scratch + "/json", os.O_WRONLY | os.O_CREAT), 1)
 os.dup2(os.open(scratch + "/err", os.O_WRONLY | os.O_CREAT), 2)
 os.execv(sys.argv[1], ["kith", "lab", "--json", "--out", scratch,
-                       scratch + "/long.yaml"])
+                       *sys.argv[3:]])
 PY
     launcher=$!
+}
+
+# start: returns when its peers train.
+start() {
+    launch "$scratch/long.yaml"
     for _ in $(seq 100); do
         sleep 0.2
         database=$(find "$scratch" -name '*.db' | head -1)
@@ -79,6 +84,25 @@ start && {
     lab 0 --set "stop={steps: 20}" "$scratch/long.yaml"
     no_saves "the run after kill -9"
 }
+# Peers have left, and their models are scored, some tenths of a second each: a
+# signal is heard between two of them.
+experiment 8 2 "evaluate: end" >"$scratch/score.yaml"
+launch --set "model.layers=[64, 4096, 10]" \
+    --set "data={kind: gaussian, rows: 100000}" "$scratch/score.yaml"
+began=0
+for _ in $(seq 200); do
+    sleep 0.1
+    alive=$(processes | wc -w)
+    [ "$alive" -gt 1 ] && began=1
+    [ "$alive" -eq 1 ] && [ $began = 1 ] && break
+done
+[ $began = 1 ] || fail "no peers of the run whose models are scored"
+kill -INT "$launcher"
+database=$(find "$scratch" -name '*.db' | head -1)
+ended 130 "Ctrl-C while models are scored"
+scored=$(sql "$database" \
+    "SELECT value FROM summary WHERE key='accuracy.peers'")
+[ "${scored:-8}" -lt 8 ] || fail "all 8 models were scored after Ctrl-C"
 # Models that are under way at the last step arrive: four seconds of a line.
 experiment 2 4 "compute: {step: 50ms}" >"$scratch/slow.yaml"
 lab 0 --json --set gossip.every=4 --set "model.layers=[64, 256, 10]" \
