@@ -270,15 +270,18 @@ void sim_ranks_compare(struct sim_world *world, uint64_t hash, const char *what)
 }
 /* ---- beginning and end */
 
-/* What all must have alike. That they see the same files is not known before.
- */
+/* What all must have alike, keys too that peers of a run may differ in. That
+ * they see the same files is not known before. */
 static uint64_t hash_of(const struct sim_world *world)
 {
+    const struct kith_experiment *experiment = world->experiment;
     const struct kith_dataset *dataset = world->options.dataset;
-    KITH_ASSERT(world->experiment->peers == world->peer_count);
-    uint64_t hash =
-        kith_hash_word(kith_experiment_hash(world->experiment), world->dim);
-    hash = kith_hash_word(hash, kith_experiment_files_hash(world->experiment));
+    KITH_ASSERT(experiment->peers == world->peer_count);
+    uint64_t hash = kith_hash_bytes(KITH_HASH_START, experiment->source,
+                                    experiment->source_bytes);
+    hash = kith_hash_word(hash, kith_experiment_hash(experiment));
+    hash = kith_hash_word(hash, world->dim);
+    hash = kith_hash_word(hash, kith_experiment_files_hash(experiment));
     hash = kith_hash_word(hash, dataset ? dataset->train.count : 0);
     hash = kith_hash_word(hash, dataset ? dataset->test.count : 0);
     return kith_build_hash(hash);

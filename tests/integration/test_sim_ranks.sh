@@ -136,6 +136,11 @@ grep -q '1 to 64' "$scratch/err" || fail "$(cat "$scratch/err")"
 alone 'set -- "$@" --seed 5' "$file"
 grep -q 'rank 1 has another experiment' "$scratch/err" ||
     fail "$(cat "$scratch/err")"
+# Nor may they differ in what real peers may.
+# shellcheck disable=SC2016
+alone 'set -- "$@" --set compute.step=6ms' "$file"
+grep -q 'rank 1 has another experiment' "$scratch/err" ||
+    fail "$(cat "$scratch/err")"
 of_other_sources "$scratch/kith"
 KITH_MPI_MODULE=$(dirname "$kith")/kith-mpi.so
 export KITH_MPI_MODULE
