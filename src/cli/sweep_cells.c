@@ -18,7 +18,7 @@
 #include "kith/text.h"
 #include "sweep_command.h"
 
-#define FILES_MAX 512u
+#define FILES_MAX 512u /* add_files() says it, too */
 #define CELLS_MAX 10000u
 #define SEEDS_MAX 10000u
 /* What a preset of the taxonomy runs on. */
@@ -127,7 +127,8 @@ static int add_files(struct grid *grid)
     if (list == NULL)
         return no_cells(grid, folder, strerror(errno));
     const struct dirent *entry;
-    while ((entry = readdir(list)) != NULL && grid->file_count < FILES_MAX) {
+    const char *why = NULL;
+    while (why == NULL && (entry = readdir(list)) != NULL) {
         const size_t length = strlen(entry->d_name);
         if (length <= 5 || entry->d_name[0] == '.' ||
             strcmp(entry->d_name + length - 5, ".yaml") != 0)
@@ -135,12 +136,19 @@ static int add_files(struct grid *grid)
         char path[KITH_PATH_BYTES_MAX];
         (void)kith_text_add(path, sizeof path, 0, "%s/%s", folder,
                             entry->d_name);
-        grid->files[grid->file_count] = strdup(path);
-        grid->file_count += grid->files[grid->file_count] != NULL;
+        char *const copy = grid->file_count < FILES_MAX ? strdup(path) : NULL;
+        if (copy != NULL)
+            grid->files[grid->file_count++] = copy;
+        else
+            why = grid->file_count < FILES_MAX
+                      ? "out of memory"
+                      : "it holds more than 512 .yaml files";
     }
     closedir(list);
-    if (grid->file_count == 0)
-        return no_cells(grid, folder, "it holds no .yaml file");
+    if (why == NULL && grid->file_count == 0)
+        why = "it holds no .yaml file";
+    if (why != NULL)
+        return no_cells(grid, folder, why);
     qsort(grid->files, grid->file_count, sizeof *grid->files, by_name);
     return KITH_EXIT_OK;
 }
@@ -214,15 +222,20 @@ static enum kith_err load(const struct grid *grid, const char *file,
     return err;
 }
 
-/* What `kith sim` would refuse, before it runs. */
+/* What `kith sim` would refuse, before it runs. A search gives steps what the
+ * machine says that they take; any time will do here. */
 static enum kith_err check(const struct grid *grid,
                            const struct kith_experiment *experiment,
                            char *error)
 {
     struct kith_dataset *set;
+    struct kith_experiment timed = *experiment; /* lends its memory */
+    if (timed.compute.step_ns <= 0 &&
+        kith_cli_given(grid->arguments, CLI_SEARCH))
+        timed.compute.step_ns = KITH_MS;
     enum kith_err err =
-        kith_experiment_check_world(experiment, KITH_WORLD_SIM, error);
-    if (err == KITH_OK && experiment->compute.step_ns <= 0) {
+        kith_experiment_check_world(&timed, KITH_WORLD_SIM, error);
+    if (err == KITH_OK && timed.compute.step_ns <= 0) {
         snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
                  "the simulator needs the cost of a training step: add "
                  "`compute: {step: 5ms}`, or measure it with --calibrate");

@@ -140,6 +140,7 @@ static int child_main(const struct sweep *sweep, uint32_t run,
         note_problem(share, err, false, error);
         return 1;
     }
+    kith_experiment_steps_of_hosts(&experiment);
     if (kith_cli_compute_open(sweep->arguments, &experiment, CLI_COMPUTE_ONE) !=
         KITH_EXIT_OK) {
         note_problem(share, KITH_EUNSUPPORTED, false,

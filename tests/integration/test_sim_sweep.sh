@@ -54,6 +54,13 @@ for table in ("runs", "cells", "settings", "series", "marks", "faults",
 PY
 }
 
+# A step that a machine's file says is every run's.
+printf '%s\n' 'model: mlp' 'values: 2410' 'cores: 2' \
+    'steps: [{batch: 16, threads: 1, time: 900us}]' >"$scratch/machine.yaml"
+sed '/^compute:/d' "$digits" >"$scratch/hosts.yaml"
+sweep 0 "$scratch/hosts.yaml" $quick --set "data.path=$data" --seeds 2 \
+    --set "hosts={file: $scratch/machine.yaml}" --out "$scratch/hosts"
+
 # The whole grid at once.
 # shellcheck disable=SC2086
 sweep 0 "$digits" $grid $quick --json --out "$scratch/whole"
