@@ -4,11 +4,12 @@
  * A peer has two threads, as a real one does. One carries out work items. The
  * other is its loop: it sends what an event made it send, then submits the next
  * item, hears that an item is over (the hand-over) and opens what has come in,
- * one after another. A thread that has something to do takes an idle core,
- * which wakes up first, or waits in one queue for the host's c cores. It keeps
- * its core until it has nothing to do, or as long as a slice where others wait:
- * nobody is preempted for having slept, as under Linux's EEVDF scheduler with
- * RUN_TO_PARITY. Whoever wakes a thread has its core until it is done.
+ * one after another. A thread that has something to do takes an idle core, or
+ * waits in one queue for the host's c cores. It keeps its core until it has
+ * nothing to do, or as long as a slice where others wait: nobody is preempted
+ * for having slept, as under Linux's EEVDF scheduler with RUN_TO_PARITY.
+ * Whoever wakes a thread has its core until it is done. A period that was slept
+ * to its end ends late.
  *
  * Cost    O(c) a job, c <= 2 threads of each of its peers.
  * Test    unit/test_sim_hosts.c */

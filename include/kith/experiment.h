@@ -353,6 +353,7 @@ void kith_experiment_keys_read(enum kith_reader reader, unsigned mask,
 struct kith_experiment_key {
     const char *path, *initial; /* initial: the default; NULL: none */
     bool is_required;
+    bool is_local; /* peers may differ in it, and the hash leaves it out */
     char allowed[KITH_KEY_ALLOWED_BYTES];
     char help[512]; /* "who reads it: what it is" */
 };

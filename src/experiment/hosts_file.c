@@ -13,18 +13,31 @@
 #include "read_file.h"
 #include "yaml_tree.h"
 
-/* Without hosts, or the file would have to be right before it is written. */
-#define MEASURE                                                                \
-    "kith plan EXPERIMENT.yaml --measure --machine FILE --set 'hosts={}'"
-
+/* As good as without limit, and a whole number. */
+#define RATE_BITS_MAX 1e18
 /* As hosts.step takes it. */
 #define STEP_S_MAX 3600
 
 struct taking {
     const struct tree *tree;
     struct kith_experiment *experiment;
-    size_t at; /* of hosts.taken */
+    size_t at;         /* of hosts.taken */
+    char measure[128]; /* the command */
 };
+
+/* Without the file, which would have to be right before it is written; how many
+ * peers are on a machine is asked for all the same. */
+static void set_measure(struct taking *taking)
+{
+    const uint32_t peers = taking->experiment->hosts.peers;
+    char hosts[32] = "";
+    if (peers > 0)
+        (void)snprintf(hosts, sizeof hosts, "cores: 1, peers: %u", peers);
+    (void)snprintf(taking->measure, sizeof taking->measure,
+                   "kith plan EXPERIMENT.yaml --measure --machine FILE --set "
+                   "'hosts={%s}'",
+                   hosts);
+}
 
 /* Words for what was taken, such as "cores: 2, step: 61us". */
 static void tell(struct taking *taking, const char *key, const char *value)
@@ -60,7 +73,7 @@ static void take_rate(struct taking *taking, const char *key, double bytes_s,
     char words[32];
     if (is_given(taking, key) || !(bytes_s > 0))
         return;
-    *out = (uint64_t)fmax(1000, 8 * bytes_s);
+    *out = (uint64_t)fmin(RATE_BITS_MAX, fmax(1000, 8 * bytes_s));
     (void)snprintf(words, sizeof words, "%.3gGB", 1e-9 * bytes_s);
     tell(taking, key, words);
 }
@@ -89,9 +102,9 @@ static enum kith_err take_step(struct taking *taking,
         return kith_yaml_refuse(
             taking->tree, "hosts.file",
             "found a model %s of %llu values in it, the experiment's is %s of "
-            "%zu; measure again: " MEASURE,
+            "%zu; measure again: %s",
             machine->model, (unsigned long long)machine->values,
-            experiment->model->name, size.dim);
+            experiment->model->name, size.dim, taking->measure);
     if (is_given(taking, "step"))
         return KITH_OK;
     const double step_s =
@@ -99,13 +112,14 @@ static enum kith_err take_step(struct taking *taking,
     if (isnan(step_s))
         return kith_yaml_refuse(taking->tree, "hosts.file",
                                 "its steps have none with threads: 1; measure "
-                                "again: " MEASURE);
+                                "again: %s",
+                                taking->measure);
     if (step_s > STEP_S_MAX)
         return kith_yaml_refuse(
             taking->tree, "hosts.file",
             "its steps say %.4g s of train.batch %u; allowed: up to %d s; "
-            "measure again: " MEASURE,
-            step_s, experiment->train.batch, STEP_S_MAX);
+            "measure again: %s",
+            step_s, experiment->train.batch, STEP_S_MAX, taking->measure);
     take_time(taking, "step", (kith_ns)fmax(1, 1e9 * step_s),
               &experiment->hosts.step_ns);
     return KITH_OK;
@@ -140,12 +154,14 @@ enum kith_err kith_experiment_read_hosts(const struct tree *tree,
     struct taking taking = {.tree = tree, .experiment = experiment};
     if (experiment->hosts.file[0] == '\0')
         return KITH_OK;
+    set_measure(&taking);
     enum kith_err err = kith_experiment_resolve_path(tree, "hosts.file",
                                                      experiment->hosts.file);
     if (err == KITH_OK &&
         kith_machine_load(experiment->hosts.file, &machine, error) != KITH_OK)
         return kith_yaml_refuse(tree, "hosts.file",
-                                "%.600s; it is written by " MEASURE, error);
+                                "%.600s; it is written by %s", error,
+                                taking.measure);
     if (err == KITH_OK) {
         take_cores(&taking, machine.cores);
         err = take_step(&taking, &machine);

@@ -125,11 +125,9 @@ static enum kith_err read_host(struct region_table *file, char *line,
     char *rest = line;
     uint64_t id;
     (void)snprintf(shown, sizeof shown, "%s", line);
-    const char *const words[] = {strtok_r(rest, REGION_BLANKS, &rest),
-                                 strtok_r(rest, REGION_BLANKS, &rest),
-                                 strtok_r(rest, REGION_BLANKS, &rest),
-                                 strtok_r(rest, REGION_BLANKS, &rest),
-                                 strtok_r(rest, REGION_BLANKS, &rest)};
+    const char *words[5];
+    for (unsigned i = 0; i < 5; i++) /* in this order */
+        words[i] = strtok_r(rest, REGION_BLANKS, &rest);
     if (words[4] != NULL && strtok_r(rest, REGION_BLANKS, &rest) == NULL &&
         kith_text_u64(words[0], &id) == KITH_OK && id == file->regions &&
         strcmp(words[3], "h") == 0 &&

@@ -49,7 +49,7 @@ static const struct key machine_keys[] = {
      .initial = "0s",
      .help = "processor time of an item's way between a peer's two threads"},
     {"wake", KEY_TIME, AT(wake_ns), .low = 0, .high = 60, .initial = "0s",
-     .help = "until an idle core goes on"},
+     .help = "until a thread whose period is over goes on"},
     {"slice", KEY_TIME, AT(slice_ns), .low = 0, .high = 60, .initial = "0s",
      .help = "so long a thread keeps its core while others wait"},
     {"handshake", KEY_TIME, AT(handshake_ns), .low = 0, .high = 60,

@@ -128,10 +128,11 @@ bool kith_experiment_key(unsigned index, struct kith_experiment_key *key)
     const struct key *const row = &kith_experiment_keys[index];
     if (row->path == NULL)
         return false;
-    *key = (struct kith_experiment_key){.path = row->path,
-                                        .initial = row->initial,
-                                        .is_required =
-                                            (row->flags & KEY_REQUIRED) != 0};
+    *key = (struct kith_experiment_key){
+        .path = row->path,
+        .initial = row->initial,
+        .is_required = (row->flags & KEY_REQUIRED) != 0,
+        .is_local = (row->flags & KEY_LOCAL) != 0};
     _Static_assert(sizeof key->allowed == SCHEMA_ALLOWED_BYTES, "");
     kith_schema_allowed(row, key->allowed);
     readers_of(row->path, key->help, sizeof key->help);
