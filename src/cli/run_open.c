@@ -315,7 +315,7 @@ int kith_cli_run_close(struct cli_run *run, enum kith_err err,
     }
     kith_cli_progress_end();
     int code = kith_cli_check(run->arguments, err, error);
-    if (run->has_dataset && summary != NULL)
+    if (run->has_dataset && summary != NULL && err == KITH_OK)
         store_counts(run, summary->samples);
     const enum kith_err stored = kith_rundb_close(run->store, store_error);
     if (stored != KITH_OK && err == KITH_OK)

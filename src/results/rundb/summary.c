@@ -442,7 +442,8 @@ static void print_speed(const struct kith_speed *speed)
 {
     char text[KITH_SPEED_TEXT_BYTES];
     kith_speed_text(speed, text);
-    if (text[0] == '\0')
+    /* Nothing was trained: a run that had been done went on. */
+    if (text[0] == '\0' || !(speed->samples_per_s > 0))
         return;
     printf("  %-22s %s\n", "speed", text);
     if (speed->memory_bytes > 0)
