@@ -60,7 +60,7 @@ EOF
 mkdir "$scratch/saves" "$scratch/again"
 sed 's/^name.*/name: again/; s/steps: 8/steps: 400/' "$scratch/one.yaml" \
     >"$scratch/again.yaml"
-timeout -s INT 1 "$kith" sim "$scratch/again.yaml" --save "$scratch/saves" \
+timeout --foreground -s INT 1 "$kith" sim "$scratch/again.yaml" --save "$scratch/saves" \
     --out "$scratch/again" >/dev/null 2>&1
 echo "$name: stopped: exit $?, 124 where it had not ended"
 [ -z "$(ls "$scratch/saves")" ] ||

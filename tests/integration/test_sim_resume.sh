@@ -285,7 +285,7 @@ refused 3 'a file that it names' "$file" --save "$scratch/saves" --resume
 sed 's/^# .*/# of another day/' "$scratch/machine.yaml" >"$scratch/machine.new"
 mv "$scratch/machine.new" "$scratch/machine.yaml"
 sed -i 's/20us/10us/' "$scratch/machine.yaml"
-timeout -s INT 2 "$kith" sim "$file" --save "$scratch/saves" --resume --out \
+timeout --foreground -s INT 2 "$kith" sim "$file" --save "$scratch/saves" --resume --out \
     "$scratch/parts" >/dev/null 2>"$scratch/err" </dev/null
 grep -q 'going on from the save' "$scratch/err" ||
     fail "the same machine and trace: $(cat "$scratch/err")"
