@@ -209,13 +209,19 @@ static bool has_host(const struct plan_facts *facts)
 void kith_cli_plan_apply(const struct plan_facts *facts,
                          struct kith_experiment *experiment)
 {
-    experiment->compute.step_ns = (kith_ns)(1e9 * facts->exchange.step_s);
+    experiment->compute.step_ns = (kith_ns)rint(1e9 * facts->exchange.step_s);
     if (!has_host(facts))
         return;
+    /* Nothing else, as kith_cli_plan_check() says it. */
+    experiment->hosts.step_ns = experiment->hosts.message_ns = 0;
+    experiment->hosts.handover_ns = experiment->hosts.wake_ns = 0;
+    experiment->hosts.slice_ns = 3 * KITH_MS;
     experiment->hosts.cores = 2;
     experiment->hosts.peers = 1;
-    experiment->hosts.wire_bits = (uint64_t)rate_bits(facts->wire_bytes_s);
-    experiment->hosts.merge_bits = (uint64_t)rate_bits(facts->merge_bytes_s);
+    experiment->hosts.wire_bits =
+        (uint64_t)rint(rate_bits(facts->wire_bytes_s));
+    experiment->hosts.merge_bits =
+        (uint64_t)rint(rate_bits(facts->merge_bytes_s));
 }
 
 void kith_cli_plan_check(const struct cli_arguments *arguments,
@@ -283,6 +289,15 @@ static int print_plan(const struct cli_arguments *arguments,
     return kith_cli_flush(arguments, KITH_EXIT_OK);
 }
 
+/* More than that the machine is measured. */
+static bool wants_plan(const struct cli_arguments *arguments)
+{
+    return kith_cli_given(arguments, CLI_SEARCH) ||
+           kith_cli_given(arguments, CLI_JSON) ||
+           kith_cli_given(arguments, CLI_TARGET) ||
+           kith_cli_given(arguments, CLI_MEMORY);
+}
+
 int kith_cli_plan(const struct cli_arguments *arguments)
 {
     const char *path = arguments->values[CLI_MACHINE];
@@ -304,12 +319,18 @@ int kith_cli_plan(const struct cli_arguments *arguments)
         return code;
     if (measures && path == NULL)
         path = "machine.yaml";
-    if (measures)
+    /* A machine can be measured for who does not gossip, too, but by labs. */
+    const bool gossips = kith_cli_plan_gossips(&experiment);
+    if (!measures || experiment.central.present || wants_plan(arguments))
+        code = kith_cli_plan_check_gossip(arguments, &experiment);
+    if (code == KITH_EXIT_OK && measures)
         code = kith_cli_plan_measure(arguments, &experiment, path);
     if (code == KITH_EXIT_OK && path != NULL &&
         kith_machine_load(path, &machine, error) != KITH_OK)
         code = kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%s", error);
-    if (code == KITH_EXIT_OK)
+    if (code == KITH_EXIT_OK && !gossips)
+        fputs("nothing is gossiped: no plan is made\n", stderr);
+    else if (code == KITH_EXIT_OK)
         code = print_plan(arguments, &experiment,
                           path == NULL ? NULL : &machine, &facts);
     kith_experiment_close(&experiment);

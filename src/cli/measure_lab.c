@@ -2,6 +2,7 @@
  * what a run of one took of processor time. */
 #include "measure_lab.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,8 @@ static void on_stop(int number)
 
 void kith_cli_place_close(const struct cli_place *place)
 {
-    (void)rmdir(place->folder);
+    if (place->folder[0] != '\0')
+        (void)rmdir(place->folder);
     for (unsigned i = 0; i < 3; i++)
         sigaction(stop_signals[i], &place->actions[i], NULL);
     sigprocmask(SIG_SETMASK, &place->mask, NULL);
@@ -35,11 +37,16 @@ void kith_cli_place_close(const struct cli_place *place)
 /* A signal waits: the lab that runs or comes next ends by it, and a folder with
  * half a run is not left behind. One that reaches a thread of a library, which
  * was there before, is told by is_stopped. */
-bool kith_cli_place_open(struct cli_place *place)
+int kith_cli_place_open(const struct cli_arguments *arguments,
+                        struct cli_place *place)
 {
     struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
     sigset_t ours;
-    memcpy(place->folder, CLI_PLACE, sizeof CLI_PLACE);
+    const char *base = getenv("TMPDIR");
+    if (base == NULL || base[0] == '\0')
+        base = "/tmp";
+    const int length = snprintf(place->folder, sizeof place->folder,
+                                "%s/kith-measure-XXXXXX", base);
     sigemptyset(&action.sa_mask);
     sigemptyset(&ours);
     for (unsigned i = 0; i < 3; i++) {
@@ -47,17 +54,17 @@ bool kith_cli_place_open(struct cli_place *place)
         sigaddset(&ours, stop_signals[i]);
     }
     sigprocmask(SIG_BLOCK, &ours, &place->mask);
-    if (mkdtemp(place->folder) != NULL)
-        return true;
+    const bool fits = length > 0 && (size_t)length < sizeof place->folder;
+    if (fits && mkdtemp(place->folder) != NULL)
+        return KITH_EXIT_OK;
+    const int why = fits ? errno : ENAMETOOLONG;
+    place->folder[0] = '\0';
     kith_cli_place_close(place);
-    return false;
-}
-
-int kith_cli_no_place(const struct cli_arguments *arguments)
-{
     return kith_cli_fail(arguments, KITH_EXIT_WRITE,
-                         "cannot make a folder such as " CLI_PLACE
-                         " for the labs of --measure");
+                         "cannot make a folder for the labs of --measure in "
+                         "%.300s: %s; set TMPDIR to a folder with room that "
+                         "you may write",
+                         base, strerror(why));
 }
 
 int kith_cli_labs_ended(const struct cli_arguments *arguments,

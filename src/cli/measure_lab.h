@@ -15,17 +15,16 @@
 #define CLI_LAB_PEERS_MAX 64u
 
 /* Where the labs of one measurement are, and what signals did before. */
-#define CLI_PLACE "/tmp/kith-measure-XXXXXX"
 struct cli_place {
-    char folder[sizeof CLI_PLACE];
+    char folder[KITH_PATH_BYTES_MAX]; /* in $TMPDIR */
     sigset_t mask;
     struct sigaction actions[3];
 };
-/* From here on a signal ends the lab that runs. False: no folder. */
-bool kith_cli_place_open(struct cli_place *place);
+/* From here on a signal ends the lab that runs. 0, or an exit code: no folder
+ * could be made. */
+int kith_cli_place_open(const struct cli_arguments *arguments,
+                        struct cli_place *place);
 void kith_cli_place_close(const struct cli_place *place);
-/* Says so; an exit code. */
-int kith_cli_no_place(const struct cli_arguments *arguments);
 /* The exit code of labs that ended so. */
 int kith_cli_labs_ended(const struct cli_arguments *arguments,
                         enum kith_err err, const char *error);

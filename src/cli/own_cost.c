@@ -152,8 +152,9 @@ static int run_own_two(struct own_lab *lab, double step_s,
     struct cli_spent shorter = {0};
     struct cli_place place;
     *spent = shorter;
-    if (!kith_cli_place_open(&place))
-        return kith_cli_no_place(lab->arguments);
+    const int code = kith_cli_place_open(lab->arguments, &place);
+    if (code != KITH_EXIT_OK)
+        return code;
     if (lab->wire != NULL)
         kith_cli_progress("measuring peers' models: %s", lab->wire);
     else

@@ -190,8 +190,9 @@ int kith_cli_measure_peers(const struct cli_arguments *arguments,
     struct cli_place place;
     *cost = (struct cli_peer_cost){0};
     kith_cli_progress("measuring peers: labs of %u", busy_peers());
-    if (!kith_cli_place_open(&place))
-        return kith_cli_no_place(arguments);
+    const int code = kith_cli_place_open(arguments, &place);
+    if (code != KITH_EXIT_OK)
+        return code;
     enum kith_err err = measure_busy(place.folder, busy_peers(), cost, error);
     if (err == KITH_OK)
         err = measure_idle(place.folder, experiment, cost, error);

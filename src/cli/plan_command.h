@@ -35,6 +35,7 @@ struct plan_facts {
     double memory_bytes;                /* of a peer; 0: not given */
     struct kith_plan_exchange exchange;
     double message_bytes, merge_bytes_s, wire_bytes_s; /* 0: free */
+    double trip_s;                                     /* a round trip, mean */
     double phases;     /* rounds of an exchange; 1: it is one */
     double sent;       /* messages of a peer in an interval, mean */
     double chance;     /* that one which is due is begun */
@@ -53,7 +54,11 @@ struct plan_facts {
 typedef struct json_t json_t;
 void kith_cli_plan_print_notes(const struct plan_facts *facts);
 json_t *kith_cli_plan_notes(const struct plan_facts *facts);
-/* 0, or an exit code with the error printed. plan_facts.c */
+/* plan_facts.c: is anything sent that could be planned? */
+bool kith_cli_plan_gossips(const struct kith_experiment *experiment);
+/* 0, or an exit code with the error printed. */
+int kith_cli_plan_check_gossip(const struct cli_arguments *arguments,
+                               const struct kith_experiment *experiment);
 int kith_cli_plan_facts(const struct cli_arguments *arguments,
                         const struct kith_experiment *experiment,
                         const struct kith_machine *machine,

@@ -70,7 +70,7 @@ static void take_pattern(const struct kith_node_config *config,
     const struct kith_experiment *experiment = facts->experiment;
     const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
     struct kith_plan_exchange *exchange = &facts->exchange;
-    const double trip_s = 2 * kith_experiment_mean_latency(experiment);
+    facts->trip_s = 2 * kith_experiment_mean_latency(experiment);
     facts->chance =
         experiment->gossip.chance > 0 ? experiment->gossip.chance : 1;
     facts->is_exclusive =
@@ -86,7 +86,8 @@ static void take_pattern(const struct kith_node_config *config,
     facts->phases = config->phases > 1 ? config->phases : 1;
     exchange->fan_out *= facts->phases;
     facts->sent *= facts->phases * facts->chance;
-    exchange->latency_s = facts->phases * round_trips(experiment) * trip_s;
+    exchange->latency_s =
+        facts->phases * round_trips(experiment) * facts->trip_s;
     exchange->interval = experiment->gossip.every;
     exchange->overlap = algorithm->wait == KITH_WAIT_STRICT ? 0 : 1;
     exchange->is_push = algorithm->pattern == KITH_PATTERN_PUSH;
@@ -198,7 +199,7 @@ static void offer_link(struct plan_facts *facts)
         return;
     kith_cli_plan_note(facts,
                        "the slowest link of --machine is to rank %u: --set "
-                       "'network={latency: %lldns, jitter: %lldns, rate: "
+                       "'network+={latency: %lldns, jitter: %lldns, rate: "
                        "%.0fkbit, loss: %.3g}'",
                        link->rank, (long long)link->latency_ns,
                        (long long)link->jitter_ns,
@@ -287,6 +288,28 @@ static int check_machine(const struct cli_arguments *arguments,
                          experiment->model->name, size.dim);
 }
 
+bool kith_cli_plan_gossips(const struct kith_experiment *experiment)
+{
+    return !experiment->central.present && experiment->peers > 1 &&
+           experiment->gossip.algorithm->pattern != KITH_PATTERN_NONE;
+}
+
+int kith_cli_plan_check_gossip(const struct cli_arguments *arguments,
+                               const struct kith_experiment *experiment)
+{
+    const bool is_central = experiment->central.present;
+    if (kith_cli_plan_gossips(experiment))
+        return KITH_EXIT_OK;
+    return kith_cli_fail(
+        arguments, KITH_EXIT_EXPERIMENT,
+        "%s%s: nothing is gossiped in this experiment%s; kith plan is of "
+        "gossip.algorithm: kith list algorithms has those that exchange",
+        is_central ? "central.method: found " : "gossip.algorithm: found ",
+        is_central ? kith_central_methods[experiment->central.method].name
+                   : experiment->gossip.algorithm->name,
+        experiment->peers == 1 ? " of one peer" : "");
+}
+
 int kith_cli_plan_facts(const struct cli_arguments *arguments,
                         const struct kith_experiment *experiment,
                         const struct kith_machine *machine,
@@ -294,17 +317,9 @@ int kith_cli_plan_facts(const struct cli_arguments *arguments,
 {
     facts->experiment = experiment;
     facts->machine = machine;
-    const bool is_central = experiment->central.present;
-    if (is_central || experiment->peers == 1 ||
-        experiment->gossip.algorithm->pattern == KITH_PATTERN_NONE)
-        return kith_cli_fail(
-            arguments, KITH_EXIT_EXPERIMENT,
-            "%s%s: nothing is gossiped in this experiment%s; kith plan is of "
-            "gossip.algorithm: kith list algorithms has those that exchange",
-            is_central ? "central.method: found " : "gossip.algorithm: found ",
-            is_central ? kith_central_methods[experiment->central.method].name
-                       : experiment->gossip.algorithm->name,
-            experiment->peers == 1 ? " of one peer" : "");
+    const int gossip = kith_cli_plan_check_gossip(arguments, experiment);
+    if (gossip != KITH_EXIT_OK)
+        return gossip;
     if (kith_model_size_of(experiment->model, &experiment->model_config)
             .gossiped == 0)
         return kith_cli_fail(

@@ -56,8 +56,8 @@ static void add_facts(struct planning *all)
         "as it travels: %.3g of the model", exchange->share);
     add(all, "compute", exchange->step_s, PLAN_SECONDS, "T_C: %s",
         facts->step_from);
-    add(all, "rate", exchange->up, PLAN_RATE, "B, each way: %s",
-        facts->rate_from);
+    add(all, "rate", fmin(exchange->up, exchange->down), PLAN_RATE,
+        "B, the slower way: %s", facts->rate_from);
     add(all, "round_trips", exchange->latency_s, PLAN_SECONDS,
         "what an exchange waits for latency");
     add(all, "codec", exchange->codec_s, PLAN_SECONDS,
@@ -66,24 +66,27 @@ static void add_facts(struct planning *all)
 
 /* ---- Parameter servers, to compare with */
 
+/* A push goes up a line and a pull down, with a round trip for both, whatever
+ * exchanges of gossip wait for. */
 static int add_servers(struct planning *all)
 {
     const struct kith_plan_exchange *exchange = &all->facts->exchange;
+    const double bytes = exchange->model_bytes;
     const double peers = all->facts->experiment->peers;
     const double alpha = all->facts->efficiency;
     const double overhead_s =
-        exchange->latency_s + 2 * exchange->model_bytes / exchange->up;
+        all->facts->trip_s + bytes / exchange->up + bytes / exchange->down;
     const double ratio = overhead_s / (peers * exchange->step_s);
     struct kith_plan_speedup speedup;
     double workers, servers;
     if (kith_plan_workers(alpha, ratio, &workers, all->error) != KITH_OK ||
         kith_plan_speedup(peers, ratio, &speedup, all->error) != KITH_OK ||
-        kith_plan_servers(exchange->model_bytes, peers, exchange->up,
+        kith_plan_servers(bytes, peers, fmin(exchange->up, exchange->down),
                           exchange->step_s, &servers, all->error) != KITH_OK)
         return fail(all);
     add(all, "overhead_ratio", ratio, PLAN_PLAIN,
         "R_O of servers: push and pull unhidden, over one worker's computing");
-    add(all, "workers_max", floor(workers), PLAN_COUNT,
+    add(all, "workers_max", floor(workers * (1 + 1e-9)), PLAN_COUNT,
         "G, Lemma 1: they keep an efficiency of %g so", alpha);
     add(all, "server_efficiency", speedup.efficiency, PLAN_SHARE,
         "Lemma 1 at these peers, nothing hidden");
@@ -240,26 +243,52 @@ static double lowest_of(const struct kith_topology *graph)
     return fmax(-1, 2 * least - 1);
 }
 
+#define OMEGA_LEAST 0.01
+
+/* What a compressor promises to keep of a vector, whatever stands in it, and
+ * what the guess goes by: the share of values that it keeps, where it keeps
+ * one. NaN: it promises less than a guess was ever measured at. */
+static void omega_of(const struct kith_experiment *experiment, double *omega,
+                     double *kept)
+{
+    const struct kith_compressor *compressor =
+        kith_compressor_find(experiment->gossip.compressor);
+    const struct kith_model_size size =
+        kith_model_size_of(experiment->model, &experiment->model_config);
+    const struct kith_compression how =
+        kith_experiment_compression(experiment, size.gossiped);
+    *omega = *kept = 1;
+    if (strcmp(experiment->gossip.compressor, "none") == 0)
+        return;
+    *omega = kith_compression_contraction(&how);
+    *kept = compressor->keys & KITH_COMPRESSOR_READS(DENSITY)
+                ? experiment->gossip.compression.density
+            : *omega >= OMEGA_LEAST ? *omega
+                                    : NAN;
+}
+
 /* Of methods that keep public copies of what is compressed. */
 static void add_gamma(struct planning *all)
 {
     const struct kith_experiment *experiment = all->facts->experiment;
     const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
     const struct kith_topology *graph = &experiment->gossip.graph;
-    const bool none = strcmp(experiment->gossip.compressor, "none") == 0;
     const double rho = rho_of(graph);
-    struct kith_plan_gamma gamma;
+    double omega, kept;
+    struct kith_plan_gamma gamma, guess;
     if ((algorithm->flags & KITH_TAKES_COMPRESSOR) == 0 ||
         (algorithm->keys & (1u << KITH_GOSSIP_CONSENSUS)) == 0 ||
         !graph->kind->is_static || isnan(rho))
         return;
-    if (kith_plan_gamma(1 - rho, lowest_of(graph),
-                        none ? 1 : experiment->gossip.compression.density,
-                        &gamma, all->error) != KITH_OK)
+    omega_of(experiment, &omega, &kept);
+    if (kith_plan_gamma(1 - rho, lowest_of(graph), omega, &gamma, all->error) !=
+        KITH_OK)
         return;
-    add(all, "gamma", gamma.advise, PLAN_PLAIN,
-        "G7: gossip.consensus to begin a sweep with; the file's: %g",
-        experiment->gossip.coefficients[KITH_GOSSIP_CONSENSUS]);
+    if (!isnan(kept) && kith_plan_gamma(1 - rho, lowest_of(graph), kept, &guess,
+                                        all->error) == KITH_OK)
+        add(all, "gamma", guess.advise, PLAN_PLAIN,
+            "G7: gossip.consensus to begin a sweep with; the file's: %g",
+            experiment->gossip.coefficients[KITH_GOSSIP_CONSENSUS]);
     add(all, "gamma_safe", gamma.safe, PLAN_PLAIN,
         "G7: the theorem's, which always converges");
     add(all, "gamma_limit", gamma.limit, PLAN_PLAIN,

@@ -402,6 +402,15 @@ static int read_goal(const struct cli_arguments *arguments,
     search->threads = (uint32_t)threads;
     if (code != KITH_EXIT_OK)
         return code;
+    const uint64_t kept = LAST * (seeds - 1) + LOOKS_MAX;
+    if (search->runs_most <= kept)
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--seeds %u: found --runs %llu, of which %llu are "
+                             "for the last two settings and for the file's "
+                             "own; allowed: more, or fewer seeds",
+                             search->seeds,
+                             (unsigned long long)search->runs_most,
+                             (unsigned long long)kept);
     if (isnan(search->target.value) && experiment->target_loss > 0)
         search->target.value = experiment->target_loss;
     if (isnan(search->target.value))

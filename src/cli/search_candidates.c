@@ -184,14 +184,22 @@ static int make_own(struct search *search)
     return predict(search, search->own);
 }
 
-/* Keys that the hash leaves out are of the network and the machine. */
+/* Does the hash tell apart what is tried of it? Of keys that it leaves out the
+ * file's own value could be any. */
+static bool is_hashed(const char *path)
+{
+    struct kith_experiment_key key;
+    for (unsigned i = 0; kith_experiment_key(i, &key); i++)
+        if (strcmp(key.path, path) == 0)
+            return !key.is_local;
+    return false; /* a section */
+}
+
 static bool is_own(const struct search *search,
                    const struct search_candidate *candidate)
 {
     for (uint32_t i = 0; i < search->axes->count; i++)
-        if (strncmp(search->axes->list[i].key, "gossip", 6) != 0 &&
-            strncmp(search->axes->list[i].key, "train", 5) != 0 &&
-            strcmp(search->axes->list[i].key, "peers") != 0)
+        if (!is_hashed(search->axes->list[i].key))
             return false;
     return candidate->hash == search->own->hash;
 }

@@ -105,7 +105,7 @@ void kith_cli_search_evaluations(struct search *search,
                              : steps / EVALUATIONS);
 }
 
-/* Two digits: it is a key that people may set. */
+/* Two digits, and a millisecond at least: it is a key that people may set. */
 kith_ns kith_cli_search_period(const struct search *search,
                                const struct search_candidate *candidate)
 {
@@ -114,7 +114,7 @@ kith_ns kith_cli_search_period(const struct search *search,
     const double ns =
         fmax(1, 1e9 * search->look_steps * candidate->step.step_s);
     const double unit = fmax(1, pow(10, floor(log10(ns)) - 1));
-    return (kith_ns)(floor(ns / unit) * unit);
+    return (kith_ns)fmax((double)KITH_MS, floor(ns / unit) * unit);
 }
 
 /* Up to the target, `bound` of the goal, or the file's stop. */

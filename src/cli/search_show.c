@@ -285,9 +285,10 @@ static void write_check(struct search *search, char *check)
     }
     (void)snprintf(more, sizeof more, " --set evaluate=%lldns",
                    (long long)kith_cli_search_period(search, best));
-    (void)snprintf(
-        end, sizeof end, " --seeds %u --target %s=%g", (unsigned)search->seeds,
-        search->target.is_accuracy ? "accuracy" : "loss", search->target.value);
+    (void)snprintf(end, sizeof end, " --seeds %u --target %s=%.12g",
+                   (unsigned)search->seeds,
+                   search->target.is_accuracy ? "accuracy" : "loss",
+                   search->target.value);
     (void)kith_text_copy(check, PLAN_COMMAND_BYTES, "none: out of memory");
     if (kith_cli_search_load(search, best->cell, best->cell->seed, &experiment,
                              &facts) != KITH_EXIT_OK)

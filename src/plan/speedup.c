@@ -33,7 +33,8 @@ enum kith_err kith_plan_workers(double alpha, double ratio, double *workers,
     const enum kith_err err = PLAN_CHECK(ranges, error);
     if (err != KITH_OK)
         return err;
-    *workers = (1 + ratio - alpha) / (alpha * ratio);
+    /* (1 + R - alpha) / (alpha R), whose first difference loses a small R. */
+    *workers = 1 / alpha + (1 - alpha) / (alpha * ratio);
     return KITH_OK;
 }
 

@@ -30,13 +30,15 @@ grep -q "network.rate is not given" out || fail "nothing is said of the network"
     fail "exit $?"
 diff out again >&2 || fail "the same file, another plan"
 
-# A socket that holds less than is written at once: no wait for ever.
+# A socket that holds less than is written at once: no wait for ever. Of a batch
+# in 16 parts no half is measured.
 if unshare -rn true 2>unshare.err; then
     timeout 100 unshare -rn sh -c 'ip link set lo up &&
         echo 4096 4096 8192 >/proc/sys/net/ipv4/tcp_wmem &&
         echo 4096 8192 8192 >/proc/sys/net/ipv4/tcp_rmem || exit 77
         exec "$@"' sh "$kith" plan "$top/examples/digits.yaml" --measure \
         --set gossip.every=40 --set compute.step=1s \
+        --set train.accumulate=16 --set network.suite=ChaChaPoly \
         --machine small.yaml >out 2>err
     found=$?
     [ "$found" -eq 0 ] || [ "$found" -eq 77 ] ||
@@ -44,6 +46,7 @@ if unshare -rn true 2>unshare.err; then
     [ "$found" -eq 77 ] ||
         grep -q "^# By labs.*that swap every 16 steps, or sleep for 10 ms" \
             small.yaml || fail "$(cat small.yaml)"
+    grep "batch: 8," small.yaml && fail "half a batch of 16 parts"
 fi
 
 # Stopped where its first lab is about to be made: no folder is left behind.
@@ -75,6 +78,19 @@ sed -n 's/^  \(kith sim .*\)/\1/p' out | grep -q "'it'\\\\''s here/digits.yaml'.
 "$kith" plan "$top/examples/digits.yaml" --set peers=1 >out 2>err &&
     fail "a plan of one peer"
 grep -q "nothing is gossiped" err || fail "one peer: $(cat err)"
+
+# Before anything is measured.
+TMPDIR=$PWD/nowhere "$kith" plan "$top/examples/digits.yaml" --measure \
+    --machine none.yaml >out 2>err && fail "measured without a folder"
+grep -q "for the labs of --measure in .*/nowhere: .*; set TMPDIR" err ||
+    fail "no folder: $(cat err)"
+[ ! -e none.yaml ] || fail "no folder, and a file is written"
+sed '/^gossip:/d' "$top/examples/digits.yaml" >central.yaml
+echo 'central: {method: easgd}' >>central.yaml
+"$kith" plan central.yaml --measure --machine none.yaml \
+    --set "data.path=$data" >out 2>err && fail "a plan of a central method"
+grep -q "central.method: found easgd: nothing is gossiped" err ||
+    fail "central: $(cat err)"
 
 cat >t.yaml <<'YAML'
 name: t
@@ -133,6 +149,27 @@ PY
 "$kith" plan t.yaml --set gossip.algorithm=choco --set gossip.topology=ring \
     --set gossip.compressor=top-k >out || fail "choco: exit $?"
 grep -q "gamma  *0.05012 " out || fail "no gamma: $(cat out)"
+# What int8 keeps is no gossip.density; a sign promises too little for a guess.
+"$kith" plan t.yaml --set gossip.algorithm=choco --set gossip.topology=ring \
+    --set gossip.compressor=int8 >out || fail "choco, int8: exit $?"
+grep -q "gamma  *0\.[5-9]" out || fail "int8's gamma: $(cat out)"
+"$kith" plan t.yaml --set gossip.algorithm=choco --set gossip.topology=ring \
+    --set gossip.compressor=sign >out || fail "choco, sign: exit $?"
+grep -q "gamma  *[0-9]" out && fail "sign's gamma: $(cat out)"
+grep -q "gamma safe  *[0-9]" out || fail "no gamma of sign: $(cat out)"
+
+# A server's push goes up and its pull down, whatever gossip waits for.
+"$kith" plan t.yaml --json --target efficiency=1 \
+    --set 'network={latency: 1ms, up: 80Mbit, down: 40Mbit}' \
+    --set 'gossip={algorithm: allreduce-ring}' >plan.json || fail "ways: exit $?"
+python3 - <<'PY' || fail "two ways"
+import json
+figure = {name: f["value"]
+          for name, f in json.load(open("plan.json"))["figures"].items()}
+assert abs(figure["overhead_ratio"] - .032 / .16) < 1e-9, figure
+assert figure["rate"] == 5e6 and figure["servers"] == 64, figure
+assert figure["workers_max"] == 1, figure
+PY
 
 # The batch is one that was measured, with the threads that it was measured at.
 cat >few.yaml <<'YAML'

@@ -69,13 +69,31 @@ search --search time --machine here.yaml --sweep peers=4,8 \
     fail "sweep: exit $?"
 grep -q "^peers: [48]$" out || fail "no peers: $(cat out)"
 grep -q "hosts={" out || fail "no machine: $(cat out)"
+# A step that the machine's file alone says is every setting's.
+search --search time --machine here.yaml --set compute.step=0s --seeds 1 \
+    --runs 8 --json >out || fail "the machine's step: exit $?"
+python3 - <<'PYTHON' || fail "the machine's step: $(head -c 2000 out)"
+import json
+states = [entry["state"] for entry in json.load(open("out"))["candidates"]]
+assert sum(state in ("reached", "behind") for state in states) > 1, states
+PYTHON
+# Keys that the hash leaves out tell settings apart all the same.
+search --search time --sweep gossip.retries=0,8 --seeds 1 --runs 200 --json \
+    >out || fail "retries: exit $?"
+python3 - <<'PYTHON' || fail "retries: $(head -c 2000 out)"
+import json
+found = json.load(open("out"))
+simulated = [entry for entry in found["candidates"]
+             if entry["state"] in ("reached", "behind", "short")]
+assert found["runs"] > len(simulated), (found["runs"], len(simulated))
+PYTHON
 
 # Ctrl-C: the best so far, where there is one.
 "$kith" plan "$digits" --search time --target accuracy=0.9 \
     --set stop.epochs=100000 --set evaluate=1ms --sweep seed=1 >out 2>err &&
     fail "a sweep of seeds"
-timeout --preserve-status -s INT 6 "$kith" plan "$digits" --search bytes \
-    --target accuracy=0.999 --set stop.epochs=1000000 >out 2>err
+timeout --foreground --preserve-status -s INT 6 "$kith" plan "$digits" \
+    --search bytes --target accuracy=0.999 --set stop.epochs=1000000 >out 2>err
 [ $? -eq 130 ] || fail "Ctrl-C: $(cat err)"
 grep -q "ended in run 1, before any setting came to accuracy=0.999" err ||
     fail "Ctrl-C: $(cat err)"
@@ -101,6 +119,8 @@ refused 2 "from 0, of a peer and hour" "$digits" --search time --price free \
     --target accuracy=0.9
 refused 2 "from 8 to 100000" "$digits" --search time --runs 7 \
     --target accuracy=0.9
+refused 2 "--seeds 5: found --runs 8, of which 12" "$digits" --search time \
+    --runs 8 --seeds 5 --target accuracy=0.9
 refused 4 "nowhere" "$digits" --search time --target accuracy=0.9 \
     --set data.path=nowhere
 refused 3 "central.method: found gradient" \
