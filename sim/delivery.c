@@ -360,7 +360,9 @@ static uint32_t pack(struct sim_world *world, kith_id from,
     payload->number = sim_packet_number(world);
     if (!world->work)
         return index;
-    payload->vector = sim_copy_sent(world, from, send);
+    /* After a failure a slot may not have been filled. */
+    if (sim_failure(world) == KITH_OK)
+        payload->vector = sim_copy_sent(world, from, send);
     if (payload->vector)
         return index;
     sim_packet_free(world, index);
