@@ -60,6 +60,12 @@ enum kith_err sim_network_open(struct sim_world *world)
     return KITH_OK;
 }
 
+bool sim_network_loses(const struct sim_world *world)
+{
+    KITH_DEBUG_ASSERT(world->division == NULL);
+    return world->network.lost != NULL;
+}
+
 bool sim_network_has_lines(const struct sim_world *world)
 {
     KITH_DEBUG_ASSERT(world->network.access == NULL || world->sharing == NULL);

@@ -18,6 +18,8 @@ struct sim_network {
 };
 
 enum kith_err sim_network_open(struct sim_world *world);
+/* Is the message of the event in hand one that is lost to its receiver? */
+bool sim_network_loses(const struct sim_world *world);
 /* Do messages take lines, one after another? */
 bool sim_network_has_lines(const struct sim_world *world);
 void sim_send(struct sim_world *world, kith_id from,

@@ -340,6 +340,14 @@ SIM_INLINE void take(struct sim_world *world, const struct sim_event *event)
     step_event(world, event);
 }
 
+void sim_engine_take(struct sim_world *world)
+{
+    struct sim_event event;
+    KITH_ASSERT(!world->engine.over && world->division == NULL);
+    if (next_event(world, &event))
+        take(world, &event);
+}
+
 /* ---- divisions */
 
 /* What another thread has sent lies in a later window: never in the past. */
@@ -426,6 +434,14 @@ void sim_engine_run(struct sim_world *world, struct sim_moment until,
     sim_outbox_flush(world);
 }
 
+/* Asked after every event; of one that waits for its end, then. */
+SIM_INLINE void take_point(struct sim_world *world)
+{
+    if (sim_points_is_due(world) && !world->engine.over &&
+        !(world->aside && sim_aside_waits(world)))
+        sim_points_take(world);
+}
+
 /* Whether all is done is asked before an event is taken, so that what is
  * pending then never happens. Where threads share the events they take all up
  * to the run's own next one; what is left of them is taken here. */
@@ -439,12 +455,19 @@ bool sim_loop(struct sim_world *world, bool *stalled)
     bool divides = world->windows != NULL;
     struct sim_event event;
     *stalled = false;
-    while (!world->engine.over &&
-           !(world->engine.ending && protocol->ended(world))) {
+    while (!world->engine.over) {
+        if (world->aside && sim_aside_step(world)) {
+            take_point(world);
+            continue;
+        }
+        if (world->engine.ending && protocol->ended(world))
+            break;
         if (world->saves && !sim_saves_step(world))
             return false;
-        if (world->options.stop && *world->options.stop && !world->ranks)
+        if (world->options.stop && *world->options.stop && !world->ranks) {
+            sim_aside_end(world);
             return false;
+        }
         if (divides) {
             sim_windows_run(world);
             divides = false;
@@ -460,13 +483,15 @@ bool sim_loop(struct sim_world *world, bool *stalled)
             *stalled = world->unfinished > 0;
             break;
         }
+        if (world->aside)
+            sim_aside_begin(world, &event);
         take(world, &event);
         divides = world->windows && event.peer == KITH_NOBODY;
         if (watched)
             observe(world, event.peer);
-        if (sim_points_is_due(world) && !world->engine.over)
-            sim_points_take(world);
+        take_point(world);
     }
+    sim_aside_end(world);
     sim_outbox_flush(world);
     return !*stalled && sim_failure(world) == KITH_OK;
 }

@@ -92,6 +92,8 @@ void sim_engine_put(struct sim_world *world, const struct sim_event *event);
 bool sim_engine_first(struct sim_world *world, struct sim_event *event);
 /* All that are pending leave, to be put elsewhere: false after the last one. */
 bool sim_engine_empty(struct sim_world *world, struct sim_event *event);
+/* It is taken at once: what a loop asks after each event is the caller's. */
+void sim_engine_take(struct sim_world *world);
 /* Nothing is pending; events of any time from now on may be put. */
 KITH_MUST_CHECK enum kith_err sim_engine_renew(struct sim_world *world);
 /* No event before this is left; it is behind as another world of the run is. */

@@ -32,7 +32,7 @@ struct sim_work {
     struct sim_work_pool pool;
     struct sim_job *jobs;     /* (peers) */
     struct kith_heap waiting; /* by when they are due; some are gone by now */
-    unsigned ahead;           /* queued, and not joined */
+    unsigned early;           /* handed over before they are due, not joined */
 };
 
 enum kith_err sim_job_open(struct sim_world *world, kith_id peer)
@@ -195,11 +195,11 @@ static void run_waiting(struct sim_world *world, kith_id peer)
 static bool has_room(const struct sim_work *items)
 {
     const unsigned threads = items->pool.count;
-    return threads > 1 && items->ahead < AHEAD * threads;
+    return threads > 1 && items->early < AHEAD * threads;
 }
 
-/* To the other threads. */
-static void hand_over(struct sim_world *world, kith_id peer)
+/* To the other threads. One that is due is waited for. */
+static void hand_over(struct sim_world *world, kith_id peer, bool is_early)
 {
     struct sim_work *items = world->work;
     struct sim_job *job = &items->jobs[peer];
@@ -207,7 +207,8 @@ static void hand_over(struct sim_world *world, kith_id peer)
     if (!is_lent(world, peer, true))
         return;
     job->is_ahead = true;
-    items->ahead++;
+    job->is_early = is_early;
+    items->early += is_early;
     sim_work_pool_put(&items->pool, job);
 }
 
@@ -229,7 +230,7 @@ static void admit(struct sim_world *world)
     kith_id peer;
     while (has_room(world->work) &&
            (peer = next_waiting(world->work)) != KITH_NOBODY)
-        hand_over(world, peer);
+        hand_over(world, peer, true);
 }
 
 /* Others than this thread will ask for it, or this one while it waits. Those
@@ -248,6 +249,18 @@ static void put_waiting(struct sim_world *world, kith_id peer, kith_ns at_ns)
         .time_ns = at_ns, .peer = peer, .value = items->jobs[peer].number};
     (void)kith_heap_push(waiting, waits);
     admit(world);
+}
+
+/* Of items that take no time the others are over before another thread would
+ * have heard of them. */
+bool sim_work_hand_over(struct sim_world *world, kith_id peer)
+{
+    const struct sim_job *job = &world->work->jobs[peer];
+    KITH_ASSERT(world->peers[peer].work == SIM_WORK_IMMEDIATE);
+    if (job->state != JOB_WAITING || job->work.kind != KITH_WORK_MERGE)
+        return false;
+    hand_over(world, peer, false);
+    return job->is_ahead;
 }
 
 /* A snapshot of a step that begins is sent at once, with the algorithm's
@@ -400,10 +413,10 @@ static void join(struct sim_world *world, kith_id peer)
     if (world->ranks && job->state == JOB_WAITING)
         sim_log_flush(world);
     if (job->is_ahead) {
-        KITH_ASSERT(world->work->ahead > 0);
+        KITH_ASSERT(world->work->early >= job->is_early);
         sim_work_pool_await(&world->work->pool, job);
-        world->work->ahead--;
-        job->is_ahead = false;
+        world->work->early -= job->is_early;
+        job->is_ahead = job->is_early = false;
         admit(world);
     } else if (job->state == JOB_WAITING) {
         run_waiting(world, peer);
@@ -437,7 +450,7 @@ void sim_work_join_all(struct sim_world *world)
         for (; next < world->peer_count && has_room(items); next++)
             if (!items->jobs[next].is_ahead &&
                 items->jobs[next].state == JOB_WAITING)
-                hand_over(world, next);
+                hand_over(world, next, true);
         join(world, peer);
     }
 }
@@ -536,9 +549,8 @@ static void tell_guarded(struct sim_world *world, kith_id peer,
             continue;
         if (sim_is_watched(world))
             world->report.marks[mark.kind]++;
-        if (sim_is_kept(world, peer)) /* sticks; reported at the end */
-            (void)kith_rundb_mark(world->options.store, peer, sim_time(world),
-                                  &mark);
+        if (sim_is_kept(world, peer))
+            sim_keep_mark(world, peer, &mark);
     }
 }
 

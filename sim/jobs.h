@@ -34,6 +34,9 @@ void sim_work_ended(struct sim_world *world, kith_id peer, kith_ns took_ns);
  * stands until the peer's next item. */
 const struct kith_work_result *sim_work_end(struct sim_world *world,
                                             kith_id peer);
+/* Other threads have the peer's item, which takes no time, from now on: the
+ * peer goes on later. False: it is better run now. */
+bool sim_work_hand_over(struct sim_world *world, kith_id peer);
 /* Is the worker in no other thread's hands, nor about to be read by an item? A
  * step that has not begun reads x alone. */
 bool sim_work_rests(const struct sim_world *world, kith_id peer);

@@ -1,6 +1,8 @@
 noinst_LIBRARIES += libkith_sim.a
 libkith_sim_a_CFLAGS = $(C11)
 libkith_sim_a_SOURCES = \
+  sim/aside.c \
+  sim/aside.h \
   sim/points.c \
   sim/points.h \
   sim/delay.c \

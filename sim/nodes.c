@@ -188,15 +188,25 @@ static bool gossip_ended(struct sim_world *world)
     return world->nodes.winding_up && world->nodes.restless == 0;
 }
 
+/* An event is of one peer. */
+bool sim_nodes_may_end(const struct sim_world *world, uint32_t events)
+{
+    KITH_DEBUG_ASSERT(world->unfinished <= world->peer_count);
+    return (world->nodes.winding_up ? world->nodes.restless
+                                    : world->unfinished) <= events;
+}
+
 /* ---- steps */
 
 /* Rows are in the order of one thread, too. */
-static void keep_mark(struct sim_world *world, kith_id id,
-                      const struct kith_mark *mark)
+void sim_keep_mark(struct sim_world *world, kith_id id,
+                   const struct kith_mark *mark)
 {
     KITH_DEBUG_ASSERT(mark->kind != KITH_MARK_STEP);
     if (world->division)
         sim_note_mark(world, id, mark);
+    else if (world->aside && sim_aside_notes(world))
+        sim_aside_note_mark(world, id, mark);
     else /* sticks; reported at the end */
         (void)kith_rundb_mark(world->options.store, id, sim_time(world), mark);
 }
@@ -222,7 +232,7 @@ static void step_marks(struct sim_world *world, kith_id id)
         else if (mark->kind == KITH_MARK_STEP)
             world->steps_done++;
         if (mark->kind != KITH_MARK_STEP && sim_is_kept(world, id))
-            keep_mark(world, id, mark);
+            sim_keep_mark(world, id, mark);
     }
 }
 
@@ -281,22 +291,34 @@ static void step_worked(struct sim_world *world, kith_id id)
     step_node(world, id, &event);
 }
 
-/* Items that cost no virtual time are done at once, not queued. A step of
- * training always costs some, so this ends. */
-static bool next_immediate(struct sim_world *world, kith_id id)
+/* Items that cost no virtual time are done at once, not queued, unless other
+ * threads have them: then the rest of the event waits. A step of training
+ * always costs some, so this ends. */
+static void finish_event(struct sim_world *world, kith_id id)
 {
-    const bool immediate = world->peers[id].work == SIM_WORK_IMMEDIATE;
-    world->events += immediate;
-    return immediate;
+    KITH_DEBUG_ASSERT(id < world->peer_count);
+    while (world->peers[id].work == SIM_WORK_IMMEDIATE) {
+        if (world->aside && sim_aside_put(world, id))
+            return;
+        world->events++;
+        step_worked(world, id);
+    }
+    settle(world, id);
 }
 
 void sim_step(struct sim_world *world, kith_id id, struct kith_event *event)
 {
     KITH_DEBUG_ASSERT(id < world->peer_count);
     step_node(world, id, event);
-    while (next_immediate(world, id))
-        step_worked(world, id);
-    settle(world, id);
+    finish_event(world, id);
+}
+
+void sim_step_on(struct sim_world *world, kith_id id)
+{
+    KITH_ASSERT(world->peers[id].work == SIM_WORK_IMMEDIATE);
+    world->events++;
+    step_worked(world, id);
+    finish_event(world, id);
 }
 
 /* A process begins: no timer of the one before is left. */
@@ -358,10 +380,8 @@ static void step_work_done(struct sim_world *world, kith_id id,
         return; /* the item died with its process */
     if (peer->fault != 0 && sim_fault_delays_work(world, id))
         return;
-    do
-        step_worked(world, id);
-    while (next_immediate(world, id));
-    settle(world, id);
+    step_worked(world, id);
+    finish_event(world, id);
 }
 
 static void gossip_step(struct sim_world *world, const struct sim_event *event)

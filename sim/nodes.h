@@ -25,6 +25,11 @@ struct sim_nodes {
 
 /* Step the peer's node with this event and carry out what it asks for. */
 void sim_step(struct sim_world *world, kith_id peer, struct kith_event *event);
+/* The rest of an event whose item other threads had: sim/aside.c. */
+void sim_step_on(struct sim_world *world, kith_id peer);
+/* What a peer says for the database. */
+void sim_keep_mark(struct sim_world *world, kith_id peer,
+                   const struct kith_mark *mark);
 /* The first event of the peer's node, which has none yet. */
 void sim_begin(struct sim_world *world, kith_id peer);
 /* A fresh node in the peer's place, which begins at this step. */
@@ -35,6 +40,8 @@ void sim_timer_resume(struct sim_world *world, kith_id peer);
 /* This peer crashes now: from now on it does not hold up the end, and what it
  * has counted is kept. */
 void sim_exempt(struct sim_world *world, kith_id peer);
+/* Might the run be over when so many events have come to their ends? */
+bool sim_nodes_may_end(const struct sim_world *world, uint32_t events);
 /* A division's steps have effects of their own. */
 void sim_nodes_use(struct sim_world *world, struct kith_effects *effects);
 /* Of the world's own peers, those that have steps to do. */

@@ -117,6 +117,8 @@ static void count_use(struct sim_world *world, kith_id peer, enum sim_use what,
 {
     if (world->division)
         sim_note_use(world, peer, (uint32_t)what, value);
+    else if (world->aside && sim_aside_notes(world))
+        sim_aside_note_use(world, peer, (uint32_t)what, value);
     else
         sim_totals_use(world, peer, sim_time(world), what, value);
 }

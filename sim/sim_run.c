@@ -99,6 +99,7 @@ static const struct part {
     {sim_trace_open, sim_trace_close},
     {sim_timeline_open, sim_timeline_close},
     {sim_windows_open, sim_windows_close},
+    {sim_aside_open, sim_aside_close},
 };
 #define PART_COUNT (sizeof parts / sizeof parts[0])
 

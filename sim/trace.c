@@ -73,6 +73,8 @@ SIM_INLINE void fold(struct sim_world *world, uint64_t what, kith_id peer,
     const uint64_t word = kith_hash_word(entry, value);
     if (world->division)
         sim_note_trace(world, word);
+    else if (world->aside && sim_aside_notes(world))
+        sim_aside_note_trace(world, word);
     else
         sim_trace_fold(world, word);
 }

@@ -23,6 +23,7 @@ struct sim_job {
     enum sim_job_state state; /* under the lock, where there are threads */
     /* jobs.c: */
     bool is_ahead;   /* other threads have it: state is theirs */
+    bool is_early;   /* and it was not due when they got it */
     uint32_t number; /* of its items: which one waits */
     struct sim_losses losses;
 };

@@ -25,6 +25,7 @@
  *   model_copies.c   vectors under way
  *   workers.c        the peers' workers, and the vectors that they are lent
  *   jobs.c           their items, which threads run ahead (work_pool.c)
+ *   aside.c          peers that wait for a merge, while others go on
  *   sim_faults.c     crash, restart, pause, slow, cut
  *   dump.c           models and mixing matrices, for NumPy
  *   timeline.c       what some peers did when, for a viewer
@@ -45,6 +46,7 @@
 #ifndef KITH_SIM_WORLD_H
 #define KITH_SIM_WORLD_H
 
+#include "sim/aside.h"
 #include "sim/points.h"
 #include "sim/delivery.h"
 #include "sim/directions.h"
@@ -117,7 +119,8 @@ struct sim_world {
     struct sim_channels *channels; /* NULL: wire `sized` */
     struct sim_workers *workers;
     struct sim_work *work;
-    struct sim_ledger *ledger;     /* NULL: nobody asked */
+    struct sim_aside *aside;   /* NULL: each event is over before the next */
+    struct sim_ledger *ledger; /* NULL: nobody asked */
     struct sim_timeline *timeline; /* NULL: nobody asked */
     struct sim_dump *dump;         /* NULL: nobody asked */
     struct sim_watch watch;
@@ -197,11 +200,18 @@ static inline kith_id sim_sampled(const struct sim_world *world, uint64_t i,
     return (kith_id)(rounds ? id - id % world->kept : id);
 }
 
+/* Will it be due within so many steps? */
+static inline bool sim_points_come(const struct sim_world *world,
+                                   uint64_t steps)
+{
+    return world->steps_done + steps >= world->points.due_step ||
+           sim_time(world) >= world->points.due_ns;
+}
+
 /* Asked after every event. */
 static inline bool sim_points_is_due(const struct sim_world *world)
 {
-    return world->steps_done >= world->points.due_step ||
-           sim_time(world) >= world->points.due_ns;
+    return sim_points_come(world, 0);
 }
 
 /* Is there anything that hears of marks, sim/watch.c? */

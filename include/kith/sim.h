@@ -157,6 +157,7 @@ struct sim_report {
      * asked for and no vectors are computed, else "". */
     char windows_text[160];
     uint64_t windows; /* of virtual time, each on all of them */
+    uint64_t asides;  /* merges beside events of other peers: sim/aside.c */
     bool stalled; /* nothing was left to happen, yet peers had not finished */
 };
 

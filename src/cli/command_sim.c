@@ -301,6 +301,9 @@ static int run_one(const struct cli_arguments *arguments,
     if (report.windows_text[0] != '\0' && ranks->rank == 0)
         fprintf(stderr, "events: %s (%llu windows)\n", report.windows_text,
                 (unsigned long long)report.windows);
+    if (report.asides > 0)
+        fprintf(stderr, "events: one thread, and %llu merges beside them\n",
+                (unsigned long long)report.asides);
     if (report.not_live[0] != '\0' && ranks->rank == 0)
         (void)kith_cli_fail(arguments, KITH_EXIT_FAILED,
                             "not live after the last fault: %s",

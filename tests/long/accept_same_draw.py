@@ -262,6 +262,18 @@ def add_sealed(draft, _):
     draft.within("network", "wire: full")
 
 
+def add_calm(draft, rng):
+    """Nothing breaks, and much is of one time: merges run beside events."""
+    draft.put("faults", "[]")
+    draft.put("assert", "[]")
+    if rng.random() < 0.7:
+        draft.without("network", "loss")
+        draft.without("network", "wire")
+        draft.within("network", f"latency: {rng.choice((1, 2, 5))}ms, "
+                                "jitter: 0ms")
+        draft.put("compute", f"\n  step: {draft.number('compute', 'step')}ms")
+
+
 ADDITIONS = (
     (0.15, add_central), (0.4, add_digits), (0.5, add_quadratic),
     (0.15, add_many),
@@ -270,7 +282,8 @@ ADDITIONS = (
     (0.15, add_churn), (0.15, add_join), (0.1, add_trace), (0.25, add_hosts),
     (0.25, add_lines), (0.25, add_classes), (0.2, add_fair),
     (0.2, add_place), (0.4, add_compute), (0.5, add_evaluate),
-    (0.2, add_steps), (0.15, add_drop), (0.08, add_sealed))
+    (0.2, add_steps), (0.15, add_drop), (0.08, add_sealed),
+    (0.3, add_calm))
 FILES = {
     "regions.csv": "to,a,b,c\na,4,20,31\nb,25,2,12\nc,30,16,6\n",
     "regions90.csv": "to,a,b,c\na,6,30,40\nb,29,5,20\nc,38,20,7\n",

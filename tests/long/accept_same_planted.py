@@ -34,6 +34,9 @@ PLANTED = {
     "lookahead: messages are sent when the outbox lets them go": (
         ("sim/outbox.c", "first->packet, first->sent_ns);",
          "first->packet, sim_time(world));"),),
+    "lookahead: what comes behind a merge is told before it": (
+        ("sim/aside.c", "aside->count > 0 && !aside->is_first;",
+         "aside->count > 2 && !aside->is_first;"),),
     "lookahead: rows do not count what is in the outbox": (
         ("sim/points.c", "    sim_outbox_flush(world);\n", ""),),
 }
