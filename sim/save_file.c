@@ -126,18 +126,46 @@ int sim_save_write_finish(struct sim_save_writer *writer,
     return writer->code;
 }
 
+struct previous {
+    char path[SIM_SAVE_PATH_BYTES + 16];
+};
+
+static struct previous previous_of(const struct sim_save_writer *writer)
+{
+    struct previous previous;
+    KITH_ASSERT(writer->file == NULL && writer->code == 0);
+    (void)snprintf(previous.path, sizeof previous.path, "%s.previous",
+                   writer->path);
+    return previous;
+}
+
 /* Between the two renames there is the one before alone, which a reader takes
  * then. */
 int sim_save_publish(const struct sim_save_writer *writer)
 {
-    char previous[sizeof writer->partial];
-    KITH_ASSERT(writer->file == NULL && writer->code == 0);
-    (void)snprintf(previous, sizeof previous, "%s.previous", writer->path);
-    if ((rename(writer->path, previous) != 0 && errno != ENOENT) ||
-        rename(writer->partial, writer->path) != 0)
-        return errno;
+    const struct previous previous = previous_of(writer);
+    const bool moved = rename(writer->path, previous.path) == 0;
+    int code = moved || errno == ENOENT ? 0 : errno;
+    if (code == 0 && rename(writer->partial, writer->path) != 0) {
+        code = errno;
+        if (moved)
+            (void)rename(previous.path, writer->path);
+    }
+    if (code == 0)
+        kith_file_sync_name(writer->path);
+    else
+        sim_save_abandon(writer);
+    return code;
+}
+
+/* Else ranks that can would be two saves ahead of one that cannot, before
+ * long, and have none in common. */
+void sim_save_withdraw(const struct sim_save_writer *writer)
+{
+    const struct previous previous = previous_of(writer);
+    if (rename(previous.path, writer->path) != 0 && errno == ENOENT)
+        (void)unlink(writer->path);
     kith_file_sync_name(writer->path);
-    return 0;
 }
 
 void sim_save_abandon(const struct sim_save_writer *writer)

@@ -54,9 +54,13 @@ bool sim_save_write(void *arg, void *bytes, size_t size);
  * magic, sizes and hashes are filled in. */
 int sim_save_write_finish(struct sim_save_writer *writer,
                           struct sim_save_head *head);
-/* One of the two, after finish. */
+/* One of the two, after finish. What cannot be published leaves the files as
+ * they were, and is gone; errno. */
 int sim_save_publish(const struct sim_save_writer *writer);
 void sim_save_abandon(const struct sim_save_writer *writer);
+/* It was published, and another rank's could not be: the one before is the last
+ * one again. */
+void sim_save_withdraw(const struct sim_save_writer *writer);
 
 struct sim_save_reader {
     FILE *file;

@@ -203,6 +203,18 @@ static bool settle(struct sim_world *world)
     return sim_failure(world) == KITH_OK;
 }
 
+/* By all ranks or by none: all of them have it. */
+static int publish(struct sim_world *world,
+                   const struct sim_save_writer *writer, uint32_t *whose)
+{
+    const int own = sim_save_publish(writer);
+    const int code = worst_of(world, own, whose);
+    KITH_ASSERT(own == 0 || code != 0);
+    if (own == 0 && code != 0)
+        sim_save_withdraw(writer);
+    return code;
+}
+
 /* true: there is a save of now. */
 static bool save(struct sim_world *world)
 {
@@ -223,7 +235,7 @@ static bool save(struct sim_world *world)
     if (code != 0 && own == 0)
         sim_save_abandon(&writer);
     if (code == 0)
-        code = worst_of(world, sim_save_publish(&writer), &whose);
+        code = publish(world, &writer, &whose);
     if (code != 0 && sim_failure(world) == KITH_OK)
         say_failed(world, code, whose);
     saves->is_failing = saves->is_failing && code != 0;

@@ -305,6 +305,22 @@ if command -v mpirun >/dev/null && [ -r "$(dirname "$kith")/kith-mpi.so" ]; then
             fail "a rank was killed, the run was not ended"
         resumed "$file" --threads 2
     done
+    # One rank's save cannot be put in its place, again and again: the last one
+    # that all have is the one to go on from.
+    begun "$pairs"
+    until mkdir -p "$scratch/saves/rank-1.state.previous/x" 2>/dev/null; do
+        rm -f "$scratch/saves/rank-1.state.previous"
+    done
+    until grep -q 'cannot save the run' "$scratch/err"; do
+        kill -0 "$running" 2>/dev/null || break
+        sleep 0.01
+    done
+    sleep 0.3
+    victim=$(processes)
+    [ -z "$victim" ] || kill -9 "${victim%% *}"
+    wait "$running" && fail "rank 1's saves: the run was not ended"
+    expected "$pairs"
+    resumed "$pairs"
     ranks 2 "$pairs" --out "$scratch/refused" --save "$scratch/kept" \
         --resume && fail "two ranks went on from one's save"
     grep -q 'of rank 0 of 1; this is rank 0 of 2' "$scratch/err" ||

@@ -7,9 +7,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sim/save_file.h"
@@ -32,20 +34,26 @@ static int tear_down(void **state)
     return chdir("/") == 0 ? rmdir(folder) : 1;
 }
 
-/* A body of `size` bytes `fill`. */
-static void write_save(uint64_t events, size_t size, int fill)
+/* A body of `size` bytes `fill`, in `writer`, to be published. */
+static void prepare(struct sim_save_writer *writer, uint64_t events,
+                    size_t size, int fill)
 {
-    struct sim_save_writer writer;
     struct sim_save_head head = {.events = events};
     uint8_t *body = malloc(size);
     assert_non_null(body);
     memset(body, fill, size);
-    assert_int_equal(sim_save_write_open(&writer, "a"), 0);
-    assert_true(sim_save_write(&writer, body, size / 2));
-    assert_true(sim_save_write(&writer, body + size / 2, size - size / 2));
-    assert_int_equal(sim_save_write_finish(&writer, &head), 0);
-    assert_int_equal(sim_save_publish(&writer), 0);
+    assert_int_equal(sim_save_write_open(writer, "a"), 0);
+    assert_true(sim_save_write(writer, body, size / 2));
+    assert_true(sim_save_write(writer, body + size / 2, size - size / 2));
+    assert_int_equal(sim_save_write_finish(writer, &head), 0);
     free(body);
+}
+
+static void write_save(uint64_t events, size_t size, int fill)
+{
+    struct sim_save_writer writer;
+    prepare(&writer, events, size, fill);
+    assert_int_equal(sim_save_publish(&writer), 0);
 }
 
 static enum kith_err read_save(const char *path, uint64_t *events)
@@ -73,6 +81,55 @@ static void test_two_generations(void **state)
     assert_int_equal(read_save("a.previous", &events), KITH_OK);
     assert_int_equal(events, 5);
     assert_int_equal(access("a.partial", F_OK), -1);
+}
+
+static void expect_saves(uint64_t last, uint64_t before)
+{
+    uint64_t events;
+    assert_int_equal(read_save("a", &events), KITH_OK);
+    assert_int_equal(events, last);
+    assert_int_equal(read_save("a.previous", &events),
+                     before > 0 ? KITH_OK : KITH_ENOENT);
+    if (before > 0)
+        assert_int_equal(events, before);
+    assert_int_equal(access("a.partial", F_OK), -1);
+}
+
+/* What is there stays, whichever of the two renames fails. */
+static void test_not_published(void **state)
+{
+    struct sim_save_writer writer;
+    (void)state;
+    write_save(5, 300, 1);
+    write_save(6, 300, 2);
+    prepare(&writer, 7, 300, 3);
+    assert_int_equal(unlink("a.partial"), 0);
+    assert_int_equal(sim_save_publish(&writer), ENOENT);
+    assert_int_equal(unlink("a.previous"), -1);
+    expect_saves(6, 0);
+    assert_int_equal(mkdir("a.previous", 0777), 0);
+    prepare(&writer, 7, 300, 3);
+    assert_int_equal(sim_save_publish(&writer), EISDIR);
+    assert_int_equal(rmdir("a.previous"), 0);
+    expect_saves(6, 0);
+}
+
+static void test_withdrawn(void **state)
+{
+    struct sim_save_writer writer;
+    uint64_t events;
+    (void)state;
+    write_save(6, 300, 2);
+    prepare(&writer, 7, 300, 3);
+    assert_int_equal(sim_save_publish(&writer), 0);
+    expect_saves(7, 6);
+    sim_save_withdraw(&writer);
+    expect_saves(6, 0);
+    assert_int_equal(unlink("a"), 0);
+    prepare(&writer, 7, 300, 3);
+    assert_int_equal(sim_save_publish(&writer), 0);
+    sim_save_withdraw(&writer);
+    assert_int_equal(read_save("a", &events), KITH_ENOENT);
 }
 
 static uint8_t bytes[1 << 14];
@@ -163,6 +220,8 @@ static void test_log(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_two_generations),
+                                       cmocka_unit_test(test_not_published),
+                                       cmocka_unit_test(test_withdrawn),
                                        cmocka_unit_test(test_every_bit),
                                        cmocka_unit_test(test_chain),
                                        cmocka_unit_test(test_log)};
