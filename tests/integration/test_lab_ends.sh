@@ -110,6 +110,23 @@ lab 0 --json --set gossip.every=4 --set "model.layers=[64, 256, 10]" \
 # Each peer begins one; on a busy machine one of them may be given up.
 [ "$(json exchanges 'done')" -ge 1 ] ||
     fail "exchanges under way at the end: none was done"
+# A lab that measures this machine has lost a peer: its figures would be of less.
+experiment 4 300 >"$scratch/measured.yaml"
+"$kith" plan "$scratch/measured.yaml" --measure \
+    --machine "$scratch/machine.yaml" >/dev/null 2>"$scratch/err" &
+launcher=$!
+while kill -0 "$launcher" 2>/dev/null; do # a lab may be faster than this
+    peer=$(processes | tr ' ' '\n' | grep -vx "$launcher" | head -1)
+    [ -z "$peer" ] || kill -9 "$peer" 2>/dev/null
+    sleep 0.02
+done
+wait "$launcher"
+measured=$?
+[ "$measured" -eq 8 ] || fail "--measure with a dead peer: exit $measured"
+grep -q 'a lab of .* peers has done .*: one has died' "$scratch/err" ||
+    fail "--measure with a dead peer: $(cat "$scratch/err")"
+[ ! -e "$scratch/machine.yaml" ] || fail "--measure with a dead peer: a file"
+none_left "--measure with a dead peer"
 # With stop.time peers end by themselves, as they are told to.
 experiment 12 1 "compute: {step: 5ms}" |
     sed 's/^stop:.*/stop: {time: 300ms}/' >"$scratch/time.yaml"
