@@ -280,6 +280,7 @@ static bool hold(struct sim_world *world, kith_id peer)
     return true;
 }
 
+/* With those that it has caused meanwhile, in their order. */
 static void let_go(struct sim_world *world, const struct waiting *waited)
 {
     struct sim_aside *aside = world->aside;

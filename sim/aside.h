@@ -20,6 +20,8 @@ void sim_aside_begin(struct sim_world *world, const struct sim_event *event);
 /* The peer's event in hand goes on when the item that it is at has run; false:
  * it goes on now. */
 bool sim_aside_put(struct sim_world *world, kith_id peer);
+/* Does anybody wait? Where world->aside is there; so are all but open, close
+ * and end. */
 bool sim_aside_waits(const struct sim_world *world);
 /* Is there a peer that has to go on before the next event is taken? If so, the
  * first of them has. */

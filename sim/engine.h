@@ -90,7 +90,7 @@ uint64_t sim_sequence(struct sim_world *world, kith_id by);
 void sim_engine_put(struct sim_world *world, const struct sim_event *event);
 /* The first one pending, without taking it. False: there is none. */
 bool sim_engine_first(struct sim_world *world, struct sim_event *event);
-/* All that are pending leave, to be put elsewhere: false after the last one. */
+/* The first one leaves, to be put elsewhere. False: there is none. */
 bool sim_engine_empty(struct sim_world *world, struct sim_event *event);
 /* It is taken at once: what a loop asks after each event is the caller's. */
 void sim_engine_take(struct sim_world *world);

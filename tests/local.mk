@@ -426,7 +426,7 @@ EXTRA_DIST += tests/integration/emulated.py \
   tests/long/accept_program.py tests/long/engine_twin.py \
   tests/long/program_cost.py tests/long/program_mlp.py tests/long/torch.sh
 EXTRA_DIST += tests/integration/cluster.sh tests/integration/lab.sh tests/integration/ranks.py \
-  tests/integration/aside.py \
+  tests/integration/aside.py tests/integration/threads.sh \
   tests/integration/windows.py \
   tests/integration/ranks.sh tests/integration/resume.py \
   tests/integration/test_cli_json.py \

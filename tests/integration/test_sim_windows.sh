@@ -6,30 +6,8 @@
 # both queues; then one of each reason. WINDOWS_SEEDS="FIRST LAST" tries others.
 # shellcheck source=tests/integration/lab.sh
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
-
-# outcome FOLDER FILE [OPTION...]: what came of it stands in FOLDER.txt, what was
-# said in FOLDER.err.
-outcome() {
-    rm -rf "$scratch/$1"
-    folder=$1
-    shift
-    timeout 300 "$kith" sim "$@" --json --out "$scratch/$folder" \
-        >"$scratch/$folder.json" 2>"$scratch/$folder.err" || {
-        fail "$*: $(cat "$scratch/$folder.err")"
-        return 1
-    }
-    python3 "$top/tests/integration/ranks.py" "$scratch/$folder.json" \
-        >"$scratch/$folder.txt" || fail "$*: no rows"
-}
-
-# same FILE [OPTION...]
-same() {
-    outcome several "$@" || return
-    cmp -s "$scratch/one.txt" "$scratch/several.txt" || {
-        fail "$*: another run than on one thread"
-        diff "$scratch/one.txt" "$scratch/several.txt" | head -n 6 >&2
-    }
-}
+# shellcheck source=tests/integration/threads.sh
+. "$top/tests/integration/threads.sh"
 
 file=$scratch/windows.yaml
 shared=0
