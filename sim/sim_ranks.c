@@ -275,15 +275,13 @@ void sim_ranks_compare(struct sim_world *world, uint64_t hash, const char *what)
 static uint64_t hash_of(const struct sim_world *world)
 {
     const struct kith_experiment *experiment = world->experiment;
-    const struct kith_dataset *dataset = world->options.dataset;
     KITH_ASSERT(experiment->peers == world->peer_count);
     uint64_t hash = kith_hash_bytes(KITH_HASH_START, experiment->source,
                                     experiment->source_bytes);
     hash = kith_hash_word(hash, kith_experiment_hash(experiment));
     hash = kith_hash_word(hash, world->dim);
     hash = kith_hash_word(hash, kith_experiment_files_hash(experiment));
-    hash = kith_hash_word(hash, dataset ? dataset->train.count : 0);
-    hash = kith_hash_word(hash, dataset ? dataset->test.count : 0);
+    hash = kith_dataset_hash(hash, world->options.dataset);
     return kith_build_hash(hash);
 }
 

@@ -416,7 +416,6 @@ static uint64_t experiment_hash(const struct sim_world *world)
 {
     const struct sim_options *options = &world->options;
     const struct kith_experiment *experiment = world->experiment;
-    const struct kith_dataset *dataset = options->dataset;
     uint64_t hash = kith_hash_bytes(KITH_HASH_START, experiment->source,
                                     experiment->source_bytes);
     KITH_ASSERT(experiment->source != NULL && experiment->source_bytes > 0);
@@ -424,8 +423,7 @@ static uint64_t experiment_hash(const struct sim_world *world)
     hash = kith_hash_word(hash, kith_experiment_hash(experiment));
     hash = kith_hash_word(hash, kith_experiment_files_hash(experiment));
     hash = kith_hash_word(hash, world->dim);
-    hash = kith_hash_word(hash, dataset ? dataset->train.count : 0);
-    hash = kith_hash_word(hash, dataset ? dataset->test.count : 0);
+    hash = kith_dataset_hash(hash, options->dataset);
     hash = kith_hash_word(hash, (uint64_t)options->rows);
     hash = kith_hash_word(hash, sim_is_stored(world));
     return options->claims

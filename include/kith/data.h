@@ -138,6 +138,12 @@ KITH_MUST_CHECK enum kith_err
 kith_dataset_open(const struct kith_data_config *config,
                   struct kith_dataset *set, char *error);
 void kith_dataset_close(struct kith_dataset *set);
+/* Tells two sets of a kind apart that two processes have opened: shapes, and of
+ * values, tokens and labels all bytes up to 1 MiB each, or 256 places of 4 KiB
+ * from the first to the last, so that a mapped file of any size costs no more
+ * than that. A set that differs elsewhere alone is not told apart. NULL: hash.
+ * Test: unit/test_data.c */
+uint64_t kith_dataset_hash(uint64_t hash, const struct kith_dataset *set);
 
 /* `count` tokens from place `first` of the stream on, first + count <= tokens,
  * each below `classes`. */

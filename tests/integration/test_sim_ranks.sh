@@ -141,6 +141,23 @@ grep -q 'rank 1 has another experiment' "$scratch/err" ||
 alone 'set -- "$@" --set compute.step=6ms' "$file"
 grep -q 'rank 1 has another experiment' "$scratch/err" ||
     fail "$(cat "$scratch/err")"
+# A data set of the same shape in the same place, with another label: of rank 1,
+# which has mounts of its own.
+cp -r "$data" "$scratch/digits"
+cp -r "$data" "$scratch/others"
+labels=train-labels-idx1-ubyte
+gzip -dc "$data/$labels.gz" >"$scratch/$labels"
+printf '\3' | dd of="$scratch/$labels" bs=1 seek=8 conv=notrunc 2>/dev/null
+gzip -c "$scratch/$labels" >"$scratch/others/$labels.gz"
+sed "s|path: $data|path: $scratch/digits|" "$scratch/pairs.yaml" \
+    >"$scratch/moved.yaml"
+if unshare -m mount --bind "$scratch/others" "$scratch/digits" 2>/dev/null; then
+    alone "exec unshare -m sh -c 'mount --bind $scratch/others $scratch/digits
+        exec $kith sim \"\$@\"' sh \"\$@\"" "$scratch/moved.yaml"
+    grep -q 'rank 1 has another .*data set' "$scratch/err" ||
+        fail "$(cat "$scratch/err")"
+fi
+ranks 2 "$scratch/moved.yaml" || fail "moved: $(cat "$scratch/err")"
 of_other_sources "$scratch/kith"
 KITH_MPI_MODULE=$(dirname "$kith")/kith-mpi.so
 export KITH_MPI_MODULE

@@ -19,6 +19,8 @@ written() {
         printf '%s\n' "$@"
     } >"$file"
 }
+cp -r "$data" "$scratch/digits"
+data=$scratch/digits # one that may be changed
 quadratic='model: {kind: quadratic, dim: 40}'
 network='network: {latency: 1ms, jitter: 2ms}'
 compute='compute: {step: 5ms, merge: 200us, spread: exponential}'
@@ -190,6 +192,18 @@ refused 3 'another experiment' "$pairs" $saved --resume --seed 4
 refused 3 'another experiment' "$pairs" $saved --resume \
     --set compute.step=6ms
 refused 3 'another experiment' "$file" $saved --resume
+cp "$data/train-labels-idx1-ubyte.gz" "$scratch/labels.gz"
+python3 - "$data/train-labels-idx1-ubyte.gz" <<'PY'
+import gzip
+import sys
+with gzip.open(sys.argv[1]) as file:
+    labels = bytearray(file.read())
+labels[-1] = (labels[-1] + 1) % 10
+with gzip.open(sys.argv[1], "w") as file:
+    file.write(labels)
+PY
+refused 3 'data set' "$pairs" $saved --resume
+cp "$scratch/labels.gz" "$data/train-labels-idx1-ubyte.gz"
 of_other_sources "$scratch/kith"
 built=$kith
 kith=$scratch/kith

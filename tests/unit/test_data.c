@@ -4,6 +4,7 @@
  * test_idx.c, NumPy's arrays have test_npy.c. */
 #include <math.h>
 
+#include "kith/hash.h"
 #include "tests/support/dataset.h"
 
 /* ---- CIFAR-10 */
@@ -311,6 +312,78 @@ static void test_gaussian(void **state)
     refuse(&config, KITH_EINVAL, "flat rows");
 }
 
+/* ---- told apart */
+
+static uint64_t hash_of(const struct kith_data_config *config)
+{
+    struct kith_dataset set;
+    open_set(config, &set);
+    const uint64_t hash = kith_dataset_hash(KITH_HASH_START, &set);
+    kith_dataset_close(&set);
+    assert_true(hash != KITH_HASH_START);
+    return hash;
+}
+
+static void test_hash(void **state)
+{
+    (void)state;
+    assert_int_equal(kith_dataset_hash(5, NULL), 5);
+    /* Small: every byte. */
+    struct kith_data_config config = configure("bytes", "book.txt");
+    config.context = 4;
+    config.test_share = 0.5;
+    char text[] = "it was the best of times";
+    put("book.txt", text, sizeof text);
+    const uint64_t hash = hash_of(&config);
+    assert_int_equal(hash_of(&config), hash);
+    for (size_t i = 0; i < sizeof text; i++) {
+        text[i] ^= 1;
+        put("book.txt", text, sizeof text);
+        assert_true(hash_of(&config) != hash);
+        text[i] ^= 1;
+    }
+    config.context = 5;
+    put("book.txt", text, sizeof text);
+    assert_true(hash_of(&config) != hash);
+
+    /* Large: at its ends, and 256 times between; the test set's, too. */
+    const size_t size = (size_t)8 << 20;
+    uint8_t *bytes = calloc(1, size);
+    assert_non_null(bytes);
+    put("book.txt", bytes, size);
+    const uint64_t whole = hash_of(&config);
+    const size_t train = size / 2;
+    const size_t places[] = {0,         4095,     train - 1,
+                             train,     size - 1, (train - 4096) / 255 * 7 + 9,
+                             train + 99};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        bytes[places[i]] = 1;
+        put("book.txt", bytes, size);
+        assert_true(hash_of(&config) != whole);
+        bytes[places[i]] = 0;
+    }
+    bytes[4096] = 1;
+    put("book.txt", bytes, size);
+    assert_int_equal(hash_of(&config), whole);
+    free(bytes);
+
+    /* Labels, of images. */
+    config = configure("cifar", NULL);
+    uint8_t batch[2 * RECORD];
+    for (int i = 0; i <= 5; i++) {
+        char name[32] = "test_batch.bin";
+        if (i > 0)
+            (void)snprintf(name, sizeof name, "data_batch_%d.bin", i);
+        cifar_batch(batch, 2, (uint8_t)i);
+        put(name, batch, sizeof batch);
+    }
+    const uint64_t images = hash_of(&config);
+    batch[RECORD] = (uint8_t)((batch[RECORD] + 1) % 10);
+    put("data_batch_5.bin", batch, sizeof batch);
+    assert_true(hash_of(&config) != images);
+    empty_folder();
+}
+
 static void test_registry(void **state)
 {
     (void)state;
@@ -333,6 +406,7 @@ int main(void)
         cmocka_unit_test(test_cifar),    cmocka_unit_test(test_text),
         cmocka_unit_test(test_tokens),   cmocka_unit_test(test_synthetic),
         cmocka_unit_test(test_gaussian), cmocka_unit_test(test_registry),
+        cmocka_unit_test(test_hash),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

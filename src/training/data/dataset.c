@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kith/assert.h"
+#include "kith/hash.h"
 #include "kith/text.h"
 
 uint32_t kith_data_channels(const struct kith_examples *examples)
@@ -285,4 +286,59 @@ void kith_dataset_close(struct kith_dataset *set)
     if (set->close != NULL)
         set->close(set->owner);
     memset(set, 0, sizeof *set);
+}
+
+/* ---- told apart */
+
+enum { LOOKS = 256, LOOK_BYTES = 4096 };
+
+static uint64_t hash_places(uint64_t hash, const void *bytes, size_t size,
+                            size_t looks)
+{
+    KITH_ASSERT(looks >= 2 && (bytes != NULL || size == 0));
+    if (size <= looks * LOOK_BYTES)
+        return kith_hash_bytes(hash, bytes, size);
+    const size_t last = size - LOOK_BYTES;
+    for (size_t i = 0; i < looks; i++) {
+        const size_t at = i + 1 < looks ? last / (looks - 1) * i : last;
+        hash = kith_hash_bytes(hash, (const char *)bytes + at, LOOK_BYTES);
+    }
+    return kith_hash_word(hash, size);
+}
+
+static size_t bytes_of(const struct kith_examples *examples)
+{
+    const size_t values = examples->input == KITH_INPUT_TOKENS
+                              ? examples->tokens
+                              : examples->count * examples->features;
+    return values * kith_data_value_bytes(examples->element);
+}
+
+static uint64_t hash_examples(uint64_t hash,
+                              const struct kith_examples *examples)
+{
+    const size_t segments = examples->segment_count;
+    const size_t looks = segments < LOOKS / 2 ? LOOKS / (segments + 1) : 2;
+    const size_t element = kith_data_value_bytes(examples->element);
+    KITH_ASSERT(segments == 0 || examples->segments != NULL);
+    hash = kith_hash_word(hash, examples->count);
+    hash = kith_hash_word(hash, examples->features);
+    hash = kith_hash_word(hash, examples->classes);
+    if (examples->values != NULL)
+        hash = hash_places(hash, examples->values, bytes_of(examples), LOOKS);
+    for (size_t i = 0; i < segments; i++)
+        hash = hash_places(hash, examples->segments[i].values,
+                           examples->segments[i].tokens * element, looks);
+    return examples->labels == NULL
+               ? hash
+               : hash_places(hash, examples->labels,
+                             examples->count * sizeof *examples->labels, LOOKS);
+}
+
+uint64_t kith_dataset_hash(uint64_t hash, const struct kith_dataset *set)
+{
+    if (set == NULL)
+        return hash;
+    hash = hash_examples(hash, &set->train);
+    return hash_examples(hash, &set->test);
 }
