@@ -18,8 +18,17 @@ static int check_search(const struct cli_arguments *arguments)
 {
     static const enum cli_option only[] = {CLI_PRICE, CLI_SWEEP, CLI_RUNS,
                                            CLI_SEEDS, CLI_THREADS};
-    if (kith_cli_given(arguments, CLI_SEARCH))
+    if (kith_cli_given(arguments, CLI_SEARCH)) {
+        if (kith_cli_given(arguments, CLI_MEMORY) &&
+            !kith_cli_given(arguments, CLI_MACHINE) &&
+            !kith_cli_given(arguments, CLI_MEASURE))
+            return kith_cli_fail(
+                arguments, KITH_EXIT_USAGE,
+                "--memory bounds which batches --search tries, and without "
+                "--machine FILE it tries the experiment's own alone; measure "
+                "this machine with --measure, or leave --memory out");
         return KITH_EXIT_OK;
+    }
     for (size_t i = 0; i < sizeof only / sizeof *only; i++)
         if (kith_cli_given(arguments, only[i]))
             return kith_cli_fail(arguments, KITH_EXIT_USAGE,
@@ -228,7 +237,17 @@ void kith_cli_plan_check(const struct cli_arguments *arguments,
                          const struct plan_facts *facts, const char *more,
                          const char *end, char text[PLAN_COMMAND_BYTES])
 {
-    size_t at = kith_text_add(text, PLAN_COMMAND_BYTES, 0, "kith sim ");
+    const char *none =
+        facts->experiment->model->reports
+            ? "none: a training loop of yours is simulated by kith_simulate() "
+              "or kith.simulate()"
+        : facts->exchange.step_s > STEP_S_MAX
+            ? "none: kith sim takes steps of up to an hour"
+            : NULL;
+    size_t at = kith_text_add(text, PLAN_COMMAND_BYTES, 0, "%s",
+                              none != NULL ? none : "kith sim ");
+    if (none != NULL)
+        return;
     at = add_quoted(text, at, arguments->words[0]);
     for (unsigned i = 0; i < arguments->set_count; i++) {
         at = kith_text_add(text, PLAN_COMMAND_BYTES, at, " --set ");
@@ -253,20 +272,6 @@ void kith_cli_plan_check(const struct cli_arguments *arguments,
                              "none: the settings are too long for one line");
 }
 
-static void write_check(const struct cli_arguments *arguments,
-                        const struct plan_facts *facts, char *text)
-{
-    if (facts->experiment->model->reports)
-        (void)kith_text_copy(text, PLAN_COMMAND_BYTES,
-                             "none: a training loop of yours is simulated by "
-                             "kith_simulate() or kith.simulate()");
-    else if (facts->exchange.step_s > STEP_S_MAX)
-        (void)kith_text_copy(text, PLAN_COMMAND_BYTES,
-                             "none: kith sim takes steps of up to an hour");
-    else
-        kith_cli_plan_check(arguments, facts, "", " --json", text);
-}
-
 static int print_plan(const struct cli_arguments *arguments,
                       const struct kith_experiment *experiment,
                       const struct kith_machine *machine,
@@ -281,7 +286,7 @@ static int print_plan(const struct cli_arguments *arguments,
         code = kith_cli_plan_figures(arguments, facts, &answer);
     if (code != KITH_EXIT_OK)
         return code;
-    write_check(arguments, facts, check);
+    kith_cli_plan_check(arguments, facts, "", " --json", check);
     if (kith_cli_given(arguments, CLI_JSON))
         print_json(facts, &answer, check);
     else

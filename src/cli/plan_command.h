@@ -92,7 +92,8 @@ KITH_MUST_CHECK enum kith_err kith_cli_plan_step(const struct plan_facts *facts,
 void kith_cli_plan_apply(const struct plan_facts *facts,
                          struct kith_experiment *experiment);
 /* `kith sim` of this file with the machine's facts as keys: `more` goes behind
- * the command line's settings, `end` to the end. command_plan.c */
+ * the command line's settings, `end` to the end; or why there is none.
+ * command_plan.c */
 #define PLAN_COMMAND_BYTES 4096u
 void kith_cli_plan_check(const struct cli_arguments *arguments,
                          const struct plan_facts *facts, const char *more,

@@ -117,6 +117,8 @@ refused 2 "accuracy=X, above 0" "$digits" --search time --target efficiency=0.9
 refused 2 "--price goes with --search" "$digits" --price 1
 refused 2 "from 0, of a peer and hour" "$digits" --search time --price free \
     --target accuracy=0.9
+refused 2 "without --machine FILE it tries" "$digits" --search time \
+    --target accuracy=0.9 --memory 16GB
 refused 2 "from 8 to 100000" "$digits" --search time --runs 7 \
     --target accuracy=0.9
 refused 2 "--seeds 5: found --runs 8, of which 12" "$digits" --search time \
