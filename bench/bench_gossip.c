@@ -5,6 +5,8 @@
  *   kith   the same shape through kith_node_step: adpsgd on a graph of 20
  *          neighbours, `model: none`, `wire: sized`, trace hash on. Each
  *          exchange is REQUEST, ACCEPT, MODEL, MODEL, ACK
+ *   steps  kith_node_step for the same exchanges and nothing else
+ *          (steps_alone.h): what no loop around it can pass
  *
  * Both sides have the same shape. The bare kernel's timers are spread over the
  * period, so kith's peers are too: in the first step each of 100 groups starts
@@ -13,12 +15,13 @@
  * long enough that in the half that is timed nearly all neighbours have met;
  * what handshakes are left cost time and are not counted as messages.
  *
- * Gate: >= 0.25 of the bare kernel (goal 0.5), and <= 512 bytes per idle peer,
+ * Gate: >= 0.35 of the bare kernel (goal 0.5), and <= 512 bytes per idle peer,
  * the slope of memory between 10^4 and 10^5 peers.
  * BENCH_PEERS and BENCH_STEPS change the size, BENCH_EXCHANGES how many a peer
  * may have at a time (0: as many as usual). */
 #include "bench/bench.h"
 #include "bench/calendar.h"
+#include "bench/steps_alone.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -163,12 +166,17 @@ static void spread(char *text, size_t room, size_t peers)
             1 + (double)group / GROUPS);
 }
 
-/* Messages a second; *exchanges: of those done per message. */
-static double kith_rate(size_t peers, size_t steps, const char *algorithm,
-                        struct sim_report *report, double *exchanges)
+static void fail(const char *error)
+{
+    fprintf(stderr, "bench_gossip: %s\n", error);
+    exit(1);
+}
+
+static void experiment_of(size_t peers, size_t steps, const char *algorithm,
+                          struct kith_experiment *experiment)
 {
     static char text[512 + 128 * GROUPS];
-    char error[SIM_ERROR_BYTES + KITH_EXPERIMENT_ERROR_BYTES];
+    char error[KITH_EXPERIMENT_ERROR_BYTES];
     snprintf(text, sizeof text,
              "name: gossip\nseed: 1\npeers: %zu\nstop: {steps: %zu}\n"
              "model: {kind: none}\n"
@@ -179,24 +187,38 @@ static double kith_rate(size_t peers, size_t steps, const char *algorithm,
              (unsigned)bench_setting("BENCH_EXCHANGES", 0));
     if (strcmp(algorithm, "local") != 0)
         spread(text, sizeof text, peers);
+    if (kith_experiment_parse("gossip", text, strlen(text), NULL, 0, experiment,
+                              error) != KITH_OK)
+        fail(error);
+    experiment->gossip.topology = &graph;
+}
+
+/* Messages a second; *exchanges: of those done per message. */
+static double kith_rate(size_t peers, size_t steps, const char *algorithm,
+                        struct sim_report *report, double *exchanges)
+{
+    char error[SIM_ERROR_BYTES];
     struct kith_experiment experiment;
-    enum kith_err err = kith_experiment_parse("gossip", text, strlen(text),
-                                              NULL, 0, &experiment, error);
-    experiment.gossip.topology = &graph;
+    experiment_of(peers, steps, algorithm, &experiment);
     struct half half = {0, 0};
     const struct sim_options options = {
         .experiment = &experiment, .progress = note_half, .arg = &half};
     struct kith_summary summary;
-    if (err == KITH_OK)
-        err = sim_run(&options, &summary, report, error);
-    if (err != KITH_OK) {
-        fprintf(stderr, "bench_gossip: %s\n", error);
-        exit(1);
-    }
+    if (sim_run(&options, &summary, report, error) != KITH_OK)
+        fail(error);
     kith_experiment_close(&experiment);
     *exchanges = (double)summary.exchanges.done / (double)report->messages;
     return (double)(report->messages - half.messages) /
            (bench_cpu() - half.start) * 1e-6;
+}
+
+static double steps_rate(size_t peers, size_t steps, double *exchanges)
+{
+    struct kith_experiment experiment;
+    experiment_of(peers, steps, "adpsgd", &experiment);
+    const double rate = alone_rate(&experiment, steps, exchanges);
+    kith_experiment_close(&experiment);
+    return rate;
 }
 
 /* Resident bytes of a process that has just run `peers` peers which train and
@@ -237,10 +259,12 @@ int main(void)
     bench_pin(0);
     const size_t peers = (size_t)bench_setting("BENCH_PEERS", 100000);
     const size_t steps = (size_t)bench_setting("BENCH_STEPS", 60);
-    double bare[ROUNDS], kith[ROUNDS], done[ROUNDS], share;
+    double bare[ROUNDS], alone[ROUNDS], kith[ROUNDS], done[ROUNDS], share,
+        alone_share = 0;
     struct sim_report report;
     for (int i = 0; i < ROUNDS; i++) {
         bare[i] = bare_rate(peers, steps);
+        alone[i] = steps_rate(peers, steps, &alone_share);
         kith[i] = kith_rate(peers, steps, "adpsgd", &report, &share);
         done[i] = kith[i] * share * 1000;
     }
@@ -248,9 +272,14 @@ int main(void)
            steps, (unsigned long long)report.messages,
            (unsigned long long)report.handshakes);
     bench_print("bare gossip kernel", bare, ROUNDS, "M messages/s");
+    bench_print("kith_node_step alone", alone, ROUNDS, "M messages/s");
     bench_print("kith sim, adpsgd", kith, ROUNDS, "M messages/s");
     bench_print("kith sim, adpsgd, of these", done, ROUNDS, "k exchanges/s");
-    bench_ratio("kith : bare", kith, bare, ROUNDS, 0.25);
+    printf("messages an exchange: %.2f of kith sim, %.2f of its steps alone\n",
+           1 / share, 1 / alone_share);
+    bench_ratio("steps alone : bare", alone, bare, ROUNDS, 0);
+    bench_ratio("kith : steps alone", kith, alone, ROUNDS, 0);
+    bench_ratio("kith : bare", kith, bare, ROUNDS, 0.35);
     const double slope = (idle_bytes(100000) - idle_bytes(10000)) / 90000;
     printf("%-48s %10.0f bytes, target <= 512: %s\n", "an idle peer", slope,
            slope <= 512 ? "met" : "MISSED");

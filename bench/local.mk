@@ -41,7 +41,7 @@ bench_bench_algorithms_LDFLAGS = $(AM_LDFLAGS) \
 bench_bench_conv_SOURCES = bench/bench_conv.c bench/peak.h
 bench_bench_train_SOURCES = bench/bench_train.c bench/peak.h
 EXTRA_DIST += bench/conv_torch.py bench/top_k_torch.py
-EXTRA_DIST += bench/mlp_worker.h bench/calendar.h bench/train_torch.py bench/quality_torch.py \
+EXTRA_DIST += bench/mlp_worker.h bench/calendar.h bench/steps_alone.h bench/train_torch.py bench/quality_torch.py \
   bench/bf16_loss.py
 
 # Two sessions joined by memory, as in the tests.
