@@ -1,7 +1,7 @@
 #!/bin/sh
 # Goal: what kith plan --search recommends is within 15 % of the best of a grid
 # of 24 settings in time to target, in the simulator; with LAB=1 also of four
-# settings in the lab, medians of three seeds, all times SLOWER-fold (10).
+# settings in the lab, medians of LABS seeds (7), all times SLOWER-fold (10).
 # Method: accept_plan_search.py: digits, Fashion-MNIST and a text, each with a
 # grid by kith sim --sweep that is not the search's own; KITH, OUT, DATASET (of
 # Fashion-MNIST), TEXT; what is missing is skipped and said.
