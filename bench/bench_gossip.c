@@ -271,6 +271,8 @@ int main(void)
     printf("%zu peers, %zu steps: %llu messages, %llu handshakes\n", peers,
            steps, (unsigned long long)report.messages,
            (unsigned long long)report.handshakes);
+    if (!(alone_share > 0.9 * share && alone_share < 1.1 * share))
+        fail("the steps alone are not those of kith sim");
     bench_print("bare gossip kernel", bare, ROUNDS, "M messages/s");
     bench_print("kith_node_step alone", alone, ROUNDS, "M messages/s");
     bench_print("kith sim, adpsgd", kith, ROUNDS, "M messages/s");

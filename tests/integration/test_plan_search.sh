@@ -164,6 +164,16 @@ print("40 runs:", found["time_s"], found["error"], found["seeds"])
 assert found["time_s"] > 0 and found["error"] >= 0 and found["runs"] == 40
 assert any(entry["state"] == "short" for entry in found["candidates"])' ||
     fail "40 runs: $(cat out)"
+# Steps of more than an hour are no key of kith sim's.
+printf '%s\n' 'name: hours' 'peers: 4' 'stop: {steps: 60}' \
+    'model: {kind: quadratic, dim: 8}' 'train: {learning_rate: 0.2}' \
+    'gossip: {algorithm: dpsgd-atc, every: 1, topology: ring}' >hours.yaml
+printf '%s\n' 'model: quadratic' 'values: 8' 'cores: 2' \
+    'steps: [{batch: 16, threads: 1, time: 1000000s}]' >hours-machine.yaml
+"$kith" plan hours.yaml --search time --target loss=4 --runs 8 \
+    --machine hours-machine.yaml >out 2>err || fail "hours: $? $(cat err)"
+tail -n 1 out | grep -q "none: kith sim takes steps of up to an hour" ||
+    fail "hours: $(tail -n 2 out)"
 refused 2 "has no accuracy" loop.yaml --search time --target accuracy=0.5 \
     --set "model={kind: quadratic, dim: 9}"
 finish

@@ -203,6 +203,20 @@ static void test_tokens(void **state)
         for (size_t i = 0; i < 11; i++)
             assert_int_equal(tokens[i], first + i);
     }
+    /* A token of the second segment, and of the test set, tell sets apart. */
+    const uint64_t hash = kith_dataset_hash(KITH_HASH_START, &set);
+    kith_dataset_close(&set);
+    put("w_train_000002.bin", file, shard(file, true, 101, 50));
+    open_set(&config, &set);
+    assert_true(kith_dataset_hash(KITH_HASH_START, &set) != hash);
+    kith_dataset_close(&set);
+    put("w_train_000002.bin", file, shard(file, true, 100, 50));
+    open_set(&config, &set);
+    assert_true(kith_dataset_hash(KITH_HASH_START, &set) == hash);
+    kith_dataset_close(&set);
+    put("w_val_0.bin", file, shard(file, true, 8, 100));
+    open_set(&config, &set);
+    assert_true(kith_dataset_hash(KITH_HASH_START, &set) != hash);
     kith_dataset_close(&set);
     empty_folder();
 
