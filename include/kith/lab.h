@@ -78,7 +78,8 @@ struct kith_lab_options {
 
 /* Runs the experiment to its end, evaluates it, and writes rows, marks, faults,
  * verdicts and kith_rundb_finish() into the store, which stays open. SIGINT and
- * SIGTERM stop the run early, in order: KITH_OK with summary->completed false.
+ * SIGTERM stop the run early, in order: KITH_OK with summary->completed false;
+ * SIGPIPE is ignored meanwhile.
  * A run that goes on keeps its clock: what the file's faults, stop.time and
  * rows say is counted from its first start. Each peer goes on from its own save
  * and adopts nobody's; what was crashed, slow, paused or cut is so again.

@@ -43,11 +43,20 @@ static void lab_signals(sigset_t *set)
     sigaddset(set, SIGCHLD);
 }
 
-static enum kith_err open_signals(struct lab *lab, sigset_t *before)
+/* What the caller does with signals. */
+struct callers {
+    sigset_t mask;
+    struct sigaction on_pipe;
+};
+
+static enum kith_err open_signals(struct lab *lab, struct callers *before)
 {
     sigset_t ours;
     lab_signals(&ours);
-    sigprocmask(SIG_BLOCK, &ours, before);
+    sigprocmask(SIG_BLOCK, &ours, &before->mask);
+    /* A peer may die before the launcher writes to it. */
+    const struct sigaction ignored = {.sa_handler = SIG_IGN};
+    sigaction(SIGPIPE, &ignored, &before->on_pipe);
     lab->signal_fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
     return lab->signal_fd >= 0
                ? KITH_OK
@@ -56,7 +65,7 @@ static enum kith_err open_signals(struct lab *lab, sigset_t *before)
 }
 
 /* What is pending was meant for this run: it must not end the caller. */
-static void close_signals(struct lab *lab, const sigset_t *before)
+static void close_signals(struct lab *lab, const struct callers *before)
 {
     struct signalfd_siginfo info;
     if (lab->signal_fd >= 0) {
@@ -64,7 +73,8 @@ static void close_signals(struct lab *lab, const sigset_t *before)
             continue;
         close(lab->signal_fd);
     }
-    sigprocmask(SIG_SETMASK, before, NULL);
+    sigaction(SIGPIPE, &before->on_pipe, NULL);
+    sigprocmask(SIG_SETMASK, &before->mask, NULL);
 }
 
 static enum kith_err open_peers(struct lab *lab)
@@ -363,7 +373,7 @@ enum kith_err kith_lab_run(const struct kith_lab_options *options,
     lab->options = options;
     lab->error = error;
     lab->signal_fd = -1;
-    sigset_t before;
+    struct callers before;
     enum kith_err err = open_signals(lab, &before);
     if (err == KITH_OK)
         err = open_lab(lab);
