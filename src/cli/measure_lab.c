@@ -103,8 +103,11 @@ enum kith_err kith_cli_spend(const struct kith_experiment *experiment,
         (void)snprintf(error, KITH_LAB_ERROR_BYTES, "%s", why);
         return err;
     }
-    const struct kith_lab_options options = {
-        .experiment = experiment, .dataset = dataset, .store = store};
+    struct kith_lab_report report = {0};
+    const struct kith_lab_options options = {.experiment = experiment,
+                                             .dataset = dataset,
+                                             .store = store,
+                                             .report = &report};
     const double began_s = all_cpu_s();
     if (!is_stopped)
         err = kith_lab_run(&options, &summary, error);
@@ -124,12 +127,14 @@ enum kith_err kith_cli_spend(const struct kith_experiment *experiment,
     }
     const double all =
         (double)experiment->peers * (double)experiment->stop.steps;
-    if (err == KITH_OK && spent->steps < all) {
+    if (err == KITH_EDEVICE || (err == KITH_OK && spent->steps < all)) {
         (void)snprintf(error, KITH_LAB_ERROR_BYTES,
-                       "a lab of %u peers has done %.0f of %.0f steps: one has "
-                       "died, maybe for want of memory; hosts.peers or "
-                       "train.batch may be smaller",
-                       experiment->peers, spent->steps, all);
+                       "a lab of %u peers has done %.0f of %.0f steps: %s, "
+                       "maybe for want of memory; hosts.peers or train.batch "
+                       "may be smaller",
+                       experiment->peers, spent->steps, all,
+                       report.died[0] != '\0' ? report.died
+                                              : "a peer ended before the rest");
         err = KITH_EDEVICE;
     }
     return err;

@@ -245,8 +245,9 @@ static bool is_over(struct lab *lab)
     }
     if (!any_alive && !coming) {
         if (!any_left)
-            kith_lab_fail(lab, KITH_EDEVICE,
-                          "every peer died; the run database says when");
+            kith_lab_fail(lab, KITH_EDEVICE, "every peer died; first, %s",
+                          lab->report.died[0] != '\0' ? lab->report.died
+                                                      : "by a fault");
         return true;
     }
     if (healthy)

@@ -306,8 +306,8 @@ static void peer_ended(struct lab_peer *peer)
         kith_lab_fail(lab, KITH_EDEVICE, "before the start, peer %u: %s",
                       (unsigned)peer->rank, text);
     if (text[0] != '\0')
-        kith_lab_mourn(lab, "peer %u %s: %s; the others go on",
-                       (unsigned)peer->rank, in_order ? "left" : "died", text);
+        kith_lab_mourn(lab, "peer %u %s: %s", (unsigned)peer->rank,
+                       in_order ? "left" : "died", text);
 }
 
 static void read_peer(struct lab_peer *peer)
