@@ -6,13 +6,19 @@
 
 #define FEISTEL_ROUNDS 8u
 
+/* Each round's own function of a half: a key that moves on by the golden ratio,
+ * and what makes each bit of 32 depend on all. A whole Philox for each round
+ * took half of the time of a run of a million peers.
+ *
+ * Source: Wellons, Prospecting for Hash Functions, 2018 (lowbias32). */
 static uint32_t scramble(const struct kith_permutation *permutation,
                          uint32_t round, uint32_t half)
 {
-    const uint32_t counter[4] = {half, round, 0, 0};
-    uint32_t word[4];
-    kith_philox(permutation->key, counter, word);
-    return word[0];
+    uint32_t x = half ^ (permutation->key.word[round % 2] +
+                         round * UINT32_C(0x9E3779B9));
+    x = (x ^ x >> 16) * UINT32_C(0x7FEB352D);
+    x = (x ^ x >> 15) * UINT32_C(0x846CA68B);
+    return x ^ x >> 16;
 }
 
 /* One way or back: even rounds change the low half, odd ones the high half. */
@@ -22,12 +28,13 @@ static uint32_t once(const struct kith_permutation *permutation, bool back,
     const uint32_t low_mask = (1u << permutation->low) - 1;
     const uint32_t high_mask = (1u << permutation->high) - 1;
     uint32_t low = value & low_mask, high = value >> permutation->low;
-    for (uint32_t step = 0; step < FEISTEL_ROUNDS; step++) {
-        const uint32_t round = back ? FEISTEL_ROUNDS - 1 - step : step;
-        if (round % 2 == 0)
-            low ^= scramble(permutation, round, high) & low_mask;
-        else
-            high ^= scramble(permutation, round, low) & high_mask;
+    for (uint32_t round = 0; !back && round < FEISTEL_ROUNDS; round += 2) {
+        low ^= scramble(permutation, round, high) & low_mask;
+        high ^= scramble(permutation, round + 1, low) & high_mask;
+    }
+    for (uint32_t round = FEISTEL_ROUNDS; back && round > 0; round -= 2) {
+        high ^= scramble(permutation, round - 1, low) & high_mask;
+        low ^= scramble(permutation, round - 2, high) & low_mask;
     }
     return high << permutation->low | low;
 }
@@ -41,21 +48,32 @@ static uint32_t walk(const struct kith_permutation *permutation, bool back,
     return value;
 }
 
+void kith_permutation_keyed(struct kith_permutation *permutation,
+                            uint32_t peers,
+                            const struct kith_permutation_key *key)
+{
+    const uint32_t bits = kith_topology_log2(peers);
+    KITH_ASSERT(peers > KITH_SHUFFLED_MAX);
+    permutation->peers = peers;
+    permutation->low = bits / 2;
+    permutation->high = bits - bits / 2;
+    permutation->key = *key;
+}
+
 void kith_permutation_draw(struct kith_permutation *permutation,
                            const struct kith_topology *topology, uint64_t round)
 {
     const uint32_t peers = topology->peers;
     struct kith_rng rng = kith_topology_stream(topology, round);
-    const uint32_t bits = kith_topology_log2(peers);
     KITH_ASSERT(peers > 0);
-    permutation->peers = peers;
-    permutation->low = bits / 2;
-    permutation->high = bits - bits / 2;
     if (peers > KITH_SHUFFLED_MAX) {
-        permutation->key[0] = kith_rng_u32(&rng);
-        permutation->key[1] = kith_rng_u32(&rng);
+        struct kith_permutation_key key;
+        for (unsigned i = 0; i < 2; i++)
+            key.word[i] = kith_rng_u32(&rng);
+        kith_permutation_keyed(permutation, peers, &key);
         return;
     }
+    permutation->peers = peers;
     for (uint32_t i = 0; i < peers; i++)
         permutation->order[i] = i;
     kith_rng_shuffle(&rng, permutation->order, peers);

@@ -19,14 +19,27 @@ static void add(struct kith_neighbours *list, kith_id id)
     kith_list_add(list, id, 0);
 }
 
+uint32_t kith_random_cycles_keys(const struct kith_topology *topology,
+                                 struct kith_permutation_key *keys)
+{
+    const uint32_t count = (topology->options.degree + 1) / 2;
+    for (uint32_t k = 0; keys != NULL && k < count; k++) {
+        struct kith_permutation order;
+        kith_permutation_draw(&order, topology, k);
+        keys[k] = order.key;
+    }
+    return count;
+}
+
 void kith_random_cycles(const struct kith_topology *topology,
+                        const struct kith_permutation_key *keys,
                         struct kith_neighbours *list)
 {
     const uint32_t peers = topology->peers, degree = topology->options.degree;
     struct kith_permutation order;
     KITH_ASSERT(peers > 2 && (degree % 2 == 0 || peers % 2 == 0));
     for (uint32_t k = 0; k < (degree + 1) / 2; k++) {
-        kith_permutation_draw(&order, topology, k);
+        kith_permutation_keyed(&order, peers, &keys[k]);
         const uint32_t place = kith_permutation_place(&order, list->self);
         if (2 * k + 1 == degree) {
             add(list, kith_permutation_peer(&order, place ^ 1u));

@@ -6,6 +6,7 @@
  * small at 64 peers and degree 3.) rho tends to (1 + 2 sqrt(d - 1)) / (d + 1),
  * Friedman 2008. One that would take long to draw is not drawn but computed:
  * random_cycles.c. */
+#include "permutation.h"
 #include "topology_kinds.h"
 
 #include <string.h>
@@ -123,7 +124,8 @@ static size_t size(const struct kith_topology *topology)
     return is_drawn(topology)
                ? kith_adjacency_room(topology, (size_t)topology->peers *
                                                    topology->options.degree)
-               : 0;
+               : kith_random_cycles_keys(topology, NULL) *
+                     sizeof(struct kith_permutation_key);
 }
 
 static enum kith_err build(struct kith_topology *topology, void *memory,
@@ -131,17 +133,17 @@ static enum kith_err build(struct kith_topology *topology, void *memory,
 {
     if (is_drawn(topology))
         return kith_adjacency_build(topology, memory, error);
-    topology->built = NULL; /* memory may be there for others' use */
+    (void)kith_random_cycles_keys(topology, memory);
     return KITH_OK;
 }
 
 static void neighbours(const struct kith_topology *topology,
                        struct kith_neighbours *list)
 {
-    if (topology->built != NULL)
+    if (is_drawn(topology))
         kith_adjacency_neighbours(topology, list);
     else
-        kith_random_cycles(topology, list);
+        kith_random_cycles(topology, topology->built, list);
 }
 
 const struct kith_topology_kind kith_topology_random_regular = {
