@@ -9,14 +9,9 @@
 
 #define KITH_SHUFFLED_MAX 256u
 
-/* All that is drawn of a network. */
-struct kith_permutation_key {
-    uint32_t word[2];
-};
-
 struct kith_permutation {
-    uint32_t peers, low, high; /* bits of the halves */
-    struct kith_permutation_key key;
+    uint32_t peers, low, high;         /* bits of the halves */
+    uint32_t key[2];                   /* of even rounds, of odd ones */
     uint32_t order[KITH_SHUFFLED_MAX]; /* (peers): who stands at a place */
 };
 
@@ -24,14 +19,27 @@ struct kith_permutation {
 void kith_permutation_draw(struct kith_permutation *permutation,
                            const struct kith_topology *topology,
                            uint64_t round);
-/* The same from the key that such a draw has left, of more peers than are
- * shuffled. */
-void kith_permutation_keyed(struct kith_permutation *permutation,
-                            uint32_t peers,
-                            const struct kith_permutation_key *key);
 uint32_t kith_permutation_place(const struct kith_permutation *permutation,
                                 kith_id peer);
 kith_id kith_permutation_peer(const struct kith_permutation *permutation,
                               uint32_t place);
+
+/* Networks alone, as many as cycles make a graph of the most neighbours. They
+ * are evaluated together, each with a value of its own. */
+#define KITH_NETWORKS_MAX (KITH_DEGREE_MAX / 2)
+
+struct kith_networks {
+    uint32_t peers, count; /* peers > KITH_SHUFFLED_MAX */
+    uint32_t even[KITH_NETWORKS_MAX], odd[KITH_NETWORKS_MAX]; /* keys */
+};
+
+/* Those of kith_permutation_draw() in rounds 0 up to count. */
+void kith_networks_draw(struct kith_networks *networks,
+                        const struct kith_topology *topology, uint32_t count);
+/* values (count): peers become places, or back. */
+void kith_networks_places(const struct kith_networks *networks,
+                          uint32_t *values);
+void kith_networks_peers(const struct kith_networks *networks,
+                         uint32_t *values);
 
 #endif

@@ -10,42 +10,52 @@
 #include "permutation.h"
 #include "topology_kinds.h"
 
-/* Each once. */
-static void add(struct kith_neighbours *list, kith_id id)
+void kith_random_cycles_draw(const struct kith_topology *topology,
+                             struct kith_networks *orders)
 {
-    for (uint32_t i = 0; i < list->count; i++)
-        if (list->ids[i] == id)
-            return;
-    kith_list_add(list, id, 0);
+    KITH_ASSERT(topology->options.degree <= KITH_DEGREE_MAX);
+    kith_networks_draw(orders, topology, (topology->options.degree + 1) / 2);
 }
 
-uint32_t kith_random_cycles_keys(const struct kith_topology *topology,
-                                 struct kith_permutation_key *keys)
+/* Ascending, each once: equal ones have the same place, and the next one, which
+ * would be the second's, stays empty. All comparisons are made, for they depend
+ * on nothing and no branch on them. */
+static void put_in_order(const uint32_t *ids, uint32_t count,
+                         struct kith_neighbours *list)
 {
-    const uint32_t count = (topology->options.degree + 1) / 2;
-    for (uint32_t k = 0; keys != NULL && k < count; k++) {
-        struct kith_permutation order;
-        kith_permutation_draw(&order, topology, k);
-        keys[k] = order.key;
-    }
-    return count;
+    uint32_t place[KITH_DEGREE_MAX] = {0};
+    kith_id sorted[KITH_DEGREE_MAX];
+    KITH_ASSERT(count <= KITH_DEGREE_MAX);
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < count; k++)
+            place[k] += (int32_t)ids[i] < (int32_t)ids[k];
+    for (uint32_t i = 0; i < count; i++)
+        sorted[i] = KITH_NOBODY;
+    for (uint32_t i = 0; i < count; i++)
+        sorted[place[i]] = ids[i];
+    for (uint32_t i = 0; i < count; i++)
+        if (sorted[i] != KITH_NOBODY)
+            kith_list_add(list, sorted[i], 0);
 }
 
 void kith_random_cycles(const struct kith_topology *topology,
-                        const struct kith_permutation_key *keys,
+                        const struct kith_networks *orders,
                         struct kith_neighbours *list)
 {
-    const uint32_t peers = topology->peers, degree = topology->options.degree;
-    struct kith_permutation order;
-    KITH_ASSERT(peers > 2 && (degree % 2 == 0 || peers % 2 == 0));
-    for (uint32_t k = 0; k < (degree + 1) / 2; k++) {
-        kith_permutation_keyed(&order, peers, &keys[k]);
-        const uint32_t place = kith_permutation_place(&order, list->self);
-        if (2 * k + 1 == degree) {
-            add(list, kith_permutation_peer(&order, place ^ 1u));
-            return;
-        }
-        add(list, kith_permutation_peer(&order, (place + 1) % peers));
-        add(list, kith_permutation_peer(&order, (place + peers - 1) % peers));
+    const uint32_t peers = topology->peers, count = orders->count;
+    const bool pairs = topology->options.degree % 2 == 1;
+    uint32_t places[KITH_NETWORKS_MAX], ids[2 * KITH_NETWORKS_MAX];
+    KITH_ASSERT(count > 0 && (!pairs || peers % 2 == 0));
+    for (uint32_t k = 0; k < count; k++)
+        places[k] = list->self;
+    kith_networks_places(orders, places);
+    for (uint32_t k = 0; k < count; k++) {
+        ids[k] = places[k] + 1 < peers ? places[k] + 1 : 0;
+        ids[count + k] = places[k] > 0 ? places[k] - 1 : peers - 1;
     }
+    if (pairs)
+        ids[count - 1] = ids[2 * count - 1] = places[count - 1] ^ 1u;
+    kith_networks_peers(orders, ids);
+    kith_networks_peers(orders, ids + count);
+    put_in_order(ids, 2 * count, list);
 }

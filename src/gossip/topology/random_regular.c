@@ -124,8 +124,7 @@ static size_t size(const struct kith_topology *topology)
     return is_drawn(topology)
                ? kith_adjacency_room(topology, (size_t)topology->peers *
                                                    topology->options.degree)
-               : kith_random_cycles_keys(topology, NULL) *
-                     sizeof(struct kith_permutation_key);
+               : sizeof(struct kith_networks);
 }
 
 static enum kith_err build(struct kith_topology *topology, void *memory,
@@ -133,7 +132,7 @@ static enum kith_err build(struct kith_topology *topology, void *memory,
 {
     if (is_drawn(topology))
         return kith_adjacency_build(topology, memory, error);
-    (void)kith_random_cycles_keys(topology, memory);
+    kith_random_cycles_draw(topology, memory);
     return KITH_OK;
 }
 

@@ -4,7 +4,7 @@
 
 #include "kith/topology.h"
 
-struct kith_permutation_key; /* permutation.h */
+struct kith_networks; /* permutation.h */
 
 /* The graph that stands under a schedule where none is named. */
 extern const struct kith_topology_kind kith_topology_circulant,
@@ -107,14 +107,14 @@ void kith_adjacency_neighbours(const struct kith_topology *topology,
     .build = kith_adjacency_build, .degree = kith_adjacency_degree,            \
     .neighbours = kith_adjacency_neighbours
 
-/* random_cycles.c: a random graph of the option `degree` of which only the keys
- * of its cycles are stored; of more peers than are shuffled (permutation.h).
- * How many keys there are, and where `keys` is given, they. */
-uint32_t kith_random_cycles_keys(const struct kith_topology *topology,
-                                 struct kith_permutation_key *keys);
-/* The neighbours. Cost O(degree^2), of small parts. */
+/* random_cycles.c: a random graph of the option `degree` of which only the
+ * orders of its cycles are stored, as keys; of more peers than are shuffled
+ * (permutation.h). */
+void kith_random_cycles_draw(const struct kith_topology *topology,
+                             struct kith_networks *orders);
+/* The neighbours. Cost O(degree^2), of which most are comparisons. */
 void kith_random_cycles(const struct kith_topology *topology,
-                        const struct kith_permutation_key *keys,
+                        const struct kith_networks *orders,
                         struct kith_neighbours *list);
 
 /* beneath.c: entries of schedules of rounds that stand on a static undirected
