@@ -233,14 +233,16 @@ SIM_INLINE void prefetch_far(const struct sim_world *world,
 }
 
 /* The answer to a message goes back over its link; a model is counted at both
- * its ends. What is another thread's would be taken from it. */
+ * its ends, and an ACCEPT is answered by one. What is another thread's would be
+ * taken from it. */
 SIM_INLINE void prefetch_near(const struct sim_world *world,
                               const struct sim_event *event)
 {
     if (event && event->kind == SIM_EVENT_DELIVER) {
         const struct sim_packet *packet = sim_packet_at(world, event->value);
         sim_link_fetch_index(&world->links, packet->link);
-        if (packet->flags & SIM_PACKET_MOVES &&
+        if ((packet->flags & SIM_PACKET_MOVES ||
+             packet->message.kind == KITH_MESSAGE_ACCEPT) &&
             sim_is_mine(world, packet->from))
             sim_totals_fetch(world->totals, packet->from);
     }

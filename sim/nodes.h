@@ -10,7 +10,7 @@
 #define SIM_UTC_START 1767225600 /* 2026-01-01 */
 
 /* Cache lines that are asked for before a node steps. */
-#define SIM_NODE_LINES 8u
+#define SIM_NODE_LINES 7u
 
 struct sim_nodes {
     struct kith_topology topology;
