@@ -26,21 +26,34 @@
 /* So many days in advance first chunks are fetched. */
 #define PREFETCH_DAYS 2u
 
-/* Heap and today have room for every event, so that only a push can run out of
- * memory, never a pop. */
+/* Heap and today have room for every event, and no chunk that is in use is
+ * empty: only a push can run out of memory, never a pop or a change of the
+ * calendar. Either all is there or `queue` stays as it is. */
 static enum kith_err take_memory(struct sim_queue *queue, size_t capacity)
 {
     KITH_ASSERT(capacity >= CAPACITY_MIN);
     struct kith_heap_entry *entries = sim_pages(capacity * EVENT_BYTES);
-    queue->memory = entries;
-    queue->capacity = capacity;
-    kith_heap_init(&queue->heap, entries, entries ? capacity : 0);
-    if (!entries)
+    struct sim_chunk *chunks = sim_pages(capacity * sizeof *chunks);
+    if (!entries || !chunks) {
+        sim_pages_free(entries, capacity * EVENT_BYTES);
+        sim_pages_free(chunks, capacity * sizeof *chunks);
         return KITH_ENOMEM;
+    }
+    queue->memory = entries;
+    queue->chunks = chunks;
+    queue->capacity = capacity;
+    kith_heap_init(&queue->heap, entries, capacity);
     queue->places = (void *)(entries + capacity);
     queue->today = (void *)(queue->places + capacity);
     queue->scratch = queue->today + capacity;
     return KITH_OK;
+}
+
+static void give_memory(struct sim_queue *queue)
+{
+    KITH_ASSERT(queue->capacity == 0 || queue->memory != NULL);
+    sim_pages_free(queue->memory, queue->capacity * EVENT_BYTES);
+    sim_pages_free(queue->chunks, queue->capacity * sizeof *queue->chunks);
 }
 
 /* A heap's queue is a calendar whose days all are over: one structure, so that
@@ -58,15 +71,12 @@ enum kith_err sim_queue_open(struct sim_queue *queue, enum sim_queue_kind kind,
     while (buckets < capacity / 4 && buckets < BUCKETS_MAX)
         buckets *= 2;
     queue->mask = buckets - 1;
-    queue->chunk_capacity = (uint32_t)capacity;
     queue->buckets = sim_pages(buckets * sizeof *queue->buckets);
-    queue->chunks = sim_pages(capacity * sizeof *queue->chunks);
     const enum kith_err err = take_memory(queue, capacity);
     const bool calendar = kind == SIM_QUEUE_CALENDAR;
     if (calendar)
         queue->same_time = sim_pages(sizeof *queue->same_time);
-    if (err != KITH_OK || !queue->buckets || !queue->chunks ||
-        (calendar && !queue->same_time)) {
+    if (err != KITH_OK || !queue->buckets || (calendar && !queue->same_time)) {
         sim_queue_close(queue);
         return KITH_ENOMEM;
     }
@@ -76,10 +86,8 @@ enum kith_err sim_queue_open(struct sim_queue *queue, enum sim_queue_kind kind,
 void sim_queue_close(struct sim_queue *queue)
 {
     KITH_ASSERT(queue->mask == 0 || queue->count <= queue->capacity);
-    sim_pages_free(queue->memory, queue->capacity * EVENT_BYTES);
+    give_memory(queue);
     sim_pages_free(queue->buckets, (queue->mask + 1) * sizeof *queue->buckets);
-    sim_pages_free(queue->chunks,
-                   queue->chunk_capacity * sizeof *queue->chunks);
     sim_pages_free(queue->same_time, sizeof *queue->same_time);
     *queue = (struct sim_queue){0};
 }
@@ -101,7 +109,9 @@ static enum kith_err events_grow(struct sim_queue *queue)
     }
     memcpy(larger.today, queue->today,
            queue->today_count * sizeof *queue->today);
-    sim_pages_free(queue->memory, queue->capacity * EVENT_BYTES);
+    memcpy(larger.chunks, queue->chunks,
+           queue->chunk_used * sizeof *queue->chunks);
+    give_memory(queue);
     *queue = larger;
     return KITH_OK;
 }
@@ -144,45 +154,39 @@ static uint32_t chunk_take(struct sim_queue *queue)
             sim_fetch(&queue->chunks[queue->chunk_free - 1]);
         return chunk;
     }
-    if (queue->chunk_used == queue->chunk_capacity) {
-        const size_t old = queue->chunk_capacity;
-        struct sim_chunk *chunks =
-            old > UINT32_MAX / 4
-                ? NULL
-                : sim_pages_grow(queue->chunks, old * sizeof *chunks,
-                                 2 * old * sizeof *chunks);
-        if (!chunks)
-            return 0;
-        queue->chunks = chunks;
-        queue->chunk_capacity = (uint32_t)(2 * old);
-    }
+    KITH_ASSERT(queue->chunk_used < queue->capacity);
     return ++queue->chunk_used;
 }
 
 /* At the newest chunk's end: a bucket is read whole, so its order does not
  * matter until its day has come. */
-static enum kith_err bucket_put(struct sim_queue *queue,
-                                const struct sim_event *event, uint64_t day)
+static void bucket_put(struct sim_queue *queue, const struct sim_event *event,
+                       uint64_t day)
 {
     KITH_DEBUG_ASSERT(day == (uint64_t)event->time_ns >> queue->shift);
     uint32_t *head = &queue->buckets[day & queue->mask];
     if (*head == 0 || queue->chunks[*head - 1].count == SIM_CHUNK_EVENTS) {
         const uint32_t chunk = chunk_take(queue);
-        if (chunk == 0)
-            return KITH_ENOMEM;
         queue->chunks[chunk - 1].next = *head;
         queue->chunks[chunk - 1].count = 0;
         *head = chunk;
     }
     struct sim_chunk *chunk = &queue->chunks[*head - 1];
     chunk->events[chunk->count++] = *event;
-    return KITH_OK;
 }
 
 static inline uint64_t day_of(const struct sim_queue *queue, kith_ns time_ns)
 {
     KITH_DEBUG_ASSERT(time_ns >= 0);
     return (uint64_t)time_ns >> queue->shift;
+}
+
+void sim_queue_place(struct sim_queue *queue)
+{
+    KITH_DEBUG_ASSERT(queue->staged_put != queue->staged_taken);
+    const struct sim_event *event =
+        &queue->staged[queue->staged_taken++ % SIM_STAGED];
+    bucket_put(queue, event, day_of(queue, event->time_ns));
 }
 
 /* Three places: due at once, on a day that is already in order, on a day to
@@ -204,9 +208,7 @@ enum kith_err sim_queue_push_slow(struct sim_queue *queue,
     } else if (day <= queue->day) { /* always, where all is the heap's */
         heap_put(queue, event);
     } else {
-        const enum kith_err err = bucket_put(queue, event, day);
-        if (err != KITH_OK)
-            return err;
+        bucket_put(queue, event, day);
     }
     queue->count++;
     return KITH_OK;
@@ -322,8 +324,7 @@ static void advance(struct sim_queue *queue)
     }
 }
 
-/* Lay the calendar out again. Nothing of today is left: `day` is over. Where
- * memory runs out, an event joins the heap: right all the same, only slower. */
+/* Lay the calendar out again. Nothing of today is left: `day` is over. */
 static void rebuild(struct sim_queue *queue, unsigned shift, uint64_t buckets)
 {
     KITH_ASSERT((buckets & (buckets - 1)) == 0 && shift <= SHIFT_MAX + 3);
@@ -348,8 +349,10 @@ static void rebuild(struct sim_queue *queue, unsigned shift, uint64_t buckets)
     for (size_t i = 0; i < queue->today_count; i++) {
         const struct sim_event *event = &queue->today[i];
         const uint64_t day = day_of(queue, event->time_ns);
-        if (day <= queue->day || bucket_put(queue, event, day) != KITH_OK)
+        if (day <= queue->day)
             heap_put(queue, event);
+        else
+            bucket_put(queue, event, day);
     }
     queue->today_count = 0;
 }
@@ -392,6 +395,8 @@ static void tune(struct sim_queue *queue)
 static void refill(struct sim_queue *queue)
 {
     KITH_ASSERT(queue->today_at == queue->today_count);
+    while (queue->staged_put != queue->staged_taken)
+        sim_queue_place(queue);
     const uint64_t window =
         queue->mask + 1 > WINDOW_MIN ? queue->mask + 1 : WINDOW_MIN;
     if (queue->pops >= window << queue->turns)

@@ -6,7 +6,9 @@
  *             also where all its k events share one time, as peers in
  *             lockstep do: sorted buckets were refused because they need
  *             O(k^2) then. What is pushed into the current day goes through a
- *             4-ary heap that stays small.
+ *             4-ary heap that stays small. Days to come are many times the
+ *             cache: what is pushed stands for a few pushes more until its
+ *             bucket, and then that one's chunk, have been asked for.
  *             What is due at once goes into lists by peer, of the first peers.
  *   heap      the 4-ary heap of base/, for everything.
  *
@@ -44,6 +46,9 @@ struct sim_chunk {
     struct sim_event events[SIM_CHUNK_EVENTS];
 };
 
+/* Events that wait for their chunk, a power of two. */
+#define SIM_STAGED 8u
+
 /* What is due at once; same_time.h. */
 #define SIM_SAME_TIME_PEERS 4096u
 struct sim_same_time;
@@ -59,14 +64,16 @@ struct sim_queue {
     struct sim_same_time *same_time;    /* NULL: a heap's queue */
     struct sim_same_time_event *places; /* (capacity), of what is due at once */
     size_t due;                         /* events in it */
-    struct sim_chunk *chunks;           /* (chunk_capacity) */
-    uint32_t chunk_capacity, chunk_used, chunk_free;
+    struct sim_chunk *chunks;           /* (capacity) */
+    uint32_t chunk_used, chunk_free;
     uint32_t *buckets; /* (mask + 1): 1 + index of the newest chunk */
     uint64_t mask;
     uint64_t day;   /* days up to this one stand in `today` and the heap; all
                        of them in a heap's queue */
     unsigned shift; /* a day is 2^shift ns */
-    struct sim_event *today, *scratch; /* (capacity), sorted */
+    struct sim_event staged[SIM_STAGED]; /* of days to come */
+    uint32_t staged_put, staged_taken;   /* so many, modulo 2^32 */
+    struct sim_event *today, *scratch;   /* (capacity), sorted */
     size_t today_at, today_count;
     uint32_t prefetched; /* the chunk of tomorrow that was last asked for */
     /* What the last window of pops looked like: tunes shift. */
@@ -92,22 +99,29 @@ SIM_INLINE void sim_chunk_fetch(const struct sim_queue *queue, uint32_t chunk)
     }
 }
 
+/* The one that has waited longest goes to its bucket. */
+void sim_queue_place(struct sim_queue *queue);
+
 /* KITH_ENOMEM only when something has to grow. Inlined, so that the fields of
- * an event go from registers to its chunk. */
+ * an event go from registers to where it waits. */
 KITH_MUST_CHECK SIM_INLINE enum kith_err
 sim_queue_push(struct sim_queue *queue, const struct sim_event *event)
 {
     const uint64_t day = (uint64_t)event->time_ns >> queue->shift;
-    const uint32_t head = queue->buckets[day & queue->mask];
-    if (day > queue->day && head != 0 && queue->count < queue->capacity) {
-        struct sim_chunk *chunk = &queue->chunks[head - 1];
-        if (chunk->count < SIM_CHUNK_EVENTS) {
-            chunk->events[chunk->count++] = *event;
-            queue->count++;
-            return KITH_OK;
-        }
-    }
-    return sim_queue_push_slow(queue, event);
+    if (day <= queue->day || queue->count == queue->capacity)
+        return sim_queue_push_slow(queue, event);
+    if (queue->staged_put - queue->staged_taken == SIM_STAGED)
+        sim_queue_place(queue);
+    const struct sim_event *middle =
+        &queue->staged[(queue->staged_put - SIM_STAGED / 2) % SIM_STAGED];
+    queue->staged[queue->staged_put++ % SIM_STAGED] = *event;
+    queue->count++;
+    sim_fetch(&queue->buckets[day & queue->mask]);
+    /* Of one that is not there any more it is a fetch too many. */
+    sim_chunk_fetch(queue,
+                    queue->buckets[(uint64_t)middle->time_ns >> queue->shift &
+                                   queue->mask]);
+    return KITH_OK;
 }
 
 /* The event that the next pop would take. False when empty. */
