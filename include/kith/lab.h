@@ -90,7 +90,8 @@ struct kith_lab_options {
  *   KITH_ENOSPC, KITH_EPERM, KITH_EIO  a save or the database cannot be written
  *   KITH_EBUSY       no process, pipe or socket could be made
  *   KITH_EMISMATCH   processes of model.run have models of other sizes
- *   KITH_EDEVICE     every peer died, or one before the common start
+ *   KITH_EDEVICE     every peer died, or one before the common start, or a
+ *                    device failed
  *   KITH_ENOMEM, KITH_EUNSUPPORTED
  * All processes have ended when it returns, whatever it returns. */
 KITH_MUST_CHECK enum kith_err

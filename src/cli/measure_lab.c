@@ -14,6 +14,7 @@
 #include "kith/experiment.h"
 #include "kith/lab.h"
 #include "kith/rundb.h"
+#include "kith/text.h"
 
 static const int stop_signals[3] = {SIGINT, SIGTERM, SIGHUP};
 
@@ -103,11 +104,8 @@ enum kith_err kith_cli_spend(const struct kith_experiment *experiment,
         (void)snprintf(error, KITH_LAB_ERROR_BYTES, "%s", why);
         return err;
     }
-    struct kith_lab_report report = {0};
-    const struct kith_lab_options options = {.experiment = experiment,
-                                             .dataset = dataset,
-                                             .store = store,
-                                             .report = &report};
+    const struct kith_lab_options options = {
+        .experiment = experiment, .dataset = dataset, .store = store};
     const double began_s = all_cpu_s();
     if (!is_stopped)
         err = kith_lab_run(&options, &summary, error);
@@ -128,13 +126,14 @@ enum kith_err kith_cli_spend(const struct kith_experiment *experiment,
     const double all =
         (double)experiment->peers * (double)experiment->stop.steps;
     if (err == KITH_EDEVICE || (err == KITH_OK && spent->steps < all)) {
+        char first[sizeof why];
+        (void)kith_text_copy(first, sizeof first,
+                             err == KITH_OK ? "one has died" : error);
         (void)snprintf(error, KITH_LAB_ERROR_BYTES,
-                       "a lab of %u peers has done %.0f of %.0f steps: %s, "
-                       "maybe for want of memory; hosts.peers or train.batch "
-                       "may be smaller",
-                       experiment->peers, spent->steps, all,
-                       report.died[0] != '\0' ? report.died
-                                              : "a peer ended before the rest");
+                       "a lab of %u peers has done %.0f of %.0f steps: %s; "
+                       "where memory is short, hosts.peers or train.batch may "
+                       "be smaller",
+                       experiment->peers, spent->steps, all, first);
         err = KITH_EDEVICE;
     }
     return err;

@@ -245,9 +245,11 @@ static bool is_over(struct lab *lab)
     }
     if (!any_alive && !coming) {
         if (!any_left)
-            kith_lab_fail(lab, KITH_EDEVICE, "every peer died; first, %s",
-                          lab->report.died[0] != '\0' ? lab->report.died
-                                                      : "by a fault");
+            kith_lab_fail(lab, KITH_EDEVICE, "every peer died%s%s",
+                          lab->report.died[0] != '\0'
+                              ? "; the first by no fault: "
+                              : " by a fault",
+                          lab->report.died);
         return true;
     }
     if (healthy)
