@@ -334,6 +334,9 @@ static void test_limits(void **state)
            KITH_EINVAL, "up to 8");
     refuse("random-regular", 9, &(struct kith_topology_options){.degree = 5},
            KITH_EINVAL, "degree: found 5");
+    refuse("random-regular", 1000000,
+           &(struct kith_topology_options){.degree = 66}, KITH_ELIMIT,
+           "more than 64");
     refuse("random-regular", 9, &(struct kith_topology_options){.degree = 1},
            KITH_EINVAL, "allowed: 2 to 8");
     refuse("ring", 20000,

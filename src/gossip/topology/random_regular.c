@@ -37,6 +37,8 @@ static enum kith_err prepare(struct kith_topology *topology, char *error)
             error, KITH_EINVAL,
             "degree: found %u with %u peers; allowed: %u to %u", degree, peers,
             peers > 2 ? 2u : 1u, most);
+    if (!is_drawn(topology) && degree > KITH_DEGREE_MAX)
+        return kith_topology_refuse_dense(topology, KITH_DEGREE_MAX, error);
     return kith_degree_check_even(topology, error);
 }
 
