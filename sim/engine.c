@@ -215,8 +215,8 @@ SIM_INLINE void step_event(struct sim_world *world,
     }
 }
 
-/* A machine's line, its node's first lines, and the packet that comes: about
- * nine misses that now overlap with the events in between. */
+/* A machine's line, its node's and its totals', and the packet that comes: ten
+ * or twelve misses that now overlap with the events in between. */
 SIM_INLINE void prefetch_far(const struct sim_world *world,
                              const struct sim_event *event)
 {

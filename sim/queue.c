@@ -298,6 +298,7 @@ static void advance(struct sim_queue *queue)
 {
     KITH_ASSERT(queue->today_at == queue->today_count);
     KITH_ASSERT(queue->count > queue->heap.count);
+    KITH_ASSERT(queue->staged_put == queue->staged_taken);
     queue->today_at = queue->today_count = 0;
     for (uint64_t empty = 0; queue->today_count == 0; empty++) {
         if (empty > queue->mask) {
@@ -328,6 +329,7 @@ static void advance(struct sim_queue *queue)
 static void rebuild(struct sim_queue *queue, unsigned shift, uint64_t buckets)
 {
     KITH_ASSERT((buckets & (buckets - 1)) == 0 && shift <= SHIFT_MAX + 3);
+    KITH_ASSERT(queue->staged_put == queue->staged_taken);
     KITH_ASSERT(queue->today_at == queue->today_count);
     /* Days are now told by the last nanosecond of the current day. Whatever a
      * wider day adds to it joins the heap, so that everything up to
