@@ -98,7 +98,8 @@ static double bare_rate(size_t peers, size_t periods)
     return rate;
 }
 
-/* 20 neighbours near and far, the same offsets for every peer: undirected. */
+/* 20 neighbours near and far, the same offsets for every peer: undirected. Of
+ * few peers no two offsets come to the same one. */
 static uint32_t graph_degree(const struct kith_topology *topology, kith_id self)
 {
     (void)topology;
@@ -111,14 +112,19 @@ static uint32_t graph_degree(const struct kith_topology *topology, kith_id self)
 static void graph_neighbours(const struct kith_topology *topology,
                              struct kith_neighbours *list)
 {
-    static const int32_t offsets[NEIGHBOURS] = {
-        -4801, -4001, -2999, -2003, -1499, -997, -499, -101, -13,  -1,
-        1,     13,    101,   499,   997,   1499, 2003, 2999, 4001, 4801};
+    static const int32_t far[] = {1,    13,   101,  499,  997,
+                                  1499, 2003, 2999, 4001, FAR_OFF};
+    static const int32_t near[] = {1,   13,  50,  101, 150,
+                                   199, 250, 307, 401, 499};
+    const int32_t *offsets = topology->peers > 2 * FAR_OFF ? far : near;
     const uint32_t peers = topology->peers;
     kith_id *const out = list->ids;
     list->count = NEIGHBOURS;
     for (uint32_t i = 0; i < NEIGHBOURS; i++) {
-        int64_t id = (int64_t)list->self + offsets[i];
+        const int32_t offset = i < NEIGHBOURS / 2
+                                   ? -offsets[NEIGHBOURS / 2 - 1 - i]
+                                   : offsets[i - NEIGHBOURS / 2];
+        int64_t id = (int64_t)list->self + offset;
         if (id < 0 || id >= peers)
             id = (id + FAR_OFF * (int64_t)peers) % peers;
         const kith_id wrapped = (kith_id)id;
@@ -195,6 +201,7 @@ static double kith_rate(size_t peers, size_t steps, const char *algorithm,
         .experiment = &experiment,
         .progress = note_half,
         .arg = &half,
+        .cores = (unsigned)sysconf(_SC_NPROCESSORS_ONLN),
         .threads = strcmp(algorithm, "local") != 0
                        ? (unsigned)bench_setting("BENCH_THREADS", 1)
                        : 1};
