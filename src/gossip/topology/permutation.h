@@ -10,7 +10,7 @@
 #define KITH_SHUFFLED_MAX 256u
 
 struct kith_permutation {
-    uint32_t peers, low, high;         /* bits of the halves */
+    uint32_t peers;
     uint32_t key[2];                   /* of even rounds, of odd ones */
     uint32_t order[KITH_SHUFFLED_MAX]; /* (peers): who stands at a place */
 };
