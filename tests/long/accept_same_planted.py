@@ -22,8 +22,11 @@ PLANTED = {
         ("src/base/heap.c", "return a->sequence < b->sequence;",
          "return a < b;"),),
     "order: equal times of all peers by one counter": (
-        ("sim/engine.c", "(uint64_t)by << 40 | count",
-         "world->engine.sequence++ + 0 * ((uint64_t)by + count)"),),
+        ("sim/engine.c", "return (uint64_t)by << 40 | "
+         "world->peers[by].sequence++;",
+         "return world->engine.sequence++ + 0 * (uint64_t)by;"),
+        ("sim/engine.c", "(uint64_t)from << 40 | count",
+         "world->engine.sequence++ + 0 * ((uint64_t)from + count)")),
     "lookahead: messages leave the outbox a latency late": (
         ("sim/outbox.h", ".sent_ns +\n                     latency_ns;",
          ".sent_ns +\n                     2 * latency_ns;"),
