@@ -180,9 +180,10 @@ static void experiment_of(size_t peers, size_t steps, const char *algorithm,
              "model: {kind: none}\n"
              "gossip: {algorithm: %s, topology: ring, exchanges: %u}\n"
              "network: {latency: 10ms, jitter: 20ms}\n"
-             "compute: {step: 1s, spread: exponential}\nsave: never\n",
+             "compute: {step: 1s%s}\nsave: never\n",
              peers, steps, algorithm,
-             (unsigned)bench_setting("BENCH_EXCHANGES", 0));
+             (unsigned)bench_setting("BENCH_EXCHANGES", 0),
+             strcmp(algorithm, "local") != 0 ? ", spread: exponential" : "");
     if (kith_experiment_parse("gossip", text, strlen(text), NULL, 0, experiment,
                               error) != KITH_OK)
         fail(error);
