@@ -18,8 +18,8 @@
  * the slope of memory between 10^4 and 10^5 peers.
  * BENCH_PEERS and BENCH_STEPS change the size, BENCH_EXCHANGES how many a peer
  * may have at a time (0: as many as usual), BENCH_THREADS how many threads of
- * kith sim share the events: then it is time that is measured, not processor
- * time, and the machine must be quiet. */
+ * kith sim share the events: its time is measured then, and not its processor
+ * time as of the other two, so that the machine must be quiet. */
 #include "bench/bench.h"
 #include "bench/calendar.h"
 #include "bench/steps_alone.h"
