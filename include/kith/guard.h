@@ -86,9 +86,14 @@ struct kith_guard {
     /* Bytes of what it keeps, 8-aligned, zeroed; NULL: nothing. A worker's
      * begin with a page, of which those that are never touched cost nothing. */
     size_t (*bytes)(size_t coordinates);
-    /* Does it still need `movement`? NULL: never. Of as many coordinates as
-     * `bytes` was asked for. */
-    bool (*needs_movement)(const void *state, size_t coordinates);
+    /* Writes what will be read before anything is known, as zeros are: memory
+     * that is read first is given twice. NULL: there is no such thing. */
+    void (*begin)(void *state, size_t coordinates);
+    /* Where in what it keeps, 8-aligned, a worker may hold own coordinates, of
+     * 8 bytes at most, to measure `movement` from; NULL: it does not need that
+     * any more. No function: never. Of as many coordinates as `bytes` was asked
+     * for. */
+    void *(*before)(void *state, size_t coordinates);
     /* Can these bytes, which a file had, be what it keeps? NULL: whatever they
      * are, nothing goes by them. */
     bool (*is_whole)(const void *state, size_t coordinates);

@@ -104,7 +104,29 @@ static void test_begins_with_own_movement(void **state)
     is(from(1, 29.999, 2), tapered(29.999, 6));
     is(from(1, 30, 2), 0);
     is(from(1, 30.001, 2), 0);
-    assert_true(guard->needs_movement(memory, DIM));
+    assert_non_null(guard->before(memory, DIM));
+}
+
+/* What a worker holds in the guard's memory weighs nothing. */
+static void test_lends_a_place(void **state)
+{
+    (void)state;
+    void *plain = memory, *lent = calloc(1, guard->bytes(DIM));
+    assert_non_null(lent);
+    guard->begin(lent, DIM);
+    for (unsigned i = 0; i < 200; i++) {
+        const kith_id peer = 1 + i % (i < 20 ? 3 : 70);
+        const double distance = 1 + (double)(i * 7 % 5);
+        void *const place = guard->before(lent, DIM);
+        assert_true((place != NULL) == (i <= 20));
+        if (place != NULL)
+            memset(place, 0xff, DIM * sizeof(double));
+        const double expected = towards(peer, distance, 2, i);
+        memory = lent;
+        is(towards(peer, distance, 2, i), expected);
+        memory = plain;
+    }
+    free(lent);
 }
 
 /* Two or three: the lower median as well, where it is more. */
@@ -118,7 +140,7 @@ static void test_few_identities(void **state)
     is(from(1, 24, 1), 0);
     is(from(2, 30, 1), 24. / 30); /* lower of 24 and 12 */
     is(from(3, 60, 0), 48. / 60);
-    assert_true(guard->needs_movement(memory, DIM));
+    assert_non_null(guard->before(memory, DIM));
 }
 
 /* Four: the lower median of the last distances, this one not among them. */
@@ -127,7 +149,7 @@ static void test_median_by_identity(void **state)
     (void)state;
     for (kith_id peer = 1; peer <= 4; peer++)
         is(from(peer, 10. * peer, 100), 1); /* 10 20 30 40 */
-    assert_false(guard->needs_movement(memory, DIM));
+    assert_null(guard->before(memory, DIM));
     is(from(5, 50, 100), 40. / 50);
     is(from(5, 60, 100), 1); /* 10 20 30 40 50 */
     is(from(6, 75, 100), 60. / 75);
@@ -508,6 +530,7 @@ int main(void)
     cmocka_unit_test_setup_teardown(test_##name, open_guard, close_guard)
     const struct CMUnitTest tests[] = {
         TEST(begins_with_own_movement),
+        TEST(lends_a_place),
         TEST(few_identities),
         TEST(median_by_identity),
         TEST(heals),

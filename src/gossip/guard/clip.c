@@ -137,10 +137,10 @@ static struct clip *clip_of(void *state, size_t coordinates)
     return (void *)((char *)state + rows_bytes(coordinates));
 }
 
-static bool needs_movement(const void *state, size_t coordinates)
+static void begin(void *state, size_t coordinates)
 {
-    const void *const clip = (const char *)state + rows_bytes(coordinates);
-    return ((const struct clip *)clip)->known < KNOWN;
+    KITH_ASSERT(coordinates <= KITH_GUARD_COORDINATES);
+    clip_of(state, coordinates)->known = 0;
 }
 
 /* Of `count` values, which it sorts. */
@@ -163,6 +163,19 @@ static float *row(struct clip *clip, unsigned what, size_t index,
     KITH_ASSERT(what < KEPT && index < IDENTITIES);
     float *const rows = (void *)((char *)clip - rows_bytes(coordinates));
     return rows + (what * IDENTITIES + index) * coordinates;
+}
+
+/* Rows of identities that are yet to be met, from a whole 8 bytes on: with the
+ * first of them nobody asks for movements any more. */
+static void *before(void *state, size_t coordinates)
+{
+    struct clip *clip = clip_of(state, coordinates);
+    KITH_ASSERT(KNOWN + 1 < IDENTITIES);
+    if (clip->known >= KNOWN)
+        return NULL;
+    char *const place = (char *)row(clip, THEIRS, KNOWN - 1, coordinates);
+    return place + (sizeof(double) - (uintptr_t)place % sizeof(double)) %
+                       sizeof(double);
 }
 
 static size_t index_of(const struct clip *clip, const struct identity *identity)
@@ -485,7 +498,8 @@ const struct kith_guard kith_guard_clip = {
     .summary = "clip to twice the median of the last distances by identity, "
                "reject who is far off, stands still or pushes one way",
     .bytes = bytes,
-    .needs_movement = needs_movement,
+    .begin = begin,
+    .before = before,
     .is_whole = is_whole,
     .looks = true,
     .weigh = weigh,

@@ -72,18 +72,6 @@ static size_t pages_of(size_t bytes)
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-static size_t before_bytes(const struct kith_worker *worker)
-{
-    return worker->guarding.coordinates * worker->backend->element_bytes;
-}
-
-/* The guard's, and behind it `before`, on pages of its own: it is there for as
- * long as the guard asks for movements. */
-static size_t block_bytes(const struct kith_worker *worker)
-{
-    return pages_of(worker->guarding.state_bytes) + before_bytes(worker);
-}
-
 /* Whole cache lines of a message, and of x. */
 static size_t message_bytes(const struct kith_worker *worker)
 {
@@ -104,7 +92,6 @@ size_t kith_worker_guard_bytes(const struct kith_worker *worker)
     const size_t count =
         dim <= KITH_GUARD_COORDINATES ? dim : KITH_GUARD_COORDINATES;
     return pages_of(state_bytes(guard, count)) + 2 * count * sizeof(double) +
-           count * worker->backend->element_bytes +
            (divides(worker) ? message_bytes(worker) : 0) +
            (guard->replaces ? message_bytes(worker) : 0) +
            (guard->looks_at_loss ? whole_bytes(worker) : 0);
@@ -132,10 +119,9 @@ bool kith_worker_guard_open(struct kith_worker *worker)
     }
     guarding->answers = calloc(worker->slot_count, sizeof *guarding->answers);
     guarding->state_bytes = state_bytes(guard, count);
-    guarding->state = kith_worker_pages(block_bytes(worker));
-    if (guarding->state != NULL)
-        guarding->before =
-            (char *)guarding->state + pages_of(guarding->state_bytes);
+    guarding->state = kith_worker_pages(pages_of(guarding->state_bytes));
+    if (guarding->state != NULL && guard->begin != NULL)
+        guard->begin(guarding->state, count);
     const bool judges = judges_rounds(worker);
     if (judges)
         guarding->round = calloc(1, sizeof *guarding->round);
@@ -179,16 +165,20 @@ void kith_worker_guard_close(struct kith_worker *worker)
         free(worker->guarding.round->merged);
     free(worker->guarding.round);
     if (worker->guarding.state != NULL)
-        kith_worker_pages_give(worker->guarding.state, block_bytes(worker));
+        kith_worker_pages_give(worker->guarding.state,
+                               pages_of(worker->guarding.state_bytes));
     free(worker->guarding.ours);
     free(worker->guarding.whole);
 }
 
-static bool needs_movement(const struct kith_guarding *guarding)
+/* x after a merge, (coordinates) of the backend; NULL: no movement is needed.
+ */
+static void *before_of(const struct kith_guarding *guarding)
 {
-    return guarding->guard != NULL && guarding->guard->needs_movement != NULL &&
-           guarding->guard->needs_movement(guarding->state,
-                                           guarding->coordinates);
+    return guarding->guard == NULL || guarding->guard->before == NULL
+               ? NULL
+               : guarding->guard->before(guarding->state,
+                                         guarding->coordinates);
 }
 
 /* Of what was sent and received: slots are the host's, what was unpacked stands
@@ -224,7 +214,7 @@ static void look_at_own(const struct kith_worker *worker, double *out)
 }
 
 /* As its backend has them, which is exact and half of what doubles take. */
-static void keep_before(struct kith_worker *worker)
+static void keep_before(struct kith_worker *worker, void *before)
 {
     struct kith_guarding *guarding = &worker->guarding;
     const bool is_wide = worker->backend->element_bytes == sizeof(double);
@@ -233,31 +223,32 @@ static void keep_before(struct kith_worker *worker)
     guarding->has_before = true;
     for (size_t i = 0; i < guarding->coordinates; i++)
         if (is_wide)
-            ((double *)guarding->before)[i] = guarding->v[i];
+            ((double *)before)[i] = guarding->v[i];
         else
-            ((float *)guarding->before)[i] = (float)guarding->v[i];
+            ((float *)before)[i] = (float)guarding->v[i];
 }
 
-static double before_at(const struct kith_worker *worker, size_t i)
+static double before_at(const struct kith_worker *worker, const void *before,
+                        size_t i)
 {
     const struct kith_guarding *guarding = &worker->guarding;
     KITH_ASSERT(i < guarding->coordinates);
     return guarding->before_factor *
            (worker->backend->element_bytes == sizeof(double)
-                ? ((const double *)guarding->before)[i]
-                : (double)((const float *)guarding->before)[i]);
+                ? ((const double *)before)[i]
+                : (double)((const float *)before)[i]);
 }
 
 static void note_movement(struct kith_worker *worker)
 {
     struct kith_guarding *guarding = &worker->guarding;
+    const void *const before = before_of(guarding);
     double squared = 0;
-    if (!needs_movement(guarding) || !guarding->has_trained ||
-        !guarding->has_before)
+    if (before == NULL || !guarding->has_trained || !guarding->has_before)
         return;
     look_at_own(worker, guarding->v);
     for (size_t i = 0; i < guarding->coordinates; i++) {
-        const double moved = guarding->v[i] - before_at(worker, i);
+        const double moved = guarding->v[i] - before_at(worker, before, i);
         squared += moved * moved;
     }
     const double movement = sqrt(squared * (double)worker->layout->gossiped /
@@ -283,12 +274,10 @@ void kith_worker_guard_end(struct kith_worker *worker)
     struct kith_guarding *guarding = &worker->guarding;
     guarding->has_trained = false;
     give_back(worker);
-    if (needs_movement(guarding)) {
-        keep_before(worker);
-    } else if (guarding->has_before) {
-        kith_worker_pages_forget(guarding->before, before_bytes(worker));
-        guarding->has_before = false;
-    }
+    void *const before = before_of(guarding);
+    guarding->has_before = false;
+    if (before != NULL)
+        keep_before(worker, before);
 }
 
 /* The coordinates of a message that stays packed. */

@@ -32,17 +32,6 @@ void kith_worker_pages_give(void *pages, size_t bytes)
         (void)munmap(pages, bytes);
 }
 
-/* Of a mapping, which stays one. */
-void kith_worker_pages_forget(void *pages, size_t bytes)
-{
-#ifdef MADV_DONTNEED
-    if (bytes > 0)
-        (void)madvise(pages, bytes, MADV_DONTNEED);
-#else
-    memset(pages, 0, bytes);
-#endif
-}
-
 /* Of fewer bytes the rounding to whole pages would cost more than it spares. */
 static bool is_of_pages(size_t bytes)
 {

@@ -168,24 +168,6 @@ static void move_recovery(struct kith_archive *archive,
                sizeof recovery->stale / sizeof recovery->stale[0]);
 }
 
-/* A worker that was just opened has it, and one whose guard no longer asks for
- * movements has not. */
-static void move_before(struct kith_archive *archive,
-                        struct kith_worker *worker)
-{
-    struct kith_guarding *guarding = &worker->guarding;
-    const size_t bytes = guarding->coordinates * worker->backend->element_bytes;
-    bool has_before = guarding->has_before;
-    kith_archive_bool(archive, &has_before);
-    if (archive->failed != NULL)
-        return;
-    if (has_before)
-        kith_archive_pages(archive, guarding->before, bytes);
-    else if (guarding->has_before)
-        kith_worker_pages_forget(guarding->before, bytes);
-    guarding->has_before = has_before;
-}
-
 static void move_guarding(struct kith_archive *archive,
                           struct kith_worker *worker)
 {
@@ -199,7 +181,7 @@ static void move_guarding(struct kith_archive *archive,
         guarding->guard->is_whole != NULL &&
         !guarding->guard->is_whole(guarding->state, guarding->coordinates))
         kith_archive_fail(archive, "a guard's memory is damaged");
-    move_before(archive, worker);
+    kith_archive_bool(archive, &guarding->has_before);
     KITH_ARCHIVE(archive, guarding->before_factor);
     KITH_ARCHIVE(archive, guarding->movement);
     if (archive->reads && archive->failed == NULL && !(guarding->movement >= 0))

@@ -62,11 +62,9 @@ struct kith_guarding {
     size_t coordinates, run; /* looked at; of them in a row */
     uint32_t *starts;        /* (coordinates / run) of the runs, in runs */
     double *v, *sent;        /* (coordinates) received - sent; sent */
-    void *before;            /* (coordinates) of the backend: x after a merge;
-                                behind the state */
-    double before_factor;    /* z = that times x, then */
+    double before_factor;    /* z = that times x, after the last merge */
     double movement;         /* moving average of |x - before|; 0: none yet */
-    bool has_before;         /* else the system has its memory */
+    bool has_before;         /* where the guard has a place for it */
     bool has_trained;        /* since the last merge */
     uint64_t steps;          /* own ones that are done */
     void *whole; /* (dim) a model whose loss is asked for; NULL: none is */
@@ -261,8 +259,6 @@ void *kith_worker_block(const struct kith_block *block);
  * take them from what was freed, and touch them all. NULL: there are none. */
 void *kith_worker_pages(size_t bytes);
 void kith_worker_pages_give(void *pages, size_t bytes);
-/* Zeros again, and no memory until somebody writes there: whole pages. */
-void kith_worker_pages_forget(void *pages, size_t bytes);
 
 /* ---- snapshot.c */
 
