@@ -83,6 +83,22 @@ void sim_work_make_pages(struct sim_world *world, char *now, char *end)
         sim_work_pool_make(&world->work->pool, now, end);
 }
 
+uint32_t sim_work_show(struct sim_world *world, void *copy)
+{
+    KITH_ASSERT(world->work != NULL);
+    return sim_work_threads(world) > 1
+               ? sim_work_pool_show(&world->work->pool, copy)
+               : 0;
+}
+
+/* At the end of a run the threads are gone before the copies. */
+void sim_work_withdraw(struct sim_world *world, void *copy, uint32_t place)
+{
+    KITH_ASSERT(world->work != NULL && place > 0);
+    if (!world->work->pool.stop)
+        sim_work_pool_withdraw(&world->work->pool, copy, place);
+}
+
 /* All workers before the first thread: opening takes memory in the order of the
  * peers, and a failure has nothing to stop. */
 enum kith_err sim_work_open(struct sim_world *world)
@@ -97,6 +113,8 @@ enum kith_err sim_work_open(struct sim_world *world)
     items->pool.counts = world->report.items;
     items->pool.count = sim_work_threads(world);
     items->pool.lenders = sim_workers_lenders(world);
+    items->pool.look = sim_copy_look;
+    items->pool.owner = world;
     sim_work_pool_open(&items->pool);
     items->jobs = sim_alloc(world, world->peer_count, sizeof *items->jobs);
     if (!items->jobs)

@@ -25,6 +25,7 @@ struct sim_copy {
     uint32_t coming; /* rank_models.c */
     uint32_t rank;   /* whose log says whether it is finite; or none's */
     uint32_t name;   /* while a save is written; 0: none yet */
+    uint32_t shown;  /* where it waits to be looked at; 0: nowhere */
     bool checked, finite;
     bool is_empty; /* of another rank's: there are no bytes behind it */
 };
@@ -188,6 +189,15 @@ bool sim_copy_is_held(void *copy)
     return head_of(copy)->holders > 1;
 }
 
+/* Before it is written, or asked about: no other thread reads it any more. */
+static void withdraw(struct sim_world *world, struct sim_copy *head)
+{
+    KITH_ASSERT(head->shown == 0 || !head->is_empty);
+    if (head->shown != 0)
+        sim_work_withdraw(world, head + 1, head->shown);
+    head->shown = 0;
+}
+
 /* Nothing is given back to the system while a run goes on: it would be asked
  * for again at the next exchange. */
 void sim_copy_release(struct sim_world *world, void *copy)
@@ -197,6 +207,7 @@ void sim_copy_release(struct sim_world *world, void *copy)
     struct sim_copy *head = head_of(copy);
     KITH_ASSERT(head->holders > 0);
     if (--head->holders == 0) {
+        withdraw(world, head);
         struct sim_copy **list =
             head->is_empty ? &world->copies.empty : &world->copies.free;
         head->next = *list;
@@ -319,6 +330,25 @@ static void hear_finite(struct sim_world *world, uint32_t rank, void *copy)
     sim_copy_told(world, copy, finite != 0);
 }
 
+/* Long before it arrives: another thread finds out meanwhile, should one have
+ * nothing else to do. */
+static void *show_copy(struct sim_world *world, kith_id from,
+                       const struct kith_message *message)
+{
+    const size_t bytes = message->payload_bytes;
+    void *copy = sim_copy_slot(world, from, message->slot, bytes);
+    KITH_ASSERT(!sim_is_logged(world));
+    if (!copy || message->pattern == KITH_PATTERN_PULL ||
+        !is_asked(world, message))
+        return copy;
+    struct sim_copy *head = head_of(copy);
+    if (head->shown == 0 && !head->checked && !world->channels) {
+        head->bytes = bytes;
+        head->shown = sim_work_show(world, copy);
+    }
+    return copy;
+}
+
 void *sim_copy_sent(struct sim_world *world, kith_id from,
                     const struct kith_send *send)
 {
@@ -326,8 +356,7 @@ void *sim_copy_sent(struct sim_world *world, kith_id from,
     const bool comes = sim_is_here(world, send->to);
     KITH_ASSERT(from != send->to && message->kind == KITH_MESSAGE_MODEL);
     if (!sim_is_logged(world))
-        return sim_copy_slot(world, from, message->slot,
-                             message->payload_bytes);
+        return show_copy(world, from, message);
     if (sim_is_here(world, from))
         return send_copy(world, from, send);
     const uint32_t rank = sim_rank_of(world, from);
@@ -395,6 +424,7 @@ static void move_bytes(struct sim_world *world, struct kith_archive *archive,
 {
     struct sim_copy *head = head_of(copy);
     KITH_ASSERT(!head->is_empty && head->coming == 0);
+    withdraw(world, head);
     KITH_ARCHIVE(archive, head->bytes);
     KITH_ARCHIVE(archive, head->rank);
     kith_archive_bool(archive, &head->checked);
@@ -486,10 +516,29 @@ void sim_copies_move_end(struct sim_world *world)
 /* ---- is it finite? */
 
 /* Only x of one that nobody else holds is written where it is. */
-void sim_copy_write(void *copy)
+void sim_copy_write(struct sim_world *world, void *copy)
 {
     KITH_ASSERT(!sim_copy_is_held(copy));
+    withdraw(world, head_of(copy));
     head_of(copy)->checked = false;
+}
+
+static bool is_finite(const struct sim_world *world, const void *copy,
+                      const struct kith_format *format, size_t bytes)
+{
+    KITH_ASSERT(bytes <= world->vector_bytes);
+    return kith_format_passes(format, world->experiment->backend->host, bytes,
+                              0, bytes, copy);
+}
+
+void sim_copy_look(const void *owner, void *copy)
+{
+    const struct sim_world *world = owner;
+    struct sim_copy *head = head_of(copy);
+    KITH_ASSERT(!head->checked && !head->is_empty);
+    head->finite =
+        is_finite(world, copy, world->experiment->gossip.format, head->bytes);
+    head->checked = true;
 }
 
 /* Asked once for all who receive it: the answer is a property of the bytes.
@@ -506,13 +555,13 @@ bool sim_copy_finite(struct sim_world *world, void *copy,
             ;
         return head->finite;
     }
+    withdraw(world, head);
     if (!head->checked || head->bytes != bytes) {
         const struct kith_format *format =
             message->pattern == KITH_PATTERN_PULL
                 ? NULL
                 : world->experiment->gossip.format;
-        head->finite = kith_format_passes(
-            format, world->experiment->backend->host, bytes, 0, bytes, copy);
+        head->finite = is_finite(world, copy, format, bytes);
         head->bytes = bytes;
         head->checked = !world->channels;
     }

@@ -51,10 +51,14 @@ void sim_copy_release(struct sim_world *world, void *copy);
 /* Before an item that may fill the peer's snapshots. */
 void sim_copy_forget(struct sim_world *world, kith_id peer);
 /* Will be written: whether it is finite is not known any more. */
-void sim_copy_write(void *copy);
+void sim_copy_write(struct sim_world *world, void *copy);
 /* Of that message's values: of its format, or of a vector. */
 bool sim_copy_finite(struct sim_world *world, void *copy,
                      const struct kith_message *message);
+
+/* Likewise, on any thread, of one that waits for it (sim_work_show): the
+ * answer is there when it has been withdrawn. */
+void sim_copy_look(const void *world, void *copy);
 
 /* One of another rank's, or of a run that is caught up with. */
 bool sim_copy_is_empty(void *copy);

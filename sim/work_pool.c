@@ -6,8 +6,9 @@
  * the queue; if another thread has it, the first of the queue instead: it would
  * only wait. Items of different peers share nothing but what a thread lends for
  * a step, so any thread may run any of them; the thread that has the pool is
- * number 0. Who has no item makes pages that number 0 is about to write. Beside
- * scores.c and windows.c the only file of the simulator that knows threads. */
+ * number 0. Who has no item looks at what number 0 will ask about, or makes
+ * pages that it is about to write. Beside scores.c and windows.c the only file
+ * of the simulator that knows threads. */
 #include "sim/work_pool.h"
 
 #include "kith/assert.h"
@@ -70,11 +71,38 @@ static void make_page(struct sim_work_pool *pool, unsigned thread)
     pool->making[thread] = NULL;
 }
 
+/* The place that waits longest of those that were not withdrawn, or NULL. */
+static void **next_sight(struct sim_work_pool *pool)
+{
+    KITH_ASSERT(pool->sights_end - pool->sight <= SIM_SIGHTS_MAX);
+    for (; pool->sight < pool->sights_end; pool->sight++) {
+        void **place = &pool->sights[pool->sight % SIM_SIGHTS_MAX];
+        if (*place)
+            return place;
+    }
+    return NULL;
+}
+
+static void look_at(struct sim_work_pool *pool, void **place, unsigned thread)
+{
+    void *const sight = *place;
+    KITH_ASSERT(sight && !pool->looking[thread]);
+    *place = NULL;
+    pool->looking[thread] = sight;
+    pthread_mutex_unlock(&pool->lock);
+    pool->look(pool->owner, sight);
+    pthread_mutex_lock(&pool->lock);
+    pool->looking[thread] = NULL;
+}
+
 /* Whatever there is to do; false: nothing. */
 static bool work(struct sim_work_pool *pool, unsigned thread)
 {
+    void **place;
     if (pool->first)
         run_item(pool, pool->first, thread);
+    else if ((place = next_sight(pool)) != NULL)
+        look_at(pool, place, thread);
     else if (pool->page < pool->pages_end)
         make_page(pool, thread);
     else
@@ -178,6 +206,42 @@ void sim_work_pool_make(struct sim_work_pool *pool, char *now, char *end)
     pool->pages_end = end;
     pthread_cond_signal(&pool->queued);
     while (is_making(pool, now))
+        work_or_wait(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+uint32_t sim_work_pool_show(struct sim_work_pool *pool, void *sight)
+{
+    KITH_ASSERT(pool->count > 1 && pool->look && sight);
+    pthread_mutex_lock(&pool->lock);
+    (void)next_sight(pool); /* passes over those withdrawn */
+    uint32_t place = 0;
+    if (pool->sights_end - pool->sight < SIM_SIGHTS_MAX) {
+        place = (uint32_t)(pool->sights_end++ % SIM_SIGHTS_MAX);
+        pool->sights[place++] = sight;
+        pthread_cond_signal(&pool->queued);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return place;
+}
+
+static bool is_looking(const struct sim_work_pool *pool, const void *sight)
+{
+    bool is = false;
+    for (unsigned i = 0; i < pool->count && !is; i++)
+        is = pool->looking[i] == sight;
+    return is;
+}
+
+/* The place may be another's by now. */
+void sim_work_pool_withdraw(struct sim_work_pool *pool, void *sight,
+                            uint32_t place)
+{
+    KITH_ASSERT(place > 0 && place <= SIM_SIGHTS_MAX);
+    pthread_mutex_lock(&pool->lock);
+    if (pool->sights[place - 1] == sight)
+        pool->sights[place - 1] = NULL;
+    while (is_looking(pool, sight))
         work_or_wait(pool);
     pthread_mutex_unlock(&pool->lock);
 }

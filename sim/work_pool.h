@@ -1,5 +1,6 @@
 /* Threads that run items of workers, first in, first out. The thread that has
- * the pool is the first of them. */
+ * the pool is the first of them. While they have no item they look at what will
+ * be asked about, and make pages that will be written. */
 #ifndef KITH_SIM_WORK_POOL_H
 #define KITH_SIM_WORK_POOL_H
 
@@ -28,8 +29,13 @@ struct sim_job {
     struct sim_losses losses;
 };
 
+/* So much may wait to be looked at. */
+#define SIM_SIGHTS_MAX 1024u
+
 struct sim_work_pool {
     struct kith_worker *const *lenders; /* (count) or NULL each: workers.c */
+    void (*look)(const void *owner, void *sight);
+    const void *owner;
     uint64_t *counts; /* (count) items run by each; 0 is the event loop */
     unsigned count;   /* of threads: all of these are the caller's */
 
@@ -38,6 +44,9 @@ struct sim_work_pool {
     struct sim_job *first, *last;  /* the queue */
     char *page, *pages_end;        /* huge ones, to be made */
     char *making[SIM_THREADS_MAX]; /* (count) by each now, or NULL */
+    void *sights[SIM_SIGHTS_MAX];  /* a ring; NULL: withdrawn */
+    uint64_t sight, sights_end;
+    void *looking[SIM_THREADS_MAX]; /* (count) at what each now, or NULL */
     pthread_t threads[SIM_THREADS_MAX];
     unsigned started, running;
     bool stop;
@@ -57,6 +66,12 @@ void sim_work_pool_put(struct sim_work_pool *pool, struct sim_job *job);
  * `end`, in this order: others make them while they have no item. Instead of
  * those that they were told before. */
 void sim_work_pool_make(struct sim_work_pool *pool, char *now, char *end);
+/* look(owner, sight) by a thread that has nothing else to do, before it is
+ * withdrawn: where it waits, or 0: there is no room, nobody will. */
+uint32_t sim_work_pool_show(struct sim_work_pool *pool, void *sight);
+/* Nobody looks any more, at what waits there: somebody has, or nobody will. */
+void sim_work_pool_withdraw(struct sim_work_pool *pool, void *sight,
+                            uint32_t place);
 /* It has run: on this thread, if on no other yet. */
 void sim_work_pool_await(struct sim_work_pool *pool, struct sim_job *job);
 /* Whichever is queued longest runs on this thread; false: there is none. */

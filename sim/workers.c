@@ -154,7 +154,7 @@ bool sim_worker_lend(struct sim_world *world, kith_id peer,
     const bool is_first = x == world->workers->first;
     const bool held = !is_first && sim_copy_is_held(x);
     if (!held && !is_first)
-        sim_copy_write(x);
+        sim_copy_write(world, x);
     const unsigned wanted = kith_worker_wants(worker, work, prepared, held);
     for (unsigned i = 0; i < wanted; i++) {
         void *vector = sim_copy_take(world);

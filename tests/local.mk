@@ -164,6 +164,7 @@ UNIT = \
   tests/unit/test_sim_memory \
   tests/unit/test_sim_network \
   tests/unit/test_sim_queue \
+  tests/unit/test_sim_work_pool \
   tests/unit/test_simulate \
   tests/unit/test_shared_models \
   tests/unit/test_shared_vectors \
