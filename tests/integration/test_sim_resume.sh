@@ -321,6 +321,8 @@ if command -v mpirun >/dev/null && [ -r "$(dirname "$kith")/kith-mpi.so" ]; then
     done
     # One rank's save cannot be put in its place, again and again: the last one
     # that all have is the one to go on from.
+    sed 's/steps: 1200/steps: 6000/' "$pairs" >"$scratch/lasting.yaml"
+    pairs=$scratch/lasting.yaml
     begun "$pairs"
     until mkdir -p "$scratch/saves/rank-1.state.previous/x" 2>/dev/null; do
         rm -f "$scratch/saves/rank-1.state.previous"
