@@ -93,6 +93,8 @@ libkith_sim_a_SOURCES = \
   sim/sim_result.c \
   sim/sim_result.h \
   sim/sim_run.c \
+  sim/threads.c \
+  sim/threads.h \
   sim/timeline.c \
   sim/timeline.h \
   sim/trace.c \

@@ -6,11 +6,11 @@
 #include "sim/scores.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "kith/assert.h"
+#include "sim/threads.h"
 #include "sim/world.h"
 
 struct scorer {
@@ -88,30 +88,13 @@ void sim_scores_close(struct sim_world *world)
         kith_evaluator_close(scores->scorers[i].evaluator);
 }
 
-/* A thread that cannot be had leaves its share to this one. */
-static void share_out(struct sim_scores *scores, uint32_t shares,
-                      void *(*share)(void *scorer))
-{
-    pthread_t threads[SIM_THREADS_MAX];
-    bool started[SIM_THREADS_MAX] = {false};
-    KITH_ASSERT(scores->scorer_count <= SIM_THREADS_MAX);
-    for (uint32_t i = 1; i < scores->scorer_count && i < shares; i++)
-        started[i] =
-            pthread_create(&threads[i], NULL, share, &scores->scorers[i]) == 0;
-    for (uint32_t i = 0; i < scores->scorer_count; i++)
-        if (started[i])
-            (void)pthread_join(threads[i], NULL);
-        else
-            (void)share(&scores->scorers[i]);
-}
-
 /* A thread has some of the coordinates, of all peers in their order: the last
  * bits of a sum are one thread's. */
-static void *sum_share(void *argument)
+static void sum_share(void *argument, unsigned share)
 {
-    struct scorer *scorer = argument;
+    struct sim_scores *scores = argument;
+    struct scorer *scorer = &scores->scorers[share];
     const struct sim_world *world = scorer->world;
-    struct sim_scores *scores = world->scores;
     const size_t count = scores->scorer_count;
     const size_t first = world->dim * scorer->first / count;
     const size_t end = world->dim * (scorer->first + 1) / count;
@@ -123,7 +106,6 @@ static void *sum_share(void *argument)
         for (size_t k = first; k < end; k++)
             scores->mean[k] += scorer->z[k - first];
     }
-    return NULL;
 }
 
 /* Summed in the order of the peers, from rank to rank where there are several:
@@ -142,7 +124,7 @@ uint32_t sim_scores_average(struct sim_world *world)
         return live;
     if (!world->ranks || !sim_ranks_take_over(world, scores->mean, bytes))
         memset(scores->mean, 0, bytes);
-    share_out(scores, scores->scorer_count, sum_share);
+    sim_share_out(scores->scorer_count, sum_share, scores);
     if (world->ranks)
         sim_ranks_hand_on(world, scores->mean, bytes);
     KITH_ASSERT(live <= world->peer_count);
@@ -250,11 +232,11 @@ static double distance_squared(const struct scorer *scorer)
 
 /* Every so manieth of the list, so that shares are alike where the first peers
  * of it are scored and the rest is not. */
-static void *score_share(void *argument)
+static void score_share(void *argument, unsigned share)
 {
-    struct scorer *scorer = argument;
+    struct sim_scores *scores = argument;
+    struct scorer *scorer = &scores->scorers[share];
     const struct sim_world *world = scorer->world;
-    struct sim_scores *scores = world->scores;
     for (uint32_t i = scorer->first; i < scores->count;
          i += scores->scorer_count) {
         struct sim_scored *scored = &scores->scored[i];
@@ -265,7 +247,6 @@ static void *score_share(void *argument)
         scored->score = scored->own ? score(scorer, scorer->look->part)
                                     : (struct kith_score){NAN, NAN};
     }
-    return NULL;
 }
 
 /* Each rank has scored its own, which stand together: they are listed in the
@@ -338,7 +319,7 @@ const struct sim_scored *sim_scores_peers(struct sim_world *world,
     }
     for (uint32_t i = 0; i < scores->scorer_count; i++)
         scores->scorers[i].look = look;
-    share_out(scores, scores->count, score_share);
+    sim_share_out(scores->scorer_count, score_share, scores);
     for (uint32_t i = 0; i < scores->scorer_count; i++)
         check_scorer(world, &scores->scorers[i]);
     if (world->ranks)

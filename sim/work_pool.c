@@ -7,7 +7,7 @@
  * only wait. Items of different peers share nothing but what a thread lends for
  * a step, so any thread may run any of them; the thread that has the pool is
  * number 0. Who has no item looks at what number 0 will ask about, or makes
- * pages that it is about to write. Beside scores.c and windows.c the only file
+ * pages that it is about to write. Beside threads.c and windows.c the only file
  * of the simulator that knows threads. */
 #include "sim/work_pool.h"
 
