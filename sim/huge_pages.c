@@ -54,6 +54,32 @@ void *sim_pages(size_t bytes)
     return pages ? memset(pages, 0, whole) : NULL;
 }
 
+void *sim_pages_sparse(size_t bytes)
+{
+    KITH_ASSERT(bytes > 0);
+    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pages == MAP_FAILED)
+        return NULL;
+#ifdef MADV_NOHUGEPAGE
+    (void)madvise(pages, bytes, MADV_NOHUGEPAGE);
+#endif
+    return pages;
+}
+
+void sim_pages_sparse_free(void *pages, size_t bytes)
+{
+    if (pages)
+        (void)munmap(pages, bytes);
+}
+
+void sim_pages_forget(void *pages, size_t bytes)
+{
+    KITH_ASSERT(pages && bytes > 0);
+    if (madvise(pages, bytes, MADV_DONTNEED) != 0)
+        memset(pages, 0, bytes);
+}
+
 void sim_page_make(void *page)
 {
     KITH_ASSERT((uintptr_t)page % SIM_HUGE_PAGE == 0);

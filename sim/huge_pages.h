@@ -10,6 +10,12 @@
 
 /* NULL when there is none. */
 void *sim_pages(size_t bytes);
+/* Of what is touched far apart: small pages, on their own. NULL likewise. */
+void *sim_pages_sparse(size_t bytes);
+void sim_pages_sparse_free(void *pages, size_t bytes);
+/* Whole pages of those: zeros again, and no memory until they are written. Any
+ * thread. */
+void sim_pages_forget(void *pages, size_t bytes);
 /* A huge page of a table that will be written soon is made now, and what stands
  * in it stays; where the system cannot, it is made when it is written. Any
  * thread. */

@@ -51,6 +51,7 @@ void sim_job_close(struct sim_world *world, kith_id peer)
     struct sim_job *job = &world->work->jobs[peer];
     KITH_ASSERT(job->state != JOB_QUEUED && job->state != JOB_RUNNING);
     sim_worker_end(world, peer);
+    sim_worker_forget(world, peer);
     *job = (struct sim_job){0};
 }
 
@@ -127,12 +128,11 @@ enum kith_err sim_work_open(struct sim_world *world)
             return KITH_ENOMEM;
         kith_heap_init(&items->waiting, entries, room);
     }
-    enum kith_err err = KITH_OK;
-    for (kith_id peer = 0; peer < world->peer_count && err == KITH_OK; peer++)
-        err = sim_job_open(world, peer);
+    const enum kith_err err = sim_workers_begin(world);
     if (err != KITH_OK)
         return err;
-    sim_workers_ready(world);
+    for (kith_id peer = 0; peer < world->peer_count; peer++)
+        items->jobs[peer].worker = sim_peer_worker(world, peer);
     return sim_work_pool_start(&items->pool)
                ? KITH_OK
                : sim_fail(world, KITH_EBUSY, "cannot start thread %u of %u",
@@ -147,10 +147,8 @@ void sim_work_close(struct sim_world *world)
     if (!items)
         return;
     sim_work_pool_close(&items->pool);
-    for (kith_id peer = 0; items->jobs && peer < world->peer_count; peer++) {
-        items->jobs[peer].state = JOB_FREE;
-        sim_job_close(world, peer);
-    }
+    for (kith_id peer = 0; peer < world->peer_count; peer++)
+        sim_worker_end(world, peer);
 }
 
 /* ---- an item */

@@ -4,15 +4,18 @@
 #include "kith/archive.h"
 #include "kith/assert.h"
 #include "kith/node.h"
+#include "sim/threads.h"
 #include "sim/world.h"
 
 struct sim_workers {
     struct kith_worker **each; /* (peers) NULL: it has no process now */
     /* What steps need while they run, of each thread; NULL: of each peer. */
     struct kith_worker *lenders[SIM_THREADS_MAX];
-    bool lends;                /* x and snapshots are copies of the pool */
-    void *first;               /* one that all begin with; NULL: each its own */
-    bool ready;                /* all were opened: what opens now starts over */
+    bool lends;         /* x and snapshots are copies of the pool */
+    void *first;        /* one that all begin with; NULL: each its own */
+    char *known;        /* (peers) what guards keep; NULL: each its own */
+    size_t known_bytes; /* of each */
+    bool ready;         /* all were opened: what opens now starts over */
     struct kith_shares shares; /* whose examples are whose; or nothing */
 };
 
@@ -38,6 +41,19 @@ static void empty_inboxes(struct sim_world *world, kith_id peer, bool first)
     }
 }
 
+static size_t known_bytes(const struct sim_world *world)
+{
+    KITH_ASSERT(world->workers != NULL);
+    return world->workers->known_bytes * world->peer_count;
+}
+
+/* One mapping: each of its own would be one to make and to give back. */
+static void *known_of(const struct sim_world *world, kith_id peer)
+{
+    const struct sim_workers *workers = world->workers;
+    return workers->known ? workers->known + peer * workers->known_bytes : NULL;
+}
+
 /* Those that start over are told that they are alone: memory for all at once
  * was taken at the beginning. */
 static struct kith_worker_config config_of(const struct sim_world *world,
@@ -61,6 +77,15 @@ static struct kith_worker_config config_of(const struct sim_world *world,
     };
 }
 
+static enum kith_err refuse(struct sim_world *world, kith_id self,
+                            enum kith_err err, const char *text)
+{
+    KITH_ASSERT(self < world->peer_count);
+    return err == KITH_OK ? err
+                          : sim_fail(world, err, "peer %u: %s", self,
+                                     text[0] ? text : kith_err_text(err));
+}
+
 static enum kith_err open_worker(struct sim_world *world,
                                  const struct kith_worker_config *config,
                                  struct kith_worker **worker)
@@ -68,9 +93,7 @@ static enum kith_err open_worker(struct sim_world *world,
     KITH_ASSERT(*worker == NULL);
     char text[KITH_DATA_ERROR_BYTES] = "";
     const enum kith_err err = kith_worker_open(config, worker, text);
-    return err == KITH_OK ? err
-                          : sim_fail(world, err, "peer %u: %s", config->self,
-                                     text[0] ? text : kith_err_text(err));
+    return refuse(world, config->self, err, text);
 }
 
 enum kith_err sim_worker_open(struct sim_world *world, kith_id self,
@@ -116,6 +139,10 @@ static enum kith_err open_common(struct sim_world *world)
     /* Sessions write what they open: there each message has its own copy. */
     workers->lends =
         err == KITH_OK && !world->channels && kith_worker_may_be_lent(&config);
+    if (err == KITH_OK)
+        workers->known_bytes = kith_worker_known_bytes(workers->lenders[0]);
+    if (workers->known_bytes > 0)
+        workers->known = sim_pages_sparse(known_bytes(world));
     if (workers->lends) {
         const size_t bytes = kith_worker_vector_bytes(workers->lenders[0]);
         world->vector_bytes =
@@ -242,25 +269,86 @@ void sim_worker_settle_swap(struct sim_world *world, kith_id peer,
     end_slots(world, initiator, settled.initiated);
 }
 
-/* A peer's vectors are made anew from the seed; what it goes on from is written
- * into them afterwards. */
-enum kith_err sim_worker_begin(struct sim_world *world, kith_id peer)
+/* From x on, or vectors of its own; with the reason in `text`. By what the
+ * thread of that number lends. */
+static enum kith_err begin_at(struct sim_world *world, kith_id peer, void *x,
+                              unsigned thread, char *text)
 {
     KITH_ASSERT(peer < world->peer_count);
     struct sim_workers *workers = world->workers;
     KITH_ASSERT(workers->each[peer] == NULL);
     struct kith_worker_config config = config_of(world, peer);
-    config.lender = workers->lenders[0];
-    /* What it goes on from is written into one of its own. */
-    config.x_is_first = workers->first && !workers->ready;
-    config.x = config.x_is_first ? sim_copy_hold(workers->first)
-               : workers->lends  ? sim_copy_take(world)
-                                 : NULL;
-    if (workers->lends && !config.x)
-        return KITH_ENOMEM;
-    const enum kith_err err = open_worker(world, &config, &workers->each[peer]);
+    config.lender = workers->lenders[thread];
+    config.known = known_of(world, peer);
+    config.x = x;
+    config.x_is_first = x && x == workers->first;
+    const enum kith_err err =
+        kith_worker_open(&config, &workers->each[peer], text);
     if (err == KITH_OK)
         empty_inboxes(world, peer, true);
+    return err;
+}
+
+/* A peer's vectors are made anew from the seed; what it goes on from is written
+ * into them afterwards. */
+enum kith_err sim_worker_begin(struct sim_world *world, kith_id peer)
+{
+    char text[KITH_DATA_ERROR_BYTES] = "";
+    void *const x = world->workers->lends ? sim_copy_take(world) : NULL;
+    KITH_ASSERT(world->workers->each[peer] == NULL);
+    if (world->workers->lends && !x)
+        return KITH_ENOMEM;
+    return refuse(world, peer, begin_at(world, peer, x, 0, text), text);
+}
+
+/* Peers that begin on one thread. */
+struct beginning {
+    kith_id peer; /* the last one, whose error it is */
+    enum kith_err err;
+    char text[KITH_DATA_ERROR_BYTES];
+};
+struct beginnings {
+    struct sim_world *world;
+    unsigned shares;
+    struct beginning each[SIM_THREADS_MAX];
+};
+
+static void begin_share(void *context, unsigned i)
+{
+    struct beginnings *all = context;
+    struct beginning *own = &all->each[i];
+    struct sim_world *world = all->world;
+    const uint64_t count = world->here.count;
+    const uint64_t end = count * (i + 1) / all->shares;
+    KITH_ASSERT(i < all->shares && own->err == KITH_OK);
+    for (uint64_t k = count * i / all->shares; k < end; k++) {
+        own->peer = world->here.first + (kith_id)k;
+        own->err =
+            begin_at(world, own->peer, world->workers->first, i, own->text);
+        if (own->err != KITH_OK)
+            return;
+    }
+}
+
+/* What is not one vector for all is taken from the pool in turn. */
+enum kith_err sim_workers_begin(struct sim_world *world)
+{
+    const kith_id first = world->here.first, end = first + world->here.count;
+    struct beginnings all = {.world = world, .shares = sim_work_threads(world)};
+    enum kith_err err = KITH_OK;
+    KITH_ASSERT(!world->workers->ready);
+    if (world->workers->first) {
+        for (kith_id peer = first; peer < end; peer++)
+            (void)sim_copy_hold(world->workers->first);
+        sim_share_out(all.shares, begin_share, &all);
+        for (unsigned i = 0; i < all.shares && err == KITH_OK; i++)
+            err = refuse(world, all.each[i].peer, all.each[i].err,
+                         all.each[i].text);
+    } else {
+        for (kith_id peer = first; peer < end && err == KITH_OK; peer++)
+            err = sim_worker_begin(world, peer);
+    }
+    world->workers->ready = err == KITH_OK;
     return err;
 }
 
@@ -282,6 +370,15 @@ void sim_worker_end(struct sim_world *world, kith_id peer)
     sim_worker_take_back(world, peer);
     kith_worker_close(worker);
     workers->each[peer] = NULL;
+}
+
+/* For who starts over. */
+void sim_worker_forget(struct sim_world *world, kith_id peer)
+{
+    void *const known = known_of(world, peer);
+    KITH_ASSERT(world->workers->each[peer] == NULL);
+    if (known)
+        sim_pages_forget(known, world->workers->known_bytes);
 }
 
 /* What stood in x and the snapshots at the beginning is given back. */
@@ -323,13 +420,6 @@ struct kith_worker *const *sim_workers_lenders(const struct sim_world *world)
     return world->workers->lenders;
 }
 
-/* Memory for all at once was taken. */
-void sim_workers_ready(struct sim_world *world)
-{
-    KITH_ASSERT(!world->workers->ready);
-    world->workers->ready = true;
-}
-
 enum kith_err sim_workers_open(struct sim_world *world)
 {
     KITH_ASSERT(world->workers == NULL);
@@ -343,12 +433,31 @@ enum kith_err sim_workers_open(struct sim_world *world)
     return workers->each ? open_common(world) : KITH_ENOMEM;
 }
 
+/* The pages of many peers: most of what it takes to give them back. */
+static void forget_share(void *context, unsigned i)
+{
+    struct sim_world *world = context;
+    const unsigned shares = sim_work_threads(world);
+    const uint64_t from = world->peer_count * (uint64_t)i / shares;
+    const uint64_t to = world->peer_count * (uint64_t)(i + 1) / shares;
+    const size_t each = world->workers->known_bytes;
+    KITH_ASSERT(i < shares && each > 0);
+    if (to > from)
+        sim_pages_forget(world->workers->known + from * each,
+                         (to - from) * each);
+}
+
 /* After those that borrow. */
 void sim_workers_close(struct sim_world *world)
 {
     struct sim_workers *workers = world->workers;
     for (unsigned i = 0; workers && i < SIM_THREADS_MAX; i++)
         kith_worker_close(workers->lenders[i]);
-    if (workers)
-        kith_shares_free(&workers->shares);
+    if (!workers)
+        return;
+    if (workers->known) {
+        sim_share_out(sim_work_threads(world), forget_share, world);
+        sim_pages_sparse_free(workers->known, known_bytes(world));
+    }
+    kith_shares_free(&workers->shares);
 }

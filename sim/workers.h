@@ -11,8 +11,8 @@ struct sim_workers; /* NULL: the model has no parameters */
 
 enum kith_err sim_workers_open(struct sim_world *world);
 void sim_workers_close(struct sim_world *world);
-/* All peers have begun: those that begin from now on start over. */
-void sim_workers_ready(struct sim_world *world);
+/* Of all peers, on several threads: those that begin from now on start over. */
+KITH_MUST_CHECK enum kith_err sim_workers_begin(struct sim_world *world);
 /* (threads) from which workers borrow, each NULL where they do not. */
 struct kith_worker *const *sim_workers_lenders(const struct sim_world *world);
 /* One more worker like the peers', the caller's: a central method's own. */
@@ -25,6 +25,8 @@ KITH_MUST_CHECK enum kith_err sim_worker_open(struct sim_world *world,
 KITH_MUST_CHECK enum kith_err sim_worker_begin(struct sim_world *world,
                                                kith_id peer);
 void sim_worker_end(struct sim_world *world, kith_id peer);
+/* And what its guard knew; at the end of a run all goes at once. */
+void sim_worker_forget(struct sim_world *world, kith_id peer);
 struct kith_worker *sim_peer_worker(const struct sim_world *world,
                                     kith_id peer);
 

@@ -121,6 +121,10 @@ struct kith_worker_config {
     void *x;
     bool x_is_first; /* it holds kith_worker_first(lender): others begin with
                         it, too, and nobody writes there */
+    /* What its guard keeps stands there: kith_worker_known_bytes(lender) of
+     * zeros that outlive the worker, from a page's beginning on. NULL: in pages
+     * of its own. */
+    void *known;
     bool keeps; /* a vector of the last good model whatever training says: there
                    is no save to go back to */
     bool ahead; /* a thread of its own prepares the next batch; same batches */
@@ -162,6 +166,8 @@ void kith_worker_borrow(struct kith_worker *worker,
  */
 bool kith_worker_may_be_lent(const struct kith_worker_config *config);
 size_t kith_worker_vector_bytes(const struct kith_worker *worker);
+/* 0: it has no guard, or one that keeps nothing. */
+size_t kith_worker_known_bytes(const struct kith_worker *worker);
 /* The starting values, (dim), of a lender; NULL: each peer has others. */
 const void *kith_worker_first(const struct kith_worker *lender);
 /* How many vectors this item may need, at most KITH_LENT_MAX, and one of them:

@@ -13,6 +13,7 @@
 #include <math.h>
 
 #include "experiment_base.h"
+#include "src/training/worker/worker_state.h"
 #include "tests/support/probe.h"
 #include "worker_run.h"
 
@@ -242,6 +243,65 @@ static void test_conserved(void **state)
     probe_close(&probe);
 }
 
+struct crashed {
+    unsigned deaths, restarts; /* of peer 2, which knew four or more */
+    bool knew, is_away;
+};
+
+/* What a guard keeps but for the place that it lends. */
+static bool is_empty(const struct kith_guarding *guarding, const void *before,
+                     size_t lent)
+{
+    const char *const bytes = guarding->state, *const hole = before;
+    for (size_t i = 0; i < guarding->state_bytes; i++)
+        if (bytes[i] != 0 && (bytes + i < hole || bytes + i >= hole + lent))
+            return false;
+    return true;
+}
+
+static void see_crash(const struct sim_world *world, kith_id peer, void *arg)
+{
+    struct crashed *crashed = arg;
+    const struct kith_worker *worker = sim_worker(world, 2);
+    (void)peer;
+    if (worker == NULL) {
+        crashed->deaths += !crashed->is_away && crashed->knew;
+        crashed->is_away = true;
+        return;
+    }
+    const struct kith_guarding *guarding = &worker->guarding;
+    const void *const before =
+        guarding->guard->before(guarding->state, guarding->coordinates);
+    crashed->knew = before == NULL;
+    if (!crashed->is_away)
+        return;
+    crashed->is_away = false;
+    assert_non_null(before);
+    assert_true(
+        is_empty(guarding, before,
+                 guarding->coordinates * worker->backend->element_bytes));
+    crashed->restarts++;
+}
+
+/* Who starts over knows nobody, though its guard's memory is where it was. */
+static void test_knows_nobody(void **state)
+{
+    (void)state;
+    for (unsigned threads = 1; threads <= 2; threads++) {
+        const struct sim_options options = {.threads = threads};
+        struct crashed crashed = {.deaths = 0};
+        struct probe probe = {
+            .options = &options, .meddle = see_crash, .arg = &crashed};
+        static const char faults[] =
+            "faults: [{at: 80ms, crash: \"peer(2)\", restart: 20ms}, "
+            "{at: 200ms, crash: \"peer(2)\", restart: 20ms}]\n";
+        probe_must(&probe, digits, source(), "iid", "adpsgd", "clip", faults);
+        assert_int_equal(crashed.deaths, 2);
+        assert_int_equal(crashed.restarts, 2);
+        probe_close(&probe);
+    }
+}
+
 static void test_refused_by_name(void **state)
 {
     (void)state;
@@ -284,6 +344,7 @@ int main(void)
         cmocka_unit_test(test_wire_rounds),
         cmocka_unit_test(test_parted),
         cmocka_unit_test(test_conserved),
+        cmocka_unit_test(test_knows_nobody),
         cmocka_unit_test(test_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

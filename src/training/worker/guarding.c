@@ -83,6 +83,11 @@ static size_t whole_bytes(const struct kith_worker *worker)
     return (worker->dim * worker->backend->element_bytes + 63) & ~(size_t)63;
 }
 
+size_t kith_worker_known_bytes(const struct kith_worker *worker)
+{
+    return pages_of(worker->guarding.state_bytes);
+}
+
 size_t kith_worker_guard_bytes(const struct kith_worker *worker)
 {
     const struct kith_guard *guard = worker->task.guard;
@@ -98,7 +103,7 @@ size_t kith_worker_guard_bytes(const struct kith_worker *worker)
 }
 
 /* All coordinates where there are no more than a guard looks at. */
-bool kith_worker_guard_open(struct kith_worker *worker)
+bool kith_worker_guard_open(struct kith_worker *worker, void *known)
 {
     struct kith_guarding *guarding = &worker->guarding;
     const struct kith_guard *guard = worker->task.guard;
@@ -119,7 +124,10 @@ bool kith_worker_guard_open(struct kith_worker *worker)
     }
     guarding->answers = calloc(worker->slot_count, sizeof *guarding->answers);
     guarding->state_bytes = state_bytes(guard, count);
-    guarding->state = kith_worker_pages(pages_of(guarding->state_bytes));
+    guarding->is_lent = known != NULL;
+    guarding->state = guarding->is_lent
+                          ? known
+                          : kith_worker_pages(kith_worker_known_bytes(worker));
     if (guarding->state != NULL && guard->begin != NULL)
         guard->begin(guarding->state, count);
     const bool judges = judges_rounds(worker);
@@ -164,9 +172,9 @@ void kith_worker_guard_close(struct kith_worker *worker)
     if (worker->guarding.round != NULL)
         free(worker->guarding.round->merged);
     free(worker->guarding.round);
-    if (worker->guarding.state != NULL)
+    if (!worker->guarding.is_lent)
         kith_worker_pages_give(worker->guarding.state,
-                               pages_of(worker->guarding.state_bytes));
+                               kith_worker_known_bytes(worker));
     free(worker->guarding.ours);
     free(worker->guarding.whole);
 }

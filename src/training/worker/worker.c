@@ -379,7 +379,7 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
         err = take_rows(worker, config, error);
     if (err == KITH_OK)
         err = start_weights(worker, error);
-    if (err == KITH_OK && !kith_worker_guard_open(worker))
+    if (err == KITH_OK && !kith_worker_guard_open(worker, config->known))
         err = REFUSE(KITH_ENOMEM, "no memory for the guard");
     if (kith_worker_failed(worker) != NULL)
         err = REFUSE(KITH_EDEVICE, "%s", kith_worker_failed(worker));

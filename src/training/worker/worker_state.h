@@ -55,6 +55,7 @@ struct kith_guarding {
     const struct kith_guard *guard; /* NULL: none, and so is the rest */
     struct kith_guarded *answers;   /* (slot_count) */
     void *state;                    /* the guard's */
+    bool is_lent;                   /* and outlives the worker */
     size_t state_bytes;
     /* z / ours_unit as it was before this merge; NULL: x is looked at itself */
     void *ours;
@@ -485,7 +486,9 @@ double kith_worker_guard_loss(struct kith_worker *worker, const void *model);
 
 /* ---- guarding.c: nothing to do where there is no guard */
 
-KITH_MUST_CHECK bool kith_worker_guard_open(struct kith_worker *worker);
+/* `known`: of kith_worker_config. */
+KITH_MUST_CHECK bool kith_worker_guard_open(struct kith_worker *worker,
+                                            void *known);
 /* What it takes for the guard, but for its answers. */
 size_t kith_worker_guard_bytes(const struct kith_worker *worker);
 void kith_worker_guard_close(struct kith_worker *worker);
