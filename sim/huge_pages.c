@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "kith/assert.h"
 
@@ -73,11 +74,17 @@ void sim_pages_sparse_free(void *pages, size_t bytes)
         (void)munmap(pages, bytes);
 }
 
-void sim_pages_forget(void *pages, size_t bytes)
+size_t sim_pages_small(size_t bytes)
 {
-    KITH_ASSERT(pages && bytes > 0);
-    if (madvise(pages, bytes, MADV_DONTNEED) != 0)
-        memset(pages, 0, bytes);
+    const long page = sysconf(_SC_PAGESIZE);
+    return rounded(bytes, page > 0 ? (size_t)page : SIM_HUGE_PAGE);
+}
+
+/* The system would round what is no whole page up to one. */
+bool sim_pages_forget(void *pages, size_t bytes)
+{
+    KITH_ASSERT(pages && bytes > 0 && bytes == sim_pages_small(bytes));
+    return madvise(pages, bytes, MADV_DONTNEED) == 0;
 }
 
 void sim_page_make(void *page)

@@ -4,6 +4,7 @@
 #ifndef KITH_SIM_HUGE_PAGES_H
 #define KITH_SIM_HUGE_PAGES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define SIM_HUGE_PAGE ((size_t)1 << 21)
@@ -13,9 +14,11 @@ void *sim_pages(size_t bytes);
 /* Of what is touched far apart: small pages, on their own. NULL likewise. */
 void *sim_pages_sparse(size_t bytes);
 void sim_pages_sparse_free(void *pages, size_t bytes);
-/* Whole pages of those: zeros again, and no memory until they are written. Any
- * thread. */
-void sim_pages_forget(void *pages, size_t bytes);
+/* So many of them that they are whole pages. */
+size_t sim_pages_small(size_t bytes);
+/* Whole pages of those: zeros again, and no memory until they are written.
+ * false: the system keeps them as they are. Any thread. */
+bool sim_pages_forget(void *pages, size_t bytes);
 /* A huge page of a table that will be written soon is made now, and what stands
  * in it stays; where the system cannot, it is made when it is written. Any
  * thread. */

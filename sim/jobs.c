@@ -100,8 +100,7 @@ void sim_work_withdraw(struct sim_world *world, void *copy, uint32_t place)
         sim_work_pool_withdraw(&world->work->pool, copy, place);
 }
 
-/* All workers before the first thread: opening takes memory in the order of the
- * peers, and a failure has nothing to stop. */
+/* All workers before the pool's threads: a failure has nothing to stop. */
 enum kith_err sim_work_open(struct sim_world *world)
 {
     KITH_ASSERT(world->work == NULL);

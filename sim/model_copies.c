@@ -330,6 +330,9 @@ static void hear_finite(struct sim_world *world, uint32_t rank, void *copy)
     sim_copy_told(world, copy, finite != 0);
 }
 
+/* To tell another thread takes as long as to look at some 8,000 values. */
+#define WORTH_SHOWING ((size_t)1 << 15)
+
 /* Long before it arrives: another thread finds out meanwhile, should one have
  * nothing else to do. */
 static void *show_copy(struct sim_world *world, kith_id from,
@@ -338,8 +341,8 @@ static void *show_copy(struct sim_world *world, kith_id from,
     const size_t bytes = message->payload_bytes;
     void *copy = sim_copy_slot(world, from, message->slot, bytes);
     KITH_ASSERT(!sim_is_logged(world));
-    if (!copy || message->pattern == KITH_PATTERN_PULL ||
-        !is_asked(world, message))
+    if (!copy || bytes < WORTH_SHOWING ||
+        message->pattern == KITH_PATTERN_PULL || !is_asked(world, message))
         return copy;
     struct sim_copy *head = head_of(copy);
     if (head->shown == 0 && !head->checked && !world->channels) {

@@ -319,7 +319,9 @@ const struct sim_scored *sim_scores_peers(struct sim_world *world,
     }
     for (uint32_t i = 0; i < scores->scorer_count; i++)
         scores->scorers[i].look = look;
-    sim_share_out(scores->scorer_count, score_share, scores);
+    sim_share_out(scores->count < scores->scorer_count ? scores->count
+                                                       : scores->scorer_count,
+                  score_share, scores);
     for (uint32_t i = 0; i < scores->scorer_count; i++)
         check_scorer(world, &scores->scorers[i]);
     if (world->ranks)

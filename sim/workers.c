@@ -1,6 +1,8 @@
 /* Workers of the peers, and the vectors that they are lent. See workers.h. */
 #include "sim/workers.h"
 
+#include <string.h>
+
 #include "kith/archive.h"
 #include "kith/assert.h"
 #include "kith/node.h"
@@ -140,7 +142,8 @@ static enum kith_err open_common(struct sim_world *world)
     workers->lends =
         err == KITH_OK && !world->channels && kith_worker_may_be_lent(&config);
     if (err == KITH_OK)
-        workers->known_bytes = kith_worker_known_bytes(workers->lenders[0]);
+        workers->known_bytes =
+            sim_pages_small(kith_worker_known_bytes(workers->lenders[0]));
     if (workers->known_bytes > 0)
         workers->known = sim_pages_sparse(known_bytes(world));
     if (workers->lends) {
@@ -377,8 +380,9 @@ void sim_worker_forget(struct sim_world *world, kith_id peer)
 {
     void *const known = known_of(world, peer);
     KITH_ASSERT(world->workers->each[peer] == NULL);
-    if (known)
-        sim_pages_forget(known, world->workers->known_bytes);
+    const size_t bytes = world->workers->known_bytes;
+    if (known && !sim_pages_forget(known, bytes))
+        memset(known, 0, bytes);
 }
 
 /* What stood in x and the snapshots at the beginning is given back. */
@@ -433,7 +437,8 @@ enum kith_err sim_workers_open(struct sim_world *world)
     return workers->each ? open_common(world) : KITH_ENOMEM;
 }
 
-/* The pages of many peers: most of what it takes to give them back. */
+/* The pages of many peers: most of what it takes to give them back. What the
+ * system keeps goes with the mapping. */
 static void forget_share(void *context, unsigned i)
 {
     struct sim_world *world = context;
@@ -443,8 +448,8 @@ static void forget_share(void *context, unsigned i)
     const size_t each = world->workers->known_bytes;
     KITH_ASSERT(i < shares && each > 0);
     if (to > from)
-        sim_pages_forget(world->workers->known + from * each,
-                         (to - from) * each);
+        (void)sim_pages_forget(world->workers->known + from * each,
+                               (to - from) * each);
 }
 
 /* After those that borrow. */

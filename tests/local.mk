@@ -164,6 +164,7 @@ UNIT = \
   tests/unit/test_sim_memory \
   tests/unit/test_sim_network \
   tests/unit/test_sim_queue \
+  tests/unit/test_sim_threads \
   tests/unit/test_sim_work_pool \
   tests/unit/test_simulate \
   tests/unit/test_shared_models \
@@ -716,6 +717,8 @@ tests_unit_test_zones_SOURCES = tests/unit/test_zones.c $(TRACED)
 tests_unit_test_latencies_SOURCES = tests/unit/test_latencies.c $(TRACED)
 tests_unit_test_sim_flows_SOURCES = tests/unit/test_sim_flows.c $(TRACED)
 tests_unit_test_sim_hosts_SOURCES = tests/unit/test_sim_hosts.c $(TRACED)
+tests_unit_test_sim_threads_SOURCES = tests/unit/test_sim_threads.c
+tests_unit_test_sim_threads_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pthread_create
 tests_unit_test_sim_memory_SOURCES = tests/unit/test_sim_memory.c $(SIMULATE)
 # What it opens is counted.
 tests_unit_test_plan_memory_SOURCES = tests/unit/test_plan_memory.c \

@@ -90,9 +90,10 @@ struct kith_guard {
      * that is read first is given twice. NULL: there is no such thing. */
     void (*begin)(void *state, size_t coordinates);
     /* Where in what it keeps, 8-aligned, a worker may hold own coordinates, of
-     * 8 bytes at most, to measure `movement` from; NULL: it does not need that
-     * any more. No function: never. Of as many coordinates as `bytes` was asked
-     * for. */
+     * 8 bytes at most, to measure `movement` from: one place, which the guard
+     * does not read before it writes there itself. NULL: it does not need that
+     * any more, nor ever again. No function: never. Of as many coordinates as
+     * `bytes` was asked for. */
     void *(*before)(void *state, size_t coordinates);
     /* Can these bytes, which a file had, be what it keeps? NULL: whatever they
      * are, nothing goes by them. */

@@ -166,7 +166,7 @@ void kith_worker_borrow(struct kith_worker *worker,
  */
 bool kith_worker_may_be_lent(const struct kith_worker_config *config);
 size_t kith_worker_vector_bytes(const struct kith_worker *worker);
-/* 0: it has no guard, or one that keeps nothing. */
+/* 0: it has no guard. */
 size_t kith_worker_known_bytes(const struct kith_worker *worker);
 /* The starting values, (dim), of a lender; NULL: each peer has others. */
 const void *kith_worker_first(const struct kith_worker *lender);
