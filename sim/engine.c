@@ -229,6 +229,7 @@ SIM_INLINE void prefetch_far(const struct sim_world *world,
         const char *packet = (const char *)sim_packet_at(world, event->value);
         sim_fetch(packet);
         sim_fetch(packet + 64);
+        sim_payload_fetch(world, event->value);
     }
 }
 
@@ -245,6 +246,8 @@ SIM_INLINE void prefetch_near(const struct sim_world *world,
              packet->message.kind == KITH_MESSAGE_ACCEPT) &&
             sim_is_mine(world, packet->from))
             sim_totals_fetch(world->totals, packet->from);
+        if (packet->message.kind == KITH_MESSAGE_MODEL)
+            sim_payload_fetch_vector(world, event->value);
     }
 }
 

@@ -278,4 +278,24 @@ static inline struct sim_payload *sim_payload_at(const struct sim_world *world,
     return &world->packets.payloads[packet - 1];
 }
 
+/* Soon, of a packet; and, once that is here, its copy's head and first line. */
+SIM_INLINE void sim_payload_fetch(const struct sim_world *world,
+                                  uint32_t packet)
+{
+    if (world->packets.payloads)
+        sim_fetch(&world->packets.payloads[packet - 1]);
+}
+
+SIM_INLINE void sim_payload_fetch_vector(const struct sim_world *world,
+                                         uint32_t packet)
+{
+    const char *const vector = world->packets.payloads
+                                   ? world->packets.payloads[packet - 1].vector
+                                   : NULL;
+    if (vector) {
+        sim_fetch(vector - 64);
+        sim_fetch(vector);
+    }
+}
+
 #endif
