@@ -1,11 +1,13 @@
-/* See item_log.h. A byte says what is not as it mostly is; only that follows:
- * a merge takes some twenty bytes, a step nine. Of one machine's layout: ranks
- * of one run are of one build, and so is who goes on with it. */
+/* See item_log.h. In the log a byte says what is not as it mostly is; only that
+ * follows: a merge takes some twenty bytes, a step nine. Of one machine's
+ * layout: ranks of one run are of one build, and so is who goes on with it. */
 #include "sim/item_log.h"
 
 #include <string.h>
 
+#include "kith/archive.h"
 #include "kith/assert.h"
+#include "sim/work_pool.h"
 #include "sim/world.h"
 
 /* Of a result. */
@@ -36,8 +38,8 @@ static bool is_zero(const double *values, size_t count)
 
 /* Kind is not written: whoever reads has taken the same event, and knows
  * which item is over. Of a step mostly the loss alone follows. */
-void sim_item_put_result(struct sim_world *world,
-                         const struct kith_work_result *result)
+static void put_result(struct sim_world *world,
+                       const struct kith_work_result *result)
 {
     const bool more =
         result->more != 0 || result->complete != 0 || result->needs != 0;
@@ -64,9 +66,9 @@ void sim_item_put_result(struct sim_world *world,
 /* Whatever stands there: each field that is not told is 0, and the booleans
  * are bits, so that no byte makes a result that is none. Once the run has
  * failed it is one that ended well. */
-void sim_item_get_result(struct sim_world *world, uint32_t rank,
-                         enum kith_work_kind kind,
-                         struct kith_work_result *result)
+static void get_result(struct sim_world *world, uint32_t rank,
+                       enum kith_work_kind kind,
+                       struct kith_work_result *result)
 {
     uint8_t what = FINITE;
     KITH_ASSERT(kind < KITH_WORK_COUNT);
@@ -127,23 +129,29 @@ static void get_edge(struct sim_world *world, uint32_t rank,
         GET(edge->scalars_sent);
 }
 
-void sim_item_put_edges(struct sim_world *world, const struct kith_work *work)
+/* The edges are there on both sides: the node planned them. */
+void sim_item_tell(struct sim_world *world, const struct sim_job *job)
 {
-    KITH_ASSERT(work->edge_count == 0 || work->edges);
-    for (uint32_t i = 0; i < work->edge_count; i++)
-        put_edge(world, &work->edges[i]);
+    KITH_ASSERT(job->state == JOB_FREE && job->worker);
+    put_result(world, &job->result);
+    for (uint32_t i = 0; i < job->work.edge_count; i++)
+        put_edge(world, &job->work.edges[i]);
 }
 
-void sim_item_get_edges(struct sim_world *world, uint32_t rank,
-                        const struct kith_work *work)
+void sim_item_hear(struct sim_world *world, kith_id peer, struct sim_job *job)
 {
-    KITH_ASSERT(work->edge_count == 0 || work->edges);
-    for (uint32_t i = 0; i < work->edge_count; i++)
-        get_edge(world, rank, &work->edges[i]);
+    const uint32_t rank = sim_rank_of(world, peer);
+    KITH_ASSERT(job->worker == NULL && job->state == JOB_FREE);
+    get_result(world, rank, job->work.kind, &job->result);
+    for (uint32_t i = 0; i < job->work.edge_count; i++)
+        get_edge(world, rank, &job->work.edges[i]);
+    if (sim_failure(world) != KITH_OK)
+        job->result =
+            (struct kith_work_result){.kind = job->work.kind, .finite = true};
 }
 
 /* Of a mark the kind, and its two figures; the peer is the edge's. */
-void sim_item_put_mark(struct sim_world *world, const struct kith_mark *mark)
+static void put_mark(struct sim_world *world, const struct kith_mark *mark)
 {
     const uint8_t kind = mark ? (uint8_t)mark->kind : UINT8_MAX;
     _Static_assert(KITH_MARK_COUNT < UINT8_MAX, "a byte");
@@ -156,9 +164,8 @@ void sim_item_put_mark(struct sim_world *world, const struct kith_mark *mark)
 
 /* Marks of guards are rows of the database alone: no trace has them, nor
  * does any decision of a node depend on one. */
-bool sim_item_get_mark(struct sim_world *world, uint32_t rank,
-                       const struct kith_work_edge *edge,
-                       struct kith_mark *mark)
+static bool get_mark(struct sim_world *world, uint32_t rank,
+                     const struct kith_work_edge *edge, struct kith_mark *mark)
 {
     uint8_t kind = UINT8_MAX;
     KITH_ASSERT(edge->peer < world->peer_count);
@@ -170,4 +177,61 @@ bool sim_item_get_mark(struct sim_world *world, uint32_t rank,
     GET(mark->value);
     GET(mark->sum);
     return sim_failure(world) == KITH_OK;
+}
+
+static bool is_guarded(struct sim_world *world, kith_id peer,
+                       const struct sim_job *job,
+                       const struct kith_work_edge *edge,
+                       struct kith_mark *mark)
+{
+    KITH_ASSERT((job->worker != NULL) == sim_is_here(world, peer));
+    const bool is = job->worker && kith_worker_guarded(job->worker, edge, mark);
+    if (!sim_is_logged(world))
+        return is;
+    if (!sim_is_here(world, peer))
+        return get_mark(world, sim_rank_of(world, peer), edge, mark);
+    put_mark(world, is ? mark : NULL);
+    return is;
+}
+
+/* Beside the trace, which has no values of models. */
+void sim_item_guarded(struct sim_world *world, kith_id peer,
+                      const struct sim_job *job)
+{
+    struct kith_mark mark;
+    KITH_ASSERT(job->work.kind == KITH_WORK_MERGE);
+    for (uint32_t i = 0; i < job->work.edge_count; i++) {
+        if (!is_guarded(world, peer, job, &job->work.edges[i], &mark))
+            continue;
+        if (sim_is_watched(world))
+            world->report.marks[mark.kind]++;
+        if (sim_is_kept(world, peer))
+            sim_keep_mark(world, peer, &mark);
+    }
+}
+
+static void move_result(struct kith_archive *archive,
+                        struct kith_work_result *result)
+{
+    KITH_ARCHIVE(archive, *result);
+    bool *const said[] = {&result->finite, &result->recovered, &result->kept,
+                          &result->is_part};
+    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++)
+        kith_archive_bool(archive, said[i]);
+}
+
+void sim_item_move(struct kith_archive *archive, struct sim_job *job)
+{
+    KITH_ASSERT(job->state == JOB_DONE || archive->reads);
+    kith_archive_same(archive, job->work.edge_count, "another item was out");
+    kith_archive_same(archive, job->work.kind, "another item was out");
+    move_result(archive, &job->result);
+    for (uint32_t i = 0; i < job->work.edge_count; i++) {
+        struct kith_work_edge *edge = &job->work.edges[i];
+        kith_archive_bool(archive, &edge->refused);
+        KITH_ARCHIVE(archive, edge->far);
+        KITH_ARCHIVE(archive, edge->weight);
+        KITH_ARCHIVE(archive, edge->scalars_sent);
+        KITH_ARCHIVE(archive, edge->delta_sum);
+    }
 }

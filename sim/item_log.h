@@ -1,26 +1,25 @@
-/* What an engine needs to know of an item, as a few bytes of the log
- * (rank_log.h): read as they were written, at the same event. */
+/* What came of an item: told to the other ranks and to saves in a log of a few
+ * bytes (rank_log.h), which is read as it was written, at the same event; and,
+ * of one that has run and is not over, in a save. */
 #ifndef KITH_SIM_ITEM_LOG_H
 #define KITH_SIM_ITEM_LOG_H
 
 #include "kith/node.h"
-#include "kith/work.h"
 
+struct kith_archive;
+struct sim_job;
 struct sim_world;
 
-void sim_item_put_result(struct sim_world *world,
-                         const struct kith_work_result *result);
-void sim_item_get_result(struct sim_world *world, uint32_t rank,
-                         enum kith_work_kind kind,
-                         struct kith_work_result *result);
-/* What the item wrote into its edges. */
-void sim_item_put_edges(struct sim_world *world, const struct kith_work *work);
-void sim_item_get_edges(struct sim_world *world, uint32_t rank,
-                        const struct kith_work *work);
-/* What a guard did with the edge, NULL: nothing; get: did it? */
-void sim_item_put_mark(struct sim_world *world, const struct kith_mark *mark);
-bool sim_item_get_mark(struct sim_world *world, uint32_t rank,
-                       const struct kith_work_edge *edge,
-                       struct kith_mark *mark);
+/* One that is over, and was run here: its result, and what it wrote into its
+ * edges. */
+void sim_item_tell(struct sim_world *world, const struct sim_job *job);
+/* Of another rank's, or of a run that is caught up with. */
+void sim_item_hear(struct sim_world *world, kith_id peer, struct sim_job *job);
+/* A merge that is over, here or not: a guard has looked at vectors, and what it
+ * did the first rank writes down. */
+void sim_item_guarded(struct sim_world *world, kith_id peer,
+                      const struct sim_job *job);
+/* Its result and edges, to or from a save. */
+void sim_item_move(struct kith_archive *archive, struct sim_job *job);
 
 #endif

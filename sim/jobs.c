@@ -77,27 +77,13 @@ bool sim_work_queues(const struct sim_world *world)
     return world->ranks || sim_work_threads(world) > 1;
 }
 
-void sim_work_make_pages(struct sim_world *world, char *now, char *end)
-{
-    KITH_ASSERT(now < end);
-    if (world->work && sim_work_threads(world) > 1)
-        sim_work_pool_make(&world->work->pool, now, end);
-}
-
-uint32_t sim_work_show(struct sim_world *world, void *copy)
-{
-    KITH_ASSERT(world->work != NULL);
-    return sim_work_threads(world) > 1
-               ? sim_work_pool_show(&world->work->pool, copy)
-               : 0;
-}
-
 /* At the end of a run the threads are gone before the copies. */
-void sim_work_withdraw(struct sim_world *world, void *copy, uint32_t place)
+struct sim_work_pool *sim_work_spare(const struct sim_world *world)
 {
-    KITH_ASSERT(world->work != NULL && place > 0);
-    if (!world->work->pool.stop)
-        sim_work_pool_withdraw(&world->work->pool, copy, place);
+    KITH_ASSERT(world->options.threads <= SIM_THREADS_MAX);
+    return world->work && sim_work_threads(world) > 1 && !world->work->pool.stop
+               ? &world->work->pool
+               : NULL;
 }
 
 /* All workers before the pool's threads: a failure has nothing to stop. */
@@ -278,24 +264,6 @@ bool sim_work_hand_over(struct sim_world *world, kith_id peer)
     return job->is_ahead;
 }
 
-/* A snapshot of a step that begins is sent at once, with the algorithm's
- * scalars. */
-static bool sends_scalars(const struct sim_world *world,
-                          const struct kith_work *work)
-{
-    KITH_ASSERT(work->edge_count == 0 || work->edges);
-    return work->kind == KITH_WORK_TRAIN && work->edge_count > 0 &&
-           sim_node_config(world)->algorithm->scalar_count > 0;
-}
-
-static void hear_scalars(struct sim_world *world, kith_id peer,
-                         const struct kith_work *work)
-{
-    KITH_ASSERT(!sim_is_here(world, peer));
-    if (sends_scalars(world, work))
-        sim_item_get_edges(world, sim_rank_of(world, peer), work);
-}
-
 /* The ledger looks at x around an item, so there it runs at once. */
 static void start_item(struct sim_world *world, kith_id peer,
                        const struct kith_work *work)
@@ -303,12 +271,14 @@ static void start_item(struct sim_world *world, kith_id peer,
     KITH_ASSERT(peer < world->peer_count);
     struct sim_job *job = &world->work->jobs[peer];
     KITH_ASSERT(job->state == JOB_FREE);
+    /* Snapshots of a step that begins may be sent at once, which other ranks
+     * would have to hear of; swaps have them, and no scalars. */
+    KITH_ASSERT(work->kind != KITH_WORK_TRAIN || work->edge_count == 0 ||
+                sim_node_config(world)->algorithm->scalar_count == 0);
     job->work = *work;
     job->number++;
-    if (!sim_is_here(world, peer)) {
-        hear_scalars(world, peer, work);
+    if (!sim_is_here(world, peer))
         return;
-    }
     if (world->peers[peer].fault != 0)
         sim_fault_prepare(world, peer, job->worker);
     if (world->dump)
@@ -319,8 +289,6 @@ static void start_item(struct sim_world *world, kith_id peer,
         return;
     kith_worker_prepare(job->worker, &job->work);
     sim_worker_take_back(world, peer);
-    if (world->ranks && sends_scalars(world, work))
-        sim_log_put(world, work->edges, work->edge_count * sizeof *work->edges);
     if (work->kind == KITH_WORK_SAVE) {
         job->result =
             (struct kith_work_result){.kind = work->kind, .finite = true};
@@ -481,16 +449,6 @@ void sim_work_settle_all(struct sim_world *world)
     }
 }
 
-static void move_result(struct kith_archive *archive,
-                        struct kith_work_result *result)
-{
-    KITH_ARCHIVE(archive, *result);
-    bool *const said[] = {&result->finite, &result->recovered, &result->kept,
-                          &result->is_part};
-    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++)
-        kith_archive_bool(archive, said[i]);
-}
-
 /* Items that have run and are not over: what came of them. */
 void sim_job_move(struct sim_world *world, kith_id peer,
                   struct kith_archive *archive)
@@ -501,72 +459,9 @@ void sim_job_move(struct sim_world *world, kith_id peer,
     kith_archive_bool(archive, &is_done);
     if (!is_done || archive->failed)
         return;
-    kith_archive_same(archive, job->work.edge_count, "another item was out");
-    kith_archive_same(archive, job->work.kind, "another item was out");
-    move_result(archive, &job->result);
-    for (uint32_t i = 0; i < job->work.edge_count; i++) {
-        struct kith_work_edge *edge = &job->work.edges[i];
-        kith_archive_bool(archive, &edge->refused);
-        KITH_ARCHIVE(archive, edge->far);
-        KITH_ARCHIVE(archive, edge->weight);
-        KITH_ARCHIVE(archive, edge->scalars_sent);
-        KITH_ARCHIVE(archive, edge->delta_sum);
-    }
+    sim_item_move(archive, job);
     if (archive->reads && !archive->failed)
         job->state = JOB_DONE;
-}
-
-/* Of an item of another rank's, or of a run that is caught up with. */
-static void hear_result(struct sim_world *world, kith_id peer)
-{
-    struct sim_job *job = &world->work->jobs[peer];
-    const uint32_t rank = sim_rank_of(world, peer);
-    KITH_ASSERT(job->worker == NULL && job->state == JOB_FREE);
-    sim_item_get_result(world, rank, job->work.kind, &job->result);
-    sim_item_get_edges(world, rank, &job->work);
-    if (sim_failure(world) != KITH_OK)
-        job->result =
-            (struct kith_work_result){.kind = job->work.kind, .finite = true};
-}
-
-static void tell_result(struct sim_world *world, const struct sim_job *job)
-{
-    KITH_ASSERT(job->state == JOB_FREE && job->worker);
-    sim_item_put_result(world, &job->result);
-    sim_item_put_edges(world, &job->work);
-}
-
-/* A guard has looked at vectors: what it did the first rank writes down. */
-static bool is_guarded(struct sim_world *world, kith_id peer,
-                       const struct kith_work_edge *edge,
-                       struct kith_mark *mark)
-{
-    const struct sim_job *job = &world->work->jobs[peer];
-    KITH_ASSERT((job->worker != NULL) == sim_is_here(world, peer));
-    const bool is = job->worker && kith_worker_guarded(job->worker, edge, mark);
-    if (!sim_is_logged(world))
-        return is;
-    if (!sim_is_here(world, peer))
-        return sim_item_get_mark(world, sim_rank_of(world, peer), edge, mark);
-    sim_item_put_mark(world, is ? mark : NULL);
-    return is;
-}
-
-/* Beside the trace, which has no values of models. */
-static void tell_guarded(struct sim_world *world, kith_id peer,
-                         const struct sim_job *job)
-{
-    const struct kith_work *work = &job->work;
-    struct kith_mark mark;
-    KITH_ASSERT(work->kind == KITH_WORK_MERGE);
-    for (uint32_t i = 0; i < work->edge_count; i++) {
-        if (!is_guarded(world, peer, &work->edges[i], &mark))
-            continue;
-        if (sim_is_watched(world))
-            world->report.marks[mark.kind]++;
-        if (sim_is_kept(world, peer))
-            sim_keep_mark(world, peer, &mark);
-    }
 }
 
 /* The result stays in the job until the next item. Out of line: who computes
@@ -580,15 +475,15 @@ end_item(struct sim_world *world, kith_id peer)
         job->state = JOB_FREE;
         sim_worker_take_back(world, peer);
         if (sim_is_logged(world))
-            tell_result(world, job);
+            sim_item_tell(world, job);
     } else {
-        hear_result(world, peer);
+        sim_item_hear(world, peer, job);
     }
     if (job->work.kind == KITH_WORK_TRAIN && job->result.finite &&
         !job->result.is_part)
         sim_losses_add(&job->losses, job->result.loss);
     if (job->work.kind == KITH_WORK_MERGE)
-        tell_guarded(world, peer, job);
+        sim_item_guarded(world, peer, job);
     if (world->dump)
         sim_dump_ended(world, peer, &job->work);
     return &job->result;

@@ -6,6 +6,7 @@
 #include "kith/worker.h"
 
 struct sim_work; /* NULL: the model has no parameters */
+struct sim_work_pool;
 
 enum kith_err sim_work_open(struct sim_world *world);
 void sim_work_close(struct sim_world *world);
@@ -15,13 +16,8 @@ unsigned sim_work_threads(const struct sim_world *world);
 bool sim_work_queues(const struct sim_world *world);
 /* Runs one of those, where there is any. */
 bool sim_work_help(struct sim_world *world);
-/* The huge page `now` is about to be written, and then those up to `end`: other
- * threads make them while they have no item. */
-void sim_work_make_pages(struct sim_world *world, char *now, char *end);
-/* sim_copy_look() by another thread while that has no item: where it waits, or
- * 0: none will. Behind withdraw none does any more. */
-uint32_t sim_work_show(struct sim_world *world, void *copy);
-void sim_work_withdraw(struct sim_world *world, void *copy, uint32_t place);
+/* Whose other threads have time to spare; NULL: there are none. */
+struct sim_work_pool *sim_work_spare(const struct sim_world *world);
 /* A peer's worker dies with its process, and is made anew. */
 enum kith_err sim_job_open(struct sim_world *world, kith_id peer);
 void sim_job_close(struct sim_world *world, kith_id peer);

@@ -15,6 +15,7 @@
 #include "kith/archive.h"
 #include "kith/assert.h"
 #include "sim/huge_pages.h"
+#include "sim/work_pool.h"
 #include "sim/world.h"
 
 /* In front of a copy's bytes. */
@@ -121,10 +122,11 @@ static void make_ahead(struct sim_world *world, struct sim_slab *slab)
     const size_t last = (used - 1) / page * page;
     const size_t whole = slab->bytes / page * page;
     const size_t end = last + page + slab->bytes / 4 / page * page;
+    struct sim_work_pool *const spare = sim_work_spare(world);
     KITH_ASSERT(used <= slab->bytes && last >= slab->last);
-    if (last > slab->last && last < whole)
-        sim_work_make_pages(world, (char *)slab + last,
-                            (char *)slab + (end < whole ? end : whole));
+    if (spare && last > slab->last && last < whole)
+        sim_work_pool_make(spare, (char *)slab + last,
+                           (char *)slab + (end < whole ? end : whole));
     slab->last = last;
 }
 
@@ -192,9 +194,11 @@ bool sim_copy_is_held(void *copy)
 /* Before it is written, or asked about: no other thread reads it any more. */
 static void withdraw(struct sim_world *world, struct sim_copy *head)
 {
+    struct sim_work_pool *const spare =
+        head->shown != 0 ? sim_work_spare(world) : NULL;
     KITH_ASSERT(head->shown == 0 || !head->is_empty);
-    if (head->shown != 0)
-        sim_work_withdraw(world, head + 1, head->shown);
+    if (spare)
+        sim_work_pool_withdraw(spare, head + 1, head->shown);
     head->shown = 0;
 }
 
@@ -345,9 +349,10 @@ static void *show_copy(struct sim_world *world, kith_id from,
         message->pattern == KITH_PATTERN_PULL || !is_asked(world, message))
         return copy;
     struct sim_copy *head = head_of(copy);
-    if (head->shown == 0 && !head->checked && !world->channels) {
+    struct sim_work_pool *const spare = sim_work_spare(world);
+    if (spare && head->shown == 0 && !head->checked && !world->channels) {
         head->bytes = bytes;
-        head->shown = sim_work_show(world, copy);
+        head->shown = sim_work_pool_show(spare, copy);
     }
     return copy;
 }

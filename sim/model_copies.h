@@ -56,7 +56,7 @@ void sim_copy_write(struct sim_world *world, void *copy);
 bool sim_copy_finite(struct sim_world *world, void *copy,
                      const struct kith_message *message);
 
-/* Likewise, on any thread, of one that waits for it (sim_work_show): the
+/* Likewise, on any thread, of one that was shown (work_pool.h): the
  * answer is there when it has been withdrawn. */
 void sim_copy_look(const void *world, void *copy);
 
