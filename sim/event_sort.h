@@ -14,12 +14,13 @@ static inline bool sim_event_before(const struct sim_event *a,
     return a->sequence < b->sequence;
 }
 
-/* Sorts `count` events of one day of 2^shift ns. Returns where they stand then:
- * `events`, or `scratch`, which has as much room; the other one is spoiled.
+/* Sorts `count` events. Returns where they stand then: `events`, or `scratch`,
+ * which has as much room; the other one is spoiled.
  *
- * Cost  O(k) where times are spread, O(k log k) at worst, and one look for a
- * day that is in order already, as peers in lockstep make it. */
+ * Cost  O(k) where times are spread, or equal and peers are; O(k log k) at
+ *       worst; and one look for a day that is in order already, as peers in
+ *       lockstep make it. */
 struct sim_event *sim_sort(struct sim_event *events, struct sim_event *scratch,
-                           size_t count, unsigned shift);
+                           size_t count);
 
 #endif

@@ -285,8 +285,8 @@ static void collect(struct sim_queue *queue, uint32_t *head)
 static void sort_today(struct sim_queue *queue)
 {
     KITH_ASSERT(queue->today_at == 0);
-    struct sim_event *const sorted = sim_sort(queue->today, queue->scratch,
-                                              queue->today_count, queue->shift);
+    struct sim_event *const sorted =
+        sim_sort(queue->today, queue->scratch, queue->today_count);
     if (sorted == queue->scratch) {
         queue->scratch = queue->today;
         queue->today = sorted;
