@@ -213,39 +213,27 @@ static bool may_settle(const struct sim_world *world, kith_id peer)
            sim_work_rests(world, peer);
 }
 
-static void end_slot(struct sim_world *world, kith_id peer, uint32_t slot)
+/* What stands in these of its slots nobody asks for. */
+static void end_slots(struct sim_world *world, kith_id peer, uint32_t slots)
 {
     struct kith_worker *worker = world->workers->each[peer];
-    KITH_ASSERT(slot != KITH_SLOT_LIVE);
-    if (!kith_worker_uses(worker, slot))
+    if (slots == 0 || !may_settle(world, peer))
         return;
-    if (kith_slot_is_inbox(slot))
-        sim_copy_release(world, kith_worker_swap(worker, slot, NULL));
-    else
-        kith_worker_end_slot(worker, slot);
+    for (slots &= kith_worker_holds(worker); slots != 0; slots &= slots - 1) {
+        const uint32_t slot = (uint32_t)__builtin_ctz(slots);
+        if (kith_slot_is_inbox(slot))
+            sim_copy_release(world, kith_worker_swap(worker, slot, NULL));
+        else
+            kith_worker_end_slot(worker, slot);
+    }
+    sim_worker_take_back(world, peer);
 }
 
 /* Whose exchange is over stands in no snapshot and reads no inbox any more. */
 void sim_worker_settle(struct sim_world *world, kith_id peer)
 {
-    const struct kith_node *node = sim_node_at(world, peer);
-    if (!may_settle(world, peer))
-        return;
-    for (uint32_t slot = 1; slot < KITH_SLOT_ROUND_SENT; slot++)
-        if (!kith_node_needs(node, slot))
-            end_slot(world, peer, slot);
-    sim_worker_take_back(world, peer);
-}
-
-static void end_slots(struct sim_world *world, kith_id peer, uint32_t slots)
-{
-    KITH_ASSERT(slots >> KITH_SLOT_ROUND_SENT == 0);
-    if (slots == 0 || !may_settle(world, peer))
-        return;
-    for (uint32_t slot = 1; slots >> slot != 0; slot++)
-        if (slots >> slot & 1u)
-            end_slot(world, peer, slot);
-    sim_worker_take_back(world, peer);
+    KITH_ASSERT(world->workers && peer < world->peer_count);
+    end_slots(world, peer, ~kith_node_needed(sim_node_at(world, peer)));
 }
 
 /* Both have merged, or say so: who tells lies may yet take its half back. A

@@ -182,10 +182,10 @@ void kith_node_step(struct kith_node *node, const struct kith_event *event,
  * KITH_SLOT_NONE: authenticate and discard. Pure. */
 uint32_t kith_node_inbox(const struct kith_node *node, kith_id from,
                          const struct kith_message *model);
-/* Will anybody ask for what stands in this snapshot or inbox of an exchange
- * before it is filled anew: to be sent, merged, held against, taken back? Pure.
- * Test: unit/test_sim_memory.c */
-bool kith_node_needs(const struct kith_node *node, uint32_t slot);
+/* Snapshots and inboxes of exchanges, a bit a slot, that somebody will ask for
+ * before they are filled anew: to be sent, merged, held against, taken back.
+ * Pure. Test: unit/test_sim_memory.c */
+uint32_t kith_node_needed(const struct kith_node *node);
 /* Who sees both ends of a swap knows more than either: both have merged, and
  * what is still under way are the ACKs that say so. Then nothing of it is taken
  * back or sent again: for good, where the initiator has completed it; else if

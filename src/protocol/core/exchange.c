@@ -491,20 +491,26 @@ uint32_t kith_exchange_inbox(const struct kith_node *node, kith_id from,
     return carries ? exchange->edge.inbox : KITH_SLOT_NONE;
 }
 
-bool kith_exchange_needs(const struct kith_node *node, uint32_t slot)
+/* Slots go by exchanges, a snapshot and an inbox each. One that is in no use
+ * needs none, but for what is prepared. */
+uint32_t kith_exchange_needed(const struct kith_node *node)
 {
-    KITH_ASSERT(slot != KITH_SLOT_LIVE && slot < KITH_SLOT_ROUND_SENT);
-    const bool is_ours = kith_slot_is(KITH_SLOT_INITIATED_SENT, slot) ||
-                         kith_slot_is(KITH_SLOT_INITIATED_INBOX, slot);
-    const uint32_t index = 2 * kith_slot_exchange(slot) + !is_ours;
-    if (index >= kith_exchange_count(node))
-        return false;
-    const struct kith_exchange *exchange = &node->exchanges[index];
-    const struct kith_exchange_side *side = side_of(node, index);
-    if (kith_slot_is_inbox(slot))
-        return (side->holds_inbox >> exchange->state & 1u) != 0;
-    return (side->holds_sent >> exchange->state & 1u) != 0 ||
-           exchange->running || (node->prepared > 0 && node->prepared == index);
+    const uint32_t sent = 1u << KITH_SLOT_INITIATED_SENT;
+    uint32_t needed = node->prepared > 0 ? sent << 2 * node->prepared : 0;
+    _Static_assert(KITH_SLOT_ANSWERED_SENT == KITH_SLOT_INITIATED_SENT + 2 &&
+                       KITH_SLOTS_PER_EXCHANGE == 4,
+                   "exchange i has slots 1 + 2 i and 2 + 2 i");
+    for (uint32_t mask = node->exchange_mask; mask != 0;) {
+        const uint32_t i = kith_exchange_next(&mask);
+        const struct kith_exchange *exchange = &node->exchanges[i];
+        const struct kith_exchange_side *side = side_of(node, i);
+        if ((side->holds_sent >> exchange->state & 1u) != 0 ||
+            exchange->running)
+            needed |= sent << 2 * i;
+        if ((side->holds_inbox >> exchange->state & 1u) != 0)
+            needed |= sent << (2 * i + 1);
+    }
+    return needed;
 }
 
 static uint32_t slots_of(const struct kith_exchange *exchange)

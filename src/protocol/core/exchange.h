@@ -89,7 +89,7 @@ void kith_exchange_wake(struct kith_node *node);
 void kith_exchange_link_down(struct kith_node *node, kith_id peer);
 uint32_t kith_exchange_inbox(const struct kith_node *node, kith_id from,
                              const struct kith_message *model);
-bool kith_exchange_needs(const struct kith_node *node, uint32_t slot);
+uint32_t kith_exchange_needed(const struct kith_node *node);
 struct kith_settled kith_exchange_settled(const struct kith_node *responder,
                                           const struct kith_node *initiator,
                                           struct kith_exchange_id id);

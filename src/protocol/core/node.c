@@ -421,9 +421,9 @@ void kith_node_step(struct kith_node *node, const struct kith_event *event,
     node->effects = NULL;
 }
 
-bool kith_node_needs(const struct kith_node *node, uint32_t slot)
+uint32_t kith_node_needed(const struct kith_node *node)
 {
-    return kith_exchange_needs(node, slot);
+    return kith_exchange_needed(node);
 }
 
 struct kith_settled kith_node_settled(const struct kith_node *responder,

@@ -114,17 +114,28 @@ static bool uses(const struct kith_task *task, uint32_t slot)
                ((algorithm->flags & KITH_SENDS_EDGE_MESSAGES) != 0);
 }
 
+/* Asked around each item, and never another answer. */
+static void note_uses(struct kith_worker *worker)
+{
+    KITH_ASSERT(worker->slot_count > KITH_SLOT_ROUND_SENT);
+    for (uint32_t slot = 0; slot < KITH_SLOT_ROUND_SENT; slot++)
+        worker->uses |= (uint32_t)uses(&worker->task, slot) << slot;
+}
+
 bool kith_worker_uses(const struct kith_worker *worker, uint32_t slot)
 {
     KITH_ASSERT(slot < worker->slot_count);
-    return uses(&worker->task, slot);
+    return slot < KITH_SLOT_ROUND_SENT ? (worker->uses >> slot & 1u) != 0
+                                       : uses(&worker->task, slot);
 }
 
-uint32_t kith_worker_role(unsigned role)
+uint32_t kith_worker_holds(const struct kith_worker *worker)
 {
-    KITH_ASSERT(role < KITH_ROLES);
-    /* Snapshots have the odd slots. */
-    return role == 0 ? (uint32_t)KITH_SLOT_LIVE : 2 * role - 1;
+    uint32_t holds = 0;
+    KITH_ASSERT(worker->slot_count > KITH_SLOT_ROUND_SENT);
+    for (uint32_t slot = 1; worker->uses >> slot != 0; slot++)
+        holds |= (uint32_t)(worker->slots[slot] != NULL) << slot;
+    return holds;
 }
 
 static bool has_role(uint32_t slot)
@@ -280,6 +291,7 @@ void kith_worker_vectors_measure(struct kith_worker *worker,
 {
     struct carver slots = {NULL, 0}, live = {NULL, 0}, own = {NULL, 0},
                   shared = {NULL, 0}, rest = {NULL, 0};
+    note_uses(worker);
     carve_slots(worker, &slots, &live);
     carve_own(worker, &own, &own);
     carve_all(worker, &shared, &rest);
@@ -335,6 +347,7 @@ enum kith_err kith_worker_vectors_take(struct kith_worker *worker,
                                        uint32_t together, char *error)
 {
     struct carver shared = {NULL, 0}, own = {NULL, 0};
+    note_uses(worker);
     carve_all(worker, &shared, &own);
     const enum kith_err err = check_memory(
         worker, together, own.used + kith_worker_packing_bytes(worker), error);

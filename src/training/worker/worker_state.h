@@ -218,14 +218,19 @@ struct kith_worker {
     struct kith_norms norms;
 
     uint32_t slot_count;
+    uint32_t uses; /* of x and exchanges' slots, a bit each: it has a vector */
     void *slots[]; /* (slot_count) vectors by enum kith_slot; NULL: unused */
 };
 
 /* Micro-batches of a step, and the rows of one. */
 uint32_t kith_worker_parts(const struct kith_worker *worker);
 size_t kith_worker_rows(const struct kith_worker *worker);
-/* The slot of a role, the live model first. */
-uint32_t kith_worker_role(unsigned role);
+/* The slot of a role, the live model first: snapshots have the odd slots. */
+static inline uint32_t kith_worker_role(unsigned role)
+{
+    KITH_DEBUG_ASSERT(role < KITH_ROLES);
+    return role == 0 ? (uint32_t)KITH_SLOT_LIVE : 2 * role - 1;
+}
 /* Whether a snapshot may be the live model's own vector. */
 bool kith_worker_shares(const struct kith_worker *worker);
 /* What the algorithm's hooks see outside an exchange. */
