@@ -145,26 +145,18 @@ struct kith_lent {
     void *left[KITH_ROLES + 1 + KITH_LENT_MAX]; /* one is good */
 };
 
+/* What an item of a small model touches stands together at the end, in front of
+ * the slots: a simulator of a million workers has none of it in the cache. */
 struct kith_worker {
     struct kith_task task; /* its compression: of what is gossiped */
-    const struct kith_backend *backend;
-    const struct kith_algorithm *algorithm;
-    const struct kith_model *model;
-    /* Whose network, batches, gradient, at, scratch these are; NULL: its own */
-    const struct kith_worker *lender;
-    struct kith_graph *network;
     const struct kith_trainer *trainer; /* NULL: the engine trains */
     bool trainer_failed;
     const struct kith_layout *layout;  /* the network's */
     const struct kith_examples *train; /* NULL without data */
-    kith_id self;
     uint64_t steps;
     uint32_t peers;
-    size_t dim, bytes; /* of the model; bytes of what is gossiped of it */
-    size_t message;    /* bytes of an exchange's message, as vectors */
-    size_t payload;    /* and as it travels */
-    uint64_t cycle;    /* rounds of a step's all-reduces; 1: there are none */
-    double scalars[KITH_SCALARS_MAX];
+    size_t message; /* bytes of an exchange's message, as vectors */
+    uint64_t cycle; /* rounds of a step's all-reduces; 1: there are none */
 
     struct kith_vector_memory vectors_from; /* x, too, lies in `shared` then */
     struct kith_block {
@@ -173,16 +165,10 @@ struct kith_worker {
     } memory,                     /* live and every vector below */
         shared;                   /* the other slots: sent from, received
                                      into, so the host reads and writes them */
-    void *gradient;               /* (trained); NULL: nothing is learnt */
-    uint64_t waiting;             /* 1 + the step whose gradient the optimiser
-                                     has not had; 0: it has had all */
-    void *at;                     /* (dim) z = factor x; NULL: in x's place */
     void *state[KITH_STATES_MAX]; /* (trained) each, the optimiser's */
-    void *scratch;                /* the optimiser's */
     void *own[KITH_ALGORITHM_VECTORS_MAX]; /* (gossiped) the algorithm's */
-    void *algorithm_scratch;
-    uint32_t *places; /* the algorithm's, for a device */
-    void **edges;     /* (edge_count, edge_vectors) (gossiped) for neighbours */
+    uint32_t *places;                      /* the algorithm's, for a device */
+    void **edges; /* (edge_count, edge_vectors) (gossiped) for neighbours */
     double *edge_scalars;
     const void **inboxes; /* (edge_count) of a round, for `finish` */
     uint32_t edge_count;
@@ -190,32 +176,49 @@ struct kith_worker {
     const uint32_t *rows; /* (row_count) own rows, ascending; lent where
                              found_rows is NULL */
     size_t row_count;
-    uint32_t *found_rows;       /* to be freed; NULL: rows are of shares */
-    struct kith_loader *loader; /* NULL without data */
+    uint32_t *found_rows; /* to be freed; NULL: rows are of shares */
 
     /* Where the host's memory is the backend's, a snapshot is x itself until x
      * is about to change: then x moves on to a vector that no snapshot stands
      * in. There are as many vectors as there are slots in these roles, so where
      * two share one, another is free. */
     void *vectors[KITH_ROLES];
-    struct kith_lent lent; /* in their place; is_on false: nothing is */
-    /* Did the last step leave a value in x that is not finite? What was taken
-     * of it then stays here, by slot: the loop's thread looks at one while an
-     * item may fill another. */
-    bool not_finite, not_finite_slots[KITH_SLOT_ROUND_EDGES];
 
     void *stream; /* of a caller whose vectors lie on a device */
 
     struct kith_rounded rounded; /* by give_out */
-    uint32_t passes;             /* since the last item: kith_work_result */
 
     bool keeps; /* recovery.good, where that is on */
-    struct kith_recovery recovery;
     struct kith_guarding guarding;
     struct kith_lying lying;
+    struct kith_norms norms;
     struct kith_packing packing;
     struct kith_step_parts parts;
-    struct kith_norms norms;
+
+    const struct kith_backend *backend;
+    const struct kith_algorithm *algorithm;
+    const struct kith_model *model;
+    /* Whose network, batches, gradient, at, scratch these are; NULL: its own */
+    const struct kith_worker *lender;
+    struct kith_graph *network;
+    struct kith_loader *loader; /* NULL without data */
+    void *gradient;             /* (trained); NULL: nothing is learnt */
+    uint64_t waiting;           /* 1 + the step whose gradient the optimiser
+                                   has not had; 0: it has had all */
+    void *at;                   /* (dim) z = factor x; NULL: in x's place */
+    void *scratch;              /* the optimiser's */
+    void *algorithm_scratch;
+    size_t dim, bytes; /* of the model; bytes of what is gossiped of it */
+    size_t payload;    /* of an exchange's message, as it travels */
+    double scalars[KITH_SCALARS_MAX];
+    kith_id self;
+    uint32_t passes; /* since the last item: kith_work_result */
+    /* Did the last step leave a value in x that is not finite? What was taken
+     * of it then stays here, by slot: the loop's thread looks at one while an
+     * item may fill another. */
+    bool not_finite, not_finite_slots[KITH_SLOT_ROUND_EDGES];
+    struct kith_recovery recovery;
+    struct kith_lent lent; /* in place of vectors; is_on false: nothing is */
 
     uint32_t slot_count;
     uint32_t uses; /* of x and exchanges' slots, a bit each: it has a vector */
