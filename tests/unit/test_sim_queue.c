@@ -1,14 +1,19 @@
-/* Goal: both queues pop any events in the order (time, peer, sequence).
+/* Goal: both queues pop any events in the order (time, peer, sequence), and a
+ * day of any events is sorted so.
  * Method: the calendar beside the heap under the loads that could break it:
  * spread times, one instant for all, bursts with long silence, far timers, and
- * events pushed into the current day or the current time, in any order. */
+ * events pushed into the current day or the current time, in any order; days of
+ * many sizes with few times, peers or sequences, or many, beside qsort(). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "kith/rng.h"
+#include "sim/event_sort.h"
 #include "sim/queue.h"
 
 /* How long after an event its successor comes. */
@@ -141,11 +146,60 @@ static void test_nobody_is_last(void **state)
     }
 }
 
+static int compare(const void *left, const void *right)
+{
+    const struct sim_event *a = left, *b = right;
+    return sim_event_before(a, b) ? -1 : sim_event_before(b, a);
+}
+
+/* Of so many times and peers; every 50th event is the run's own. */
+static void sort_day(struct kith_rng *rng, size_t count, uint32_t times,
+                     uint32_t peers, bool nobody)
+{
+    const size_t bytes = (count + 1) * sizeof(struct sim_event);
+    struct sim_event *events = calloc(1, bytes), *scratch = calloc(1, bytes);
+    struct sim_event *expected = calloc(1, bytes);
+    assert_true(events && scratch && expected);
+    for (size_t i = 0; i < count; i++) {
+        events[i] = (struct sim_event){
+            .time_ns = (kith_ns)kith_rng_below(rng, times) << 20,
+            .sequence = (uint64_t)kith_rng_below(rng, 1u << 30) << 32 | i,
+            .peer = nobody && kith_rng_below(rng, 50) == 0
+                        ? KITH_NOBODY
+                        : kith_rng_below(rng, peers)};
+    }
+    memcpy(expected, events, bytes);
+    qsort(expected, count, sizeof *expected, compare);
+    const struct sim_event *sorted = sim_sort(events, scratch, count);
+    for (size_t i = 0; i < count; i++)
+        assert_same(&sorted[i], &expected[i]);
+    free(events);
+    free(scratch);
+    free(expected);
+}
+
+static void test_sorts(void **state)
+{
+    (void)state;
+    static const size_t counts[] = {0,  1,  2,    7,    8,    9,    31,
+                                    32, 33, 1000, 3000, 9000, 80000};
+    static const uint32_t spreads[] = {1, 2, 100, 1u << 30};
+    struct kith_rng rng;
+    kith_rng_init(&rng, 3, KITH_STREAM_TEST, 1);
+    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
+        for (size_t t = 0; t < 4; t++)
+            for (size_t p = 0; p < 4; p++)
+                for (unsigned nobody = 0; nobody < 2; nobody++)
+                    sort_day(&rng, counts[c], spreads[t], spreads[p],
+                             nobody == 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_order),
         cmocka_unit_test(test_nobody_is_last),
+        cmocka_unit_test(test_sorts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
