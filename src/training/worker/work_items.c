@@ -19,7 +19,9 @@ struct kith_algebra kith_worker_edge_algebra(struct kith_worker *worker,
     /* Nothing is sent for a model that is pulled. */
     if (edge->sent != KITH_SLOT_NONE && work->kind != KITH_WORK_ADOPT)
         algebra.sent = kith_worker_sent(worker, edge->sent);
-    if (edge->inbox != KITH_SLOT_NONE)
+    /* While a snapshot is made the driver may yet put a model there. */
+    if (edge->inbox != KITH_SLOT_NONE && work->kind != KITH_WORK_SNAPSHOT &&
+        work->kind != KITH_WORK_TRAIN)
         algebra.received = kith_worker_unpacked(worker, edge->inbox);
     const uint32_t slot =
         edge->inbox != KITH_SLOT_NONE ? edge->inbox : edge->sent;
