@@ -254,9 +254,12 @@ void *sim_copy_slot(struct sim_world *world, kith_id peer, uint32_t slot,
 void sim_copy_forget(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
-    for (unsigned i = 0; world->copies.sent && i < SIM_SNAPSHOTS; i++) {
-        sim_copy_release(world, world->copies.sent[peer][i]);
-        world->copies.sent[peer][i] = NULL;
+    void **const sent = world->copies.sent ? world->copies.sent[peer] : NULL;
+    for (unsigned i = 0; sent && i < SIM_SNAPSHOTS; i++) {
+        if (!sent[i])
+            continue;
+        sim_copy_release(world, sent[i]);
+        sent[i] = NULL;
     }
 }
 

@@ -133,7 +133,7 @@ uint32_t kith_worker_holds(const struct kith_worker *worker)
 {
     uint32_t holds = 0;
     KITH_ASSERT(worker->slot_count > KITH_SLOT_ROUND_SENT);
-    for (uint32_t slot = 1; worker->uses >> slot != 0; slot++)
+    for (uint32_t slot = 1; slot < KITH_SLOT_ROUND_SENT; slot++)
         holds |= (uint32_t)(worker->slots[slot] != NULL) << slot;
     return holds;
 }
