@@ -13,14 +13,16 @@ static enum kith_err prepare(struct kith_topology *topology, char *error)
     return err == KITH_OK ? kith_degree_check_even(topology, error) : err;
 }
 
+/* In ascending order but for those that wrap around: a list is sorted by
+ * insertion. */
 static void neighbours(const struct kith_topology *topology,
                        struct kith_neighbours *list)
 {
     const uint32_t degree = topology->options.degree;
-    for (uint32_t shift = 1; shift <= degree / 2; shift++) {
-        kith_list_shift(topology, list, shift, 0);
+    for (uint32_t shift = degree / 2; shift > 0; shift--)
         kith_list_shift(topology, list, topology->peers - shift, 0);
-    }
+    for (uint32_t shift = 1; shift <= degree / 2; shift++)
+        kith_list_shift(topology, list, shift, 0);
     if (degree % 2 == 1)
         kith_list_shift(topology, list, topology->peers / 2, 0);
 }
