@@ -216,12 +216,19 @@ SIM_INLINE void step_event(struct sim_world *world,
 }
 
 /* A machine's line, its node's and its totals', and the packet that comes: ten
- * or twelve misses that now overlap with the events in between. */
+ * or twelve misses that now overlap with the events in between. What arrives
+ * takes a line of the network, and no node hears of it yet. */
 SIM_INLINE void prefetch_far(const struct sim_world *world,
                              const struct sim_event *event)
 {
     if (!event || event->peer >= world->machine_count)
         return;
+    if (event->kind == SIM_EVENT_ARRIVE) {
+        sim_fetch(sim_packet_at(world, event->value));
+        if (world->network.access)
+            sim_fetch(&world->network.access[event->peer]);
+        return;
+    }
     sim_fetch(&world->peers[event->peer]);
     sim_nodes_fetch(world, event->peer);
     sim_totals_fetch(world->totals, event->peer);
@@ -239,7 +246,11 @@ SIM_INLINE void prefetch_far(const struct sim_world *world,
 SIM_INLINE void prefetch_near(const struct sim_world *world,
                               const struct sim_event *event)
 {
-    if (event && event->kind == SIM_EVENT_DELIVER) {
+    if (event && event->kind == SIM_EVENT_ARRIVE) {
+        if (!sim_links_are_clear(world))
+            sim_link_fetch_index(&world->links,
+                                 sim_packet_at(world, event->value)->link);
+    } else if (event && event->kind == SIM_EVENT_DELIVER) {
         const struct sim_packet *packet = sim_packet_at(world, event->value);
         sim_link_fetch_index(&world->links, packet->link);
         if ((packet->flags & SIM_PACKET_MOVES ||
