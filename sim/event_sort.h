@@ -14,8 +14,8 @@ static inline bool sim_event_before(const struct sim_event *a,
     return a->sequence < b->sequence;
 }
 
-/* Sorts `count` events. Returns where they stand then: `events`, or `scratch`,
- * which has as much room; the other one is spoiled.
+/* Sorts `count` events of times >= 0. Returns where they stand then: `events`,
+ * or `scratch`, which has as much room; the other one is spoiled.
  *
  * Cost  O(k) where times are spread, or equal and peers are; O(k log k) at
  *       worst; and one look for a day that is in order already, as peers in

@@ -157,7 +157,7 @@ static enum kith_err open_common(struct sim_world *world)
 
 /* ---- vectors of the pool, where workers stand in them */
 
-/* What is taken back is there: end_slot() has not been too early. */
+/* What is taken back is there: end_slots() has not been too early. */
 static void check_undo(struct kith_worker *worker, const struct kith_work *work)
 {
     KITH_ASSERT(work->kind == KITH_WORK_UNDO);

@@ -152,9 +152,10 @@ static int compare(const void *left, const void *right)
     return sim_event_before(a, b) ? -1 : sim_event_before(b, a);
 }
 
-/* Of so many times and peers; every 50th event is the run's own. */
+/* Of so many times, 2^shift ns apart, and peers; every 50th event is the run's
+ * own. */
 static void sort_day(struct kith_rng *rng, size_t count, uint32_t times,
-                     uint32_t peers, bool nobody)
+                     unsigned shift, uint32_t peers, bool nobody)
 {
     const size_t bytes = (count + 1) * sizeof(struct sim_event);
     struct sim_event *events = calloc(1, bytes), *scratch = calloc(1, bytes);
@@ -162,7 +163,8 @@ static void sort_day(struct kith_rng *rng, size_t count, uint32_t times,
     assert_true(events && scratch && expected);
     for (size_t i = 0; i < count; i++) {
         events[i] = (struct sim_event){
-            .time_ns = (kith_ns)kith_rng_below(rng, times) << 20,
+            .time_ns =
+                INT64_MAX - ((kith_ns)kith_rng_below(rng, times) << shift),
             .sequence = (uint64_t)kith_rng_below(rng, 1u << 30) << 32 | i,
             .peer = nobody && kith_rng_below(rng, 50) == 0
                         ? KITH_NOBODY
@@ -184,14 +186,16 @@ static void test_sorts(void **state)
     static const size_t counts[] = {0,  1,  2,    7,    8,    9,    31,
                                     32, 33, 1000, 3000, 9000, 80000};
     static const uint32_t spreads[] = {1, 2, 100, 1u << 30};
+    static const unsigned shifts[] = {0, 20, 33};
     struct kith_rng rng;
     kith_rng_init(&rng, 3, KITH_STREAM_TEST, 1);
     for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
         for (size_t t = 0; t < 4; t++)
             for (size_t p = 0; p < 4; p++)
                 for (unsigned nobody = 0; nobody < 2; nobody++)
-                    sort_day(&rng, counts[c], spreads[t], spreads[p],
-                             nobody == 1);
+                    for (size_t s = 0; s < 3; s++)
+                        sort_day(&rng, counts[c], spreads[t], shifts[s],
+                                 spreads[p], nobody == 1);
 }
 
 int main(void)
