@@ -4,6 +4,7 @@
 #define KITH_SIM_DELIVERY_H
 
 #include "kith/node.h"
+#include "sim/huge_pages.h"
 #include "sim/packets.h"
 
 struct sim_access_link {    /* of one machine, both directions */
@@ -16,6 +17,14 @@ struct sim_network {
     /* While a receiver is told of a push that `drop_push` took. */
     const struct kith_message *lost;
 };
+
+/* Soon a message arrives there. */
+SIM_INLINE void sim_access_fetch(const struct sim_network *network,
+                                 kith_id machine)
+{
+    if (network->access)
+        sim_fetch(&network->access[machine]);
+}
 
 enum kith_err sim_network_open(struct sim_world *world);
 /* Is the message of the event in hand one that is lost to its receiver? */

@@ -225,8 +225,7 @@ SIM_INLINE void prefetch_far(const struct sim_world *world,
         return;
     if (event->kind == SIM_EVENT_ARRIVE) {
         sim_fetch(sim_packet_at(world, event->value));
-        if (world->network.access)
-            sim_fetch(&world->network.access[event->peer]);
+        sim_access_fetch(&world->network, event->peer);
         return;
     }
     sim_fetch(&world->peers[event->peer]);
