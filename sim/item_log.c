@@ -133,6 +133,7 @@ static void get_edge(struct sim_world *world, uint32_t rank,
 void sim_item_tell(struct sim_world *world, const struct sim_job *job)
 {
     KITH_ASSERT(job->state == JOB_FREE && job->worker);
+    KITH_ASSERT(job->work.edge_count == 0 || job->work.edges);
     put_result(world, &job->result);
     for (uint32_t i = 0; i < job->work.edge_count; i++)
         put_edge(world, &job->work.edges[i]);
@@ -142,6 +143,7 @@ void sim_item_hear(struct sim_world *world, kith_id peer, struct sim_job *job)
 {
     const uint32_t rank = sim_rank_of(world, peer);
     KITH_ASSERT(job->worker == NULL && job->state == JOB_FREE);
+    KITH_ASSERT(job->work.edge_count == 0 || job->work.edges);
     get_result(world, rank, job->work.kind, &job->result);
     for (uint32_t i = 0; i < job->work.edge_count; i++)
         get_edge(world, rank, &job->work.edges[i]);

@@ -10,7 +10,7 @@
  * do not depend on the number of threads, nor on when an item runs.
  *
  * Of several ranks the one that has the peer's vectors runs the item, and says
- * to the others what came of it when its WORK_DONE is due (rank_log.c). */
+ * to the others what came of it when its WORK_DONE is due (item_log.c). */
 #include "sim/jobs.h"
 
 #include <math.h>

@@ -345,7 +345,8 @@ void *kith_worker_slot(struct kith_worker *worker, uint32_t slot);
  * none. Test: unit/test_worker_device.c, and every simulation: the calls around
  * this one assert it. */
 bool kith_worker_uses(const struct kith_worker *worker, uint32_t slot);
-/* Slots of exchanges in which a vector stands now, a bit each. */
+/* Slots of exchanges in which a vector stands now, a bit each.
+ * Test: unit/test_sim_memory.c */
 uint32_t kith_worker_holds(const struct kith_worker *worker);
 /* May what a snapshot's slot holds leave, now that the item which filled it is
  * done? A backend with memory of its own copies it out while later items run.

@@ -497,6 +497,9 @@ uint32_t kith_exchange_needed(const struct kith_node *node)
 {
     const uint32_t sent = 1u << KITH_SLOT_INITIATED_SENT;
     uint32_t needed = node->prepared > 0 ? sent << 2 * node->prepared : 0;
+    KITH_ASSERT(node->exchange_mask >> kith_exchange_count(node) == 0);
+    KITH_ASSERT(node->prepared == 0 ||
+                node->prepared < kith_exchange_count(node));
     _Static_assert(KITH_SLOT_ANSWERED_SENT == KITH_SLOT_INITIATED_SENT + 2 &&
                        KITH_SLOTS_PER_EXCHANGE == 4,
                    "exchange i has slots 1 + 2 i and 2 + 2 i");

@@ -221,8 +221,7 @@ struct kith_worker {
     struct kith_lent lent; /* in place of vectors; is_on false: nothing is */
 
     uint32_t slot_count;
-    uint32_t
-        uses; /* of x and exchanges' slots, a bit each: it may have a vector */
+    uint32_t uses; /* bits of x and exchanges' slots: it may have a vector */
     void *slots[]; /* (slot_count) vectors by enum kith_slot; NULL: unused */
 };
 
